@@ -1,0 +1,137 @@
+"""The checks of this repository, each in an environment of its own: `nox -s tests lint types contracts docs wheels`.
+
+With `--no-venv` every session runs in the environment nox itself lives in, which then has to hold what
+`requirements-dev.txt` lists; `.ci/run` does that to install everything once.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+from nox.virtualenv import PassthroughEnv
+
+ROOT = Path(__file__).parent
+DISTRIBUTIONS = [".", "./nexus", *sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))]
+GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "venv"
+nox.options.sessions = ["lint", "types", "contracts", "tests", "docs"]
+nox.options.reuse_existing_virtualenvs = True
+
+
+def _install(session: nox.Session, *groups: str, distributions: bool = True) -> None:
+    """Install the named dependency groups and, unless told otherwise, all distributions in one go.
+
+    One `pip install` for all of them, because pip finds a sibling only among what it is given together.
+    """
+    if isinstance(session.virtualenv, PassthroughEnv):
+        return
+    wanted = [item for group in groups for item in nox.project.dependency_groups(GROUPS, group)]
+    if distributions:
+        wanted += [item for path in DISTRIBUTIONS for item in ("-e", path)]
+    session.install(*wanted)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests, on all cores; arguments after `--` go to pytest."""
+    _install(session, "test")
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
+
+
+@nox.session(python=["3.12", "3.13"])
+def compat(session: nox.Session) -> None:
+    """The tests on newer Pythons."""
+    _install(session, "test")
+    session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff: rules and layout."""
+    _install(session, "lint", distributions=False)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Mypy, strict, on every public package."""
+    _install(session, "types")
+    session.run("mypy")
+
+
+@nox.session
+def contracts(session: nox.Session) -> None:
+    """Who may import whom: the contracts in pyproject.toml."""
+    _install(session, "lint")
+    session.run("lint-imports")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, offline, every warning an error."""
+    _install(session, "docs")
+    shutil.rmtree(ROOT / "docs" / "_build", ignore_errors=True)
+    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-n", "-q", "docs", "docs/_build/html")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build every distribution, look into the wheels, and play from them in an empty environment."""
+    if not isinstance(session.virtualenv, PassthroughEnv):
+        session.install("build")
+    tmp = Path(session.create_tmp())
+    dist, env = tmp / "dist", tmp / "env"
+    shutil.rmtree(dist, ignore_errors=True)
+    for path in DISTRIBUTIONS:
+        session.run("python", "-m", "build", "--outdir", str(dist), path, silent=True)
+    session.run("python", "tools/check_wheels.py", str(dist))
+
+    session.run("python", "-m", "venv", "--clear", str(env))
+    scripts = env / ("Scripts" if sys.platform == "win32" else "bin")
+    ours = ",".join(wheel.name.split("-")[0].replace("_", "-") for wheel in sorted(dist.glob("*.whl")))
+    # `-f`: a folder to look into besides the index, so that the siblings resolve by name as they would once published.
+    session.run(
+        str(scripts / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ours, "-f", str(dist), "wsap-crafter",
+        external=True,
+    )  # fmt: skip
+    home = {"WSAP_HOME": str(tmp / "home")}
+    shutil.rmtree(tmp / "home", ignore_errors=True)
+    with session.chdir(tmp):  # outside the checkout, so that nothing is imported from it
+        answer = session.run(
+            "env/" + scripts.name + "/wsap", "play", "crafter", "--seed", "7", "--steps", "50", "--json",
+            silent=True, external=True, stderr=None, env=home,
+        )  # fmt: skip
+    _check_run(session, str(answer))
+
+
+def _check_run(session: nox.Session, answer: str) -> None:
+    """Stop unless `answer` is the one JSON object that `wsap play --json` promises."""
+    found = json.loads(answer)
+    wanted = {"run", "game", "agent", "seed", "steps", "episodes", "reward", "achievements", "score", "done",
+              "trajectory_hash", "decisions", "usage", "seconds"}  # fmt: skip
+    if missing := wanted - found.keys():
+        session.error(f"wsap play --json left out {', '.join(sorted(missing))}")
+    if (found["game"], found["seed"], found["steps"], len(found["trajectory_hash"])) != ("crafter", 7, 50, 64):
+        session.error(f"wsap play --json answered something else than was asked: {answer}")
+    session.log(f"played {found['steps']} steps as {found['agent']}, trajectory {found['trajectory_hash'][:12]}")
+
+
+@nox.session
+def changelog(session: nox.Session) -> None:
+    """The release notes as they would read today."""
+    if not isinstance(session.virtualenv, PassthroughEnv):
+        session.install("towncrier")
+    session.run("towncrier", "build", "--draft", "--version", GROUPS["project"]["version"])
+
+
+@nox.session(venv_backend="none")
+def bump(session: nox.Session) -> None:
+    """Move all distributions to one version: `nox -s bump -- 0.2.0`."""
+    session.run(sys.executable, "tools/bump.py", *session.posargs)

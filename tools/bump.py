@@ -1,0 +1,43 @@
+"""Move every distribution of this repository, and what they require of each other, to one version.
+
+    python tools/bump.py 0.2.0
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
+
+
+def project_files(root: Path) -> list[Path]:
+    """Every distribution's `pyproject.toml` under `root`, the kernel's first."""
+    return [root / "pyproject.toml", root / "nexus" / "pyproject.toml", *sorted(root.glob("plugins/*/pyproject.toml"))]
+
+
+def bumped(text: str, version: str) -> str:
+    """`text` of a `pyproject.toml` with its version, and its requirements of siblings, set to `version`.
+
+    Raises ValueError where the text has no version line or more than one.
+    """
+    text, found = re.subn(r'^version = ".*"$', f'version = "{version}"', text, flags=re.MULTILINE)
+    if found != 1:
+        raise ValueError(f"expected one version line, found {found}")
+    return re.sub(r'"(wsap-[a-z0-9-]+(?:\[[a-z,]+\])?)~=[^"]+"', rf'"\1~={version}"', text)
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the files; 2 where the version is missing or malformed."""
+    if len(arguments) != 1 or not VERSION.fullmatch(arguments[0]):
+        print("Give one version such as 0.2.0 or 0.2.0rc1.", file=sys.stderr)
+        return 2
+    for path in project_files(ROOT):
+        path.write_text(bumped(path.read_text(encoding="utf-8"), arguments[0]), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""Compare built wheels with the packages they were built from: nothing missing, nothing that should have stayed home.
+
+    python tools/check_wheels.py FOLDER-OF-WHEELS
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFTOVERS = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+
+
+def package_files(package: Path) -> set[str]:
+    """The files a wheel of `package` must hold, as paths inside the wheel: code, templates, migrations, py.typed."""
+    files = (path.relative_to(package.parent) for path in package.rglob("*") if path.is_file())
+    return {path.as_posix() for path in files if not LEFTOVERS.intersection(path.parts)}
+
+
+def faults(project: Path, wheels: Path) -> list[str]:
+    """What is wrong with the wheel of the distribution whose `pyproject.toml` is `project`, one sentence each."""
+    data = tomllib.loads(project.read_text(encoding="utf-8"))
+    name, version = data["project"]["name"].replace("-", "_"), data["project"]["version"]
+    wheel = wheels / f"{name}-{version}-py3-none-any.whl"
+    if not wheel.is_file():
+        return [f"{wheel.name} was not built."]
+    with zipfile.ZipFile(wheel) as archive:
+        held = {item for item in archive.namelist() if not item.endswith("/")}
+        info = {item.split("/", 1)[1] for item in held if item.startswith(f"{name}-{version}.dist-info/")}
+        code = {item for item in held if ".dist-info/" not in item}
+    wanted = package_files(project.parent / name)
+    found = [f"{wheel.name} lacks {item}." for item in sorted(wanted - code)]
+    found += [f"{wheel.name} holds {item}, which is not part of the package." for item in sorted(code - wanted)]
+    found += [f"{wheel.name} holds tests: {item}." for item in sorted(code) if "tests" in Path(item).parts]
+    for item in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
+        if item not in info:
+            found.append(f"{wheel.name} lacks {item} in its metadata.")
+    if f"{name}/py.typed" not in code:
+        found.append(f"{wheel.name} lacks py.typed, so type checkers would ignore its annotations.")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Print every fault; 1 where there is one."""
+    wheels = Path(arguments[0])
+    projects = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+    found = [fault for project in projects for fault in faults(project, wheels)]
+    print("\n".join(found) or f"{len(projects)} wheels hold what they should.")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
