@@ -1,0 +1,173 @@
+"""What can go wrong, as one tree.
+
+    WsapError
+    ├── UsageError                what was asked for makes no sense          exit 2
+    │   ├── UnknownNameError      no game, agent, plugin ... of that name
+    │   ├── DuplicateNameError    two plugins claim one name
+    │   └── ConfigError           a configuration value is wrong
+    ├── PluginError               a plugin could not be loaded or failed     exit 3
+    ├── WorldError                a world broke its contract or crashed      exit 4
+    │   └── SnapshotError         a snapshot can't be restored
+    ├── WireError                 data from outside is not what it should be exit 5
+    │   └── ProtocolVersionError  it speaks another major version
+    ├── StorageError              the database can't be used                 exit 6
+    │   ├── StorageLockedError    another process holds it
+    │   ├── StorageReadOnlyError  it can't be written
+    │   ├── StorageVersionError   a newer WSAP made it
+    │   ├── NotADatabaseError     the file is something else
+    │   └── StorageFullError      the disk is full
+    ├── MissingServiceError       a part is not installed                    exit 7
+    └── RunInterruptedError       the run was stopped and can be resumed     exit 130
+
+A game's refusal of an action is an `ActionResult`, never one of these.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class WsapError(Exception):
+    """Something that a person can be told in one sentence."""
+
+    code: ClassVar[str] = "WSAP_ERROR"
+    """Stable, for programs."""
+    exit_code: ClassVar[int] = 1
+    """What `wsap` exits with."""
+    http_status: ClassVar[int] = 500
+    """What the wire API answers with."""
+    retryable: ClassVar[bool] = False
+    """Whether trying the same thing again can help."""
+
+
+class UsageError(WsapError):
+    """What was asked for makes no sense as it stands."""
+
+    code = "USAGE"
+    exit_code = 2
+    http_status = 400
+
+
+class UnknownNameError(UsageError):
+    """There is no such game, agent, plugin, command or run."""
+
+    code = "UNKNOWN_NAME"
+    http_status = 404
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        self.kind = kind
+        self.name = name
+        self.suggestions = tuple(difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5))
+        message = f"There is no {kind} called {name!r}."
+        if self.suggestions:
+            message += " Did you mean " + " or ".join(repr(s) for s in self.suggestions) + "?"
+        elif hint:
+            message += " " + hint
+        super().__init__(message)
+
+
+class DuplicateNameError(UsageError):
+    """Two plugins claim one name, so that using it would be a guess."""
+
+    code = "DUPLICATE_NAME"
+    http_status = 409
+
+
+class ConfigError(UsageError):
+    """A configuration value is missing or wrong."""
+
+    code = "CONFIG"
+
+
+class PluginError(WsapError):
+    """A plugin could not be loaded, or failed while it was asked for something."""
+
+    code = "PLUGIN"
+    exit_code = 3
+
+
+class WorldError(WsapError):
+    """A world broke its contract, or raised where it should have refused."""
+
+    code = "WORLD"
+    exit_code = 4
+
+
+class SnapshotError(WorldError):
+    """A snapshot is damaged, of another version, or of another world."""
+
+    code = "SNAPSHOT"
+    http_status = 422
+
+
+class WireError(WsapError):
+    """Data from outside the process is not what the protocol says."""
+
+    code = "VALIDATION_ERROR"
+    exit_code = 5
+    http_status = 400
+
+
+class ProtocolVersionError(WireError):
+    """The other side speaks another major version of the protocol."""
+
+    code = "SCHEMA_MISMATCH"
+    http_status = 422
+
+
+class StorageError(WsapError):
+    """The database can't be used as it is."""
+
+    code = "STORAGE"
+    exit_code = 6
+
+
+class StorageLockedError(StorageError):
+    """Another process holds the database."""
+
+    code = "STORAGE_LOCKED"
+    http_status = 503
+    retryable = True
+
+
+class StorageReadOnlyError(StorageError):
+    """The database, or the folder it lies in, can't be written."""
+
+    code = "STORAGE_READ_ONLY"
+
+
+class StorageVersionError(StorageError):
+    """A newer version of WSAP wrote the database."""
+
+    code = "STORAGE_VERSION"
+
+
+class NotADatabaseError(StorageError):
+    """The file is not a WSAP database."""
+
+    code = "NOT_A_DATABASE"
+
+
+class StorageFullError(StorageError):
+    """There is no room left where the database lies."""
+
+    code = "STORAGE_FULL"
+    http_status = 507
+    retryable = True
+
+
+class MissingServiceError(WsapError):
+    """A part that this needs is not installed; the message says which package has it."""
+
+    code = "MISSING_SERVICE"
+    exit_code = 7
+    http_status = 501
+
+
+class RunInterruptedError(WsapError):
+    """The run was stopped; what was recorded is kept and it can be resumed."""
+
+    code = "INTERRUPTED"
+    exit_code = 130

@@ -1,0 +1,255 @@
+"""The plugin host: what is installed, where it came from, and what is wrong with it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+import pluggy
+
+from wsap_core import hookspecs
+from wsap_core.discovery import FoundPlugin, find_plugins
+from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
+from wsap_core.specs import (
+    AdapterSpec,
+    AgentSpec,
+    BackendSpec,
+    CommandSpec,
+    MemorySpec,
+    Spec,
+    ToolSpec,
+    resolve,
+)
+from wsap_core.wire import Codec
+
+S = TypeVar("S", bound=Spec)
+
+DISABLE_VARIABLE = "WSAP_DISABLE_PLUGINS"
+"""Environment variable: plugin names to block, separated by commas."""
+
+BUILTIN = FoundPlugin("core", "wsap_core.builtin.plugin", "wsap-core", "")
+"""The kernel's own parts, which register through the same hooks as everyone's."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Registered(Generic[S]):
+    """A spec, and the plugin it came from."""
+
+    spec: S
+    plugin: str
+    distribution: str
+
+
+@dataclass
+class PluginRow:
+    """One installed plugin as `wsap plugins` lists it."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    status: str = "ok"
+    """"ok", "warning" (works, with a remark), "broken" or "disabled"."""
+    reasons: list[str] = field(default_factory=list)
+    """What is wrong, one sentence each."""
+    provides: dict[str, list[str]] = field(default_factory=dict)
+    """Kind ("games", "agents", ...) -> names."""
+
+    def remark(self, reason: str, *, broken: bool = False) -> None:
+        """Note something wrong; a plugin that is broken stays broken."""
+        self.reasons.append(reason)
+        if broken or self.status == "broken":
+            self.status = "broken"
+        elif self.status == "ok":
+            self.status = "warning"
+
+
+class Shelf(Generic[S]):
+    """The registered specs of one kind, by name."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, list[Registered[S]]] = {}
+
+    def add(self, entry: Registered[S]) -> None:
+        """Put an entry on the shelf."""
+        self._entries.setdefault(entry.spec.name, []).append(entry)
+
+    def get(self, name: str) -> S:
+        """Return the spec of that name.
+
+        Raises:
+            UnknownNameError: there is none; it suggests similar names.
+            DuplicateNameError: several plugins claim it.
+        """
+        return self.entry(name).spec
+
+    def entry(self, name: str) -> Registered[S]:
+        """Return the spec of that name with its origin; raises like `get`."""
+        entries = self._entries.get(name)
+        if not entries:
+            hint = f"`wsap {self.kind}s` lists what is installed."
+            raise UnknownNameError(self.kind, name, self._entries, hint=hint)
+        if len(entries) > 1:
+            raise DuplicateNameError(
+                f"The {self.kind} {name!r} is claimed by {_origins(entries)}; "
+                f"block one by its plugin name, for instance {DISABLE_VARIABLE}={entries[-1].plugin}."
+            )
+        return entries[0]
+
+    def names(self) -> tuple[str, ...]:
+        """Return the usable names, sorted; a name claimed twice is not usable."""
+        return tuple(sorted(n for n, e in self._entries.items() if len(e) == 1))
+
+    def all(self) -> list[Registered[S]]:
+        """Return every entry, sorted by name and plugin, also those whose name is claimed twice."""
+        return [e for _, entries in sorted(self._entries.items()) for e in sorted(entries, key=lambda e: e.plugin)]
+
+    def duplicates(self) -> dict[str, list[Registered[S]]]:
+        """Return the names that several plugins claim."""
+        return {n: e for n, e in sorted(self._entries.items()) if len(e) > 1}
+
+
+def _origins(entries: Iterable[Registered[Any]]) -> str:
+    return " and ".join(f"{e.plugin!r} ({e.distribution})" for e in entries)
+
+
+class PluginHost:
+    """Loads plugins, keeps their specs with their origin, and survives what is wrong with them.
+
+    Args:
+        disabled: plugin names to block, besides those in the environment variable
+            `WSAP_DISABLE_PLUGINS`.
+        environ: where to read that variable; the process's own when None.
+    """
+
+    def __init__(self, *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> None:
+        blocked = (os.environ if environ is None else environ).get(DISABLE_VARIABLE, "")
+        self._disabled = {*disabled, *(n.strip() for n in blocked.split(",") if n.strip())}
+        self._manager = pluggy.PluginManager(hookspecs.PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self.rows: list[PluginRow] = []
+        """Every plugin that was found, in the order it was loaded."""
+        self.games: Shelf[AdapterSpec] = Shelf("game")
+        self.agents: Shelf[AgentSpec] = Shelf("agent")
+        self.backends: Shelf[BackendSpec] = Shelf("backend")
+        self.memories: Shelf[MemorySpec] = Shelf("memory")
+        self.tools: Shelf[ToolSpec] = Shelf("tool")
+        self.commands: Shelf[CommandSpec] = Shelf("command")
+        self._shelves: dict[str, tuple[str, Shelf[Any]]] = {
+            "wsap_adapters": ("games", self.games),
+            "wsap_agents": ("agents", self.agents),
+            "wsap_backends": ("backends", self.backends),
+            "wsap_memories": ("memories", self.memories),
+            "wsap_tools": ("tools", self.tools),
+            "wsap_commands": ("commands", self.commands),
+        }
+
+    @classmethod
+    def discovered(cls, *, disabled: Iterable[str] = ()) -> PluginHost:
+        """Return a host with the kernel's own parts and every installed plugin loaded."""
+        host = cls(disabled=disabled)
+        host.load(BUILTIN)
+        for found in find_plugins():
+            host.load(found)
+        host.note_duplicates()
+        return host
+
+    def load(self, found: FoundPlugin) -> PluginRow:
+        """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
+        row = PluginRow(found.name, found.distribution, found.version, found.module)
+        self.rows.append(row)
+        if found.name in self._disabled:
+            row.status = "disabled"
+            row.reasons.append(f"Blocked by name ({DISABLE_VARIABLE} or the caller).")
+            return row
+        try:
+            module = importlib.import_module(found.module)
+        except Exception as error:
+            row.remark(f"{found.module} can't be imported: {_short(error)}", broken=True)
+            return row
+        self._register(module, row)
+        return row
+
+    def register(self, plugin: object, name: str, *, distribution: str = "", version: str = "") -> PluginRow:
+        """Register a plugin that is at hand already, such as one made in a test or a notebook."""
+        row = PluginRow(name, distribution or name, version, getattr(plugin, "__name__", type(plugin).__name__))
+        self.rows.append(row)
+        if name in self._disabled:
+            row.status = "disabled"
+            row.reasons.append(f"Blocked by name ({DISABLE_VARIABLE} or the caller).")
+        else:
+            self._register(plugin, row)
+        return row
+
+    def note_duplicates(self) -> None:
+        """Write each doubly claimed name into the rows of the plugins that claim it."""
+        for _, shelf in self._shelves.values():
+            for name, entries in shelf.duplicates().items():
+                reason = f"The {shelf.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
+                for row in self.rows:
+                    if row.name in {e.plugin for e in entries} and reason not in row.reasons:
+                        row.remark(reason)
+
+    def codec(self, *game_names: str) -> Codec:
+        """Return a codec that knows the subclasses of the named games (all games when none is named).
+
+        Loading a game's classes imports its module, so this is not done before it is needed.
+        """
+        entries = [self.games.entry(n) for n in game_names] if game_names else self.games.all()
+        classes: list[type] = []
+        for entry in entries:
+            try:
+                classes += [cast(type, resolve(reference)) for reference in entry.spec.wire_types]
+            except PluginError:
+                if game_names:
+                    raise
+        return Codec(classes)
+
+    def _register(self, plugin: object, row: PluginRow) -> None:
+        self._report_misspellings(plugin, row)
+        try:
+            self._manager.register(plugin, f"{row.name}:{row.distribution}")
+        except Exception as error:
+            row.remark(f"It can't be registered: {_short(error)}", broken=True)
+            return
+        for hook, (label, shelf) in self._shelves.items():
+            for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+                if implementation.plugin is plugin:
+                    self._collect(hook, implementation.function, label, shelf, row)
+
+    def _collect(self, hook: str, function: Any, label: str, shelf: Shelf[Any], row: PluginRow) -> None:
+        try:
+            specs = list(function() or ())
+        except Exception as error:
+            row.remark(f"{hook} raised {_short(error)}", broken=True)
+            return
+        expected = hookspecs.HOOKS[hook]
+        for spec in specs:
+            if not isinstance(spec, expected):
+                row.remark(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
+            elif not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
+                row.remark(f"{hook} gave the name {spec.name!r}; names are lower case, digits and dashes.")
+            else:
+                shelf.add(Registered(spec, row.name, row.distribution))
+                row.provides.setdefault(label, []).append(spec.name)
+
+    def _report_misspellings(self, plugin: object, row: PluginRow) -> None:
+        for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):
+            marked = self._manager.parse_hookimpl_opts(plugin, name) is not None
+            if marked and name not in hookspecs.HOOKS:
+                guess = UnknownNameError("hook", name, hookspecs.HOOKS)
+                row.remark(str(guess))
+            elif not marked and name in hookspecs.HOOKS:
+                row.remark(f"{name} is not marked with @hookimpl, so it is not called.")
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or "no message"
+    return f"{type(error).__name__}: {text[:300]}"

@@ -1,0 +1,248 @@
+"""What plugins register: small frozen descriptions, with factories that are resolved when used.
+
+Nothing here imports a game or a model client. A factory is a `"module:attribute"` text or a
+callable; it takes a `Context`, or nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wsap_core.context import Context
+from wsap_core.errors import PluginError
+from wsap_core.models import Achievement, Action
+from wsap_core.version import PROTOCOL_VERSION
+
+Reference = str | Callable[..., Any]
+"""`"module:attribute"` or the object itself."""
+
+Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"]
+"""What a game or agent can do beyond the required members."""
+
+Timing = Literal["free", "alternating", "simultaneous"]
+"""When a world resolves an action: at once, when it is this seat's turn, or when all have acted."""
+
+
+def resolve(reference: Reference) -> Any:
+    """Return the object that a reference names, importing its module at this moment.
+
+    Raises:
+        PluginError: the module can't be imported or has no such attribute.
+    """
+    # Any: a reference may name a class, a function or a value.
+    if not isinstance(reference, str):
+        return reference
+    module_name, _, attribute = reference.partition(":")
+    try:
+        target: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            target = getattr(target, part)
+    except (ImportError, AttributeError) as error:
+        raise PluginError(f"{reference!r} can't be loaded: {error}.") from error
+    return target
+
+
+def build(reference: Reference, context: Context) -> Any:
+    """Call a factory with the context if it takes an argument, and without otherwise.
+
+    Raises:
+        PluginError: it can't be loaded, or raises.
+    """
+    factory = resolve(reference)
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        parameters = ()  # type: ignore[assignment]  # a builtin without a signature takes nothing here
+    takes_context = any(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+        and (p.default is p.empty or p.name in ("context", "ctx"))
+        for p in parameters
+    )
+    try:
+        return factory(context) if takes_context else factory()
+    except Exception as error:
+        from wsap_core.errors import WsapError
+
+        if isinstance(error, WsapError):
+            raise
+        name = getattr(factory, "__qualname__", str(factory))
+        raise PluginError(f"{name} could not be created: {type(error).__name__}: {error}.") from error
+
+
+@dataclass(frozen=True)
+class EpisodeSummary:
+    """What one episode of one seat came to; scores are computed from these."""
+
+    seed: int
+    steps: int
+    reward: float
+    achievements: tuple[str, ...]
+    """Names unlocked in this episode, sorted."""
+    done: bool
+    """False if it was cut short by a step limit or an interruption; it counts all the same."""
+    seat: str = ""
+    episode: int = 0
+
+
+@dataclass(frozen=True)
+class ScoreMetric:
+    """A number by which a game measures play."""
+
+    name: str
+    summary: str
+    compute: Reference
+    """`(episodes: Sequence[EpisodeSummary]) -> float`."""
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+
+    def of(self, episodes: Sequence[EpisodeSummary]) -> float:
+        """Return the metric over episodes."""
+        return float(resolve(self.compute)(episodes))
+
+
+@dataclass(frozen=True)
+class AdapterSpec:
+    """A game, as a plugin offers it."""
+
+    name: str
+    """What the user types: lower case, digits and dashes."""
+    summary: str
+    """One line."""
+    factory: Reference
+    """Gives a `GameAdapter` (or `AvatarGameAdapter`)."""
+    title: str = ""
+    """The game's name for people; the name when empty."""
+    abilities: tuple[Ability, ...] = ()
+    seats: tuple[int, int] = (1, 1)
+    """Fewest and most seats."""
+    seat_names: tuple[str, ...] = ()
+    """Names of the seats, in order; `seat-1`, `seat-2`, ... when empty."""
+    timing: Timing = "free"
+    deadline: float | None = None
+    """Seconds a seat has for a decision before its default action is taken; None for as long as it likes."""
+    default_action: Action | None = None
+    """What is done for a seat that misses its deadline, unless the seat has a `default_action()` of its own."""
+    default_agent: str = "random"
+    score_metrics: tuple[ScoreMetric, ...] = ()
+    achievements: tuple[Achievement, ...] = ()
+    """The catalogue: what can be achieved, with description and rarity."""
+    wire_types: tuple[Reference, ...] = ()
+    """Subclasses of protocol types that the game sends, so that they can be decoded."""
+    skills: Mapping[str, tuple[str, ...]] | None = None
+    """Skill domain -> achievements and actions that are evidence for it."""
+    genre: str = ""
+    dimensions: str = ""
+    """"2D", "3D", "text"."""
+    persistent: bool = False
+    """Whether the world goes on when nobody is in it."""
+    blocking: bool = False
+    """True if its synchronous methods take long; they then get a thread of their own."""
+    protocol_version: str = PROTOCOL_VERSION
+
+    @property
+    def display_title(self) -> str:
+        """The game's name for people."""
+        return self.title or self.name
+
+    def names_of_seats(self, count: int) -> tuple[str, ...]:
+        """Return the names of the first `count` seats."""
+        named = self.seat_names[:count]
+        return named + tuple(f"seat-{i + 1}" for i in range(len(named), count))
+
+
+@dataclass(frozen=True)
+class AgentSpec:
+    """An agent, as a plugin offers it."""
+
+    name: str
+    summary: str
+    factory: Reference
+    """Gives an `Agent`."""
+    abilities: tuple[Ability, ...] = ()
+    games: tuple[str, ...] = ()
+    """The games it knows how to play; empty for any."""
+    interactive: bool = False
+    """True if it needs a person at the terminal."""
+
+
+@dataclass(frozen=True)
+class BackendSpec:
+    """A language-model backend, named by the prefix of a model address (`ollama` in `ollama/qwen3:8b`)."""
+
+    name: str
+    summary: str
+    factory: Reference
+    abilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MemorySpec:
+    """A kind of memory for agents."""
+
+    name: str
+    summary: str
+    factory: Reference
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool that agents can invoke while they think."""
+
+    name: str
+    summary: str
+    factory: Reference
+
+
+@dataclass(frozen=True)
+class CommandSpec:
+    """A subcommand of `wsap`."""
+
+    name: str
+    summary: str
+    """One line, shown by `wsap --help`."""
+    factory: Reference
+    """A click command."""
+
+
+Spec = AdapterSpec | AgentSpec | BackendSpec | MemorySpec | ToolSpec | CommandSpec
+
+
+@dataclass(frozen=True)
+class GameInfo:
+    """A catalogue entry: what the nexus tells agents about a game."""
+
+    id: str
+    name: str
+    description: str
+    genre: str = ""
+    dimensions: str = ""
+    multiplayer: bool = False
+    persistent_world: bool = False
+    skill_domains: tuple[str, ...] = ()
+    protocol_version: str = PROTOCOL_VERSION
+    transit_compatible: bool = False
+    capacity: int = 1
+    active_agents: int = 0
+    status: Literal["available", "busy", "offline", "maintenance"] = "available"
+
+    @classmethod
+    def of(cls, spec: AdapterSpec) -> GameInfo:
+        """Return the entry of a registered game."""
+        return cls(
+            id=spec.name,
+            name=spec.display_title,
+            description=spec.summary,
+            genre=spec.genre,
+            dimensions=spec.dimensions,
+            multiplayer=spec.seats[1] > 1,
+            persistent_world=spec.persistent,
+            skill_domains=tuple(spec.skills or ()),
+            protocol_version=spec.protocol_version,
+            transit_compatible="transit" in spec.abilities,
+            capacity=spec.seats[1],
+        )
