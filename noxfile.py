@@ -1,4 +1,4 @@
-"""The checks of this repository, each in an environment of its own: `nox -s tests lint types contracts docs wheels`.
+"""The checks of this repository, each in an environment of its own: `nox --list` names them.
 
 With `--no-venv` every session runs in the environment nox itself lives in, which then has to hold what
 `requirements-dev.txt` lists; `.ci/run` does that to install everything once.
@@ -15,7 +15,8 @@ import nox
 from nox.virtualenv import PassthroughEnv
 
 ROOT = Path(__file__).parent
-DISTRIBUTIONS = [".", "./nexus", *sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))]
+WORLDS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
+DISTRIBUTIONS = [".", "./nexus", *WORLDS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 nox.needs_version = ">=2024.10.9"
@@ -91,15 +92,15 @@ def wheels(session: nox.Session) -> None:
     shutil.rmtree(dist, ignore_errors=True)
     for path in DISTRIBUTIONS:
         session.run("python", "-m", "build", "--outdir", str(dist), path, silent=True)
-    session.run("python", "tools/check_wheels.py", str(dist))
+    session.run("python", "tools/check_wheels.py", str(dist), *DISTRIBUTIONS)
 
     session.run("python", "-m", "venv", "--clear", str(env))
     scripts = env / ("Scripts" if sys.platform == "win32" else "bin")
     ours = ",".join(wheel.name.split("-")[0].replace("_", "-") for wheel in sorted(dist.glob("*.whl")))
-    # `-f`: a folder to look into besides the index, so that the siblings resolve by name as they would once published.
+    # `-f` names a folder to look into, so that siblings resolve by name as they would once published.
     session.run(
-        str(scripts / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ours, "-f", str(dist), "wsap-crafter",
-        external=True,
+        str(scripts / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ours, "-f", str(dist),
+        "wsap-crafter", external=True,
     )  # fmt: skip
     home = {"WSAP_HOME": str(tmp / "home")}
     shutil.rmtree(tmp / "home", ignore_errors=True)
@@ -118,9 +119,9 @@ def _check_run(session: nox.Session, answer: str) -> None:
               "trajectory_hash", "decisions", "usage", "seconds"}  # fmt: skip
     if missing := wanted - found.keys():
         session.error(f"wsap play --json left out {', '.join(sorted(missing))}")
-    if (found["game"], found["seed"], found["steps"], len(found["trajectory_hash"])) != ("crafter", 7, 50, 64):
+    if (found["game"], found["seed"], found["steps"]) != ("crafter", 7, 50):
         session.error(f"wsap play --json answered something else than was asked: {answer}")
-    session.log(f"played {found['steps']} steps as {found['agent']}, trajectory {found['trajectory_hash'][:12]}")
+    session.log(f"{found['agent']} played {found['steps']} steps, trajectory {found['trajectory_hash'][:12]}")
 
 
 @nox.session

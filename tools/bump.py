@@ -1,6 +1,6 @@
 """Move every distribution of this repository, and what they require of each other, to one version.
 
-    python tools/bump.py 0.2.0
+python tools/bump.py 0.2.0
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 
 def project_files(root: Path) -> list[Path]:
     """Every distribution's `pyproject.toml` under `root`, the kernel's first."""
-    return [root / "pyproject.toml", root / "nexus" / "pyproject.toml", *sorted(root.glob("plugins/*/pyproject.toml"))]
+    worlds = sorted(root.glob("plugins/*/pyproject.toml"))
+    return [root / "pyproject.toml", root / "nexus" / "pyproject.toml", *worlds]
 
 
 def bumped(text: str, version: str) -> str:

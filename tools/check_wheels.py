@@ -1,6 +1,6 @@
-"""Compare built wheels with the packages they were built from: nothing missing, nothing that should have stayed home.
+"""Compare built wheels with their packages: nothing missing, nothing that belongs elsewhere.
 
-    python tools/check_wheels.py FOLDER-OF-WHEELS
+python tools/check_wheels.py FOLDER-OF-WHEELS DISTRIBUTION...
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
 LEFTOVERS = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
 
 def package_files(package: Path) -> set[str]:
-    """The files a wheel of `package` must hold, as paths inside the wheel: code, templates, migrations, py.typed."""
+    """The files a wheel of `package` must hold, as paths inside it: code, templates, migrations, py.typed."""
     files = (path.relative_to(package.parent) for path in package.rglob("*") if path.is_file())
     return {path.as_posix() for path in files if not LEFTOVERS.intersection(path.parts)}
 
 
 def faults(project: Path, wheels: Path) -> list[str]:
-    """What is wrong with the wheel of the distribution whose `pyproject.toml` is `project`, one sentence each."""
+    """What is wrong with the wheel of the distribution described by `project`, one sentence each."""
     data = tomllib.loads(project.read_text(encoding="utf-8"))
     name, version = data["project"]["name"].replace("-", "_"), data["project"]["version"]
     wheel = wheels / f"{name}-{version}-py3-none-any.whl"
@@ -33,7 +32,7 @@ def faults(project: Path, wheels: Path) -> list[str]:
         code = {item for item in held if ".dist-info/" not in item}
     wanted = package_files(project.parent / name)
     found = [f"{wheel.name} lacks {item}." for item in sorted(wanted - code)]
-    found += [f"{wheel.name} holds {item}, which is not part of the package." for item in sorted(code - wanted)]
+    found += [f"{wheel.name} holds {item}, which is no part of it." for item in sorted(code - wanted)]
     found += [f"{wheel.name} holds tests: {item}." for item in sorted(code) if "tests" in Path(item).parts]
     for item in ("METADATA", "entry_points.txt", "licenses/LICENSE"):
         if item not in info:
@@ -45,10 +44,9 @@ def faults(project: Path, wheels: Path) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Print every fault; 1 where there is one."""
-    wheels = Path(arguments[0])
-    projects = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-    found = [fault for project in projects for fault in faults(project, wheels)]
-    print("\n".join(found) or f"{len(projects)} wheels hold what they should.")
+    wheels, *distributions = map(Path, arguments)
+    found = [fault for path in distributions for fault in faults(path.resolve() / "pyproject.toml", wheels)]
+    print("\n".join(found) or f"{len(distributions)} wheels hold what they should.")
     return 1 if found else 0
 
 

@@ -1,0 +1,155 @@
+"""The distributions belong together: one version, compatible siblings, nothing said in two ways."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+WORLDS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
+PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *WORLDS]
+
+
+def load(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def group(data: dict[str, Any], name: str) -> Iterator[str]:
+    """The requirements of a dependency group, its included groups' among them."""
+    for item in data["dependency-groups"][name]:
+        if isinstance(item, str):
+            yield item
+        else:
+            yield from group(data, item["include-group"])
+
+
+def tool(name: str) -> ModuleType:
+    """The script `tools/NAME.py` as a module."""
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_distributions_have_one_version() -> None:
+    assert len({load(path)["project"]["version"] for path in PROJECTS}) == 1
+
+
+def test_the_changelog_is_one_for_all_distributions() -> None:
+    assert [path for path in PROJECTS if (path.parent / "CHANGELOG.md").exists()] == [ROOT / "pyproject.toml"]
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_siblings_are_required_as_compatible_with_this_version(path: Path) -> None:
+    names = {load(project)["project"]["name"] for project in PROJECTS}
+    data = load(path)["project"]
+    optional = [item for items in data.get("optional-dependencies", {}).values() for item in items]
+    for item in map(Requirement, [*data["dependencies"], *optional]):
+        if item.name in names:
+            assert str(item.specifier) == f"~={data['version']}", f"{path}: {item}"
+
+
+def test_the_kernel_requires_nothing_heavy() -> None:
+    needed = {Requirement(item).name for item in load(ROOT / "pyproject.toml")["project"]["dependencies"]}
+    assert needed == {"click", "jinja2", "platformdirs", "pluggy", "pydantic"}
+
+
+@pytest.mark.parametrize("path", WORLDS, ids=lambda path: path.parent.name)
+def test_installing_a_world_brings_the_runtime(path: Path) -> None:
+    needed = {Requirement(item).name for item in load(path)["project"]["dependencies"]}
+    assert {"wsap-core", "wsap-nexus"} <= needed
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_every_distribution_carries_the_licence_and_says_who_it_is_for(path: Path) -> None:
+    data = load(path)["project"]
+    assert (path.parent / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert (path.parent / data["readme"]).stat().st_size > 0
+    assert data["requires-python"] == ">=3.11"
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_what_is_installed_is_what_the_files_say(path: Path) -> None:
+    data = load(path)["project"]
+    installed = importlib.metadata.distribution(data["name"])
+    assert Version(installed.version) == Version(data["version"])
+    declared = {(name, value) for name, value in data.get("entry-points", {}).get("wsap", {}).items()}
+    assert {(entry.name, entry.value) for entry in installed.entry_points.select(group="wsap")} == declared
+
+
+def test_plain_pip_and_dependency_groups_name_the_same_tools() -> None:
+    lines = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+    listed = [line for line in lines if line and not line.startswith(("#", "-e"))]
+    assert sorted(listed) == sorted(group(load(ROOT / "pyproject.toml"), "dev"))
+
+
+def test_plain_pip_installs_every_distribution_of_the_repository() -> None:
+    lines = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+    editable = [line.removeprefix("-e ").split("[")[0] for line in lines if line.startswith("-e ")]
+    assert [(ROOT / path).resolve() for path in editable] == [path.parent for path in PROJECTS]
+
+
+def test_every_distribution_is_in_the_workspace_the_types_and_the_contracts() -> None:
+    root = load(ROOT / "pyproject.toml")["tool"]
+    names = {load(path)["project"]["name"] for path in PROJECTS}
+    packages = {name.replace("-", "_") for name in names}
+    assert set(root["uv"]["sources"]) == names
+    assert set(root["mypy"]["packages"]) == packages
+    assert set(root["importlinter"]["root_packages"]) == packages
+
+
+def test_bumping_moves_the_version_and_the_siblings_and_nothing_else() -> None:
+    bump = tool("bump")
+    assert bump.project_files(ROOT) == PROJECTS
+    for path in PROJECTS:
+        before, after = load(path), tomllib.loads(bump.bumped(path.read_text(encoding="utf-8"), "3.1.4rc1"))
+        old = before["project"]["version"]
+        assert after["project"]["version"] == "3.1.4rc1"
+        back = [
+            re.sub(r"^(wsap-\w+)~=3\.1\.4rc1$", rf"\1~={old}", item)
+            for item in after["project"]["dependencies"]
+        ]
+        after["project"] |= {"version": old, "dependencies": back}
+        assert after == before
+
+
+@pytest.mark.parametrize("wrong", [[], ["2"], ["1.0"], ["v1.0.0"], ["1.0.0", "2.0.0"], ["==1.0.0"]])
+def test_bumping_refuses_what_is_not_a_version(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert tool("bump").main(wrong) == 2
+    assert "0.2.0" in capsys.readouterr().err
+
+
+def test_the_wheel_check_names_what_is_missing_and_what_does_not_belong(tmp_path: Path) -> None:
+    package = tmp_path / "wsap_toy"
+    (package / "templates").mkdir(parents=True)
+    for name in ("__init__.py", "py.typed", "templates/a.j2"):
+        (package / name).write_text("", encoding="utf-8")
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "wsap-toy"\nversion = "1.0.0"\n', encoding="utf-8")
+
+    def build(*items: str) -> None:
+        with zipfile.ZipFile(tmp_path / "wsap_toy-1.0.0-py3-none-any.whl", "w") as archive:
+            for item in (*items, *(f"wsap_toy-1.0.0.dist-info/{name}" for name in info)):
+                archive.writestr(item, "")
+
+    faults, info = tool("check_wheels").faults, ["METADATA", "entry_points.txt", "licenses/LICENSE"]
+    assert "was not built" in faults(project, tmp_path)[0]
+    build("wsap_toy/__init__.py", "wsap_toy/py.typed", "wsap_toy/templates/a.j2")
+    assert faults(project, tmp_path) == []
+    build("wsap_toy/__init__.py", "wsap_toy/py.typed", "tests/test_a.py")
+    found = " ".join(faults(project, tmp_path))
+    assert "lacks wsap_toy/templates/a.j2" in found
+    assert "holds tests: tests/test_a.py" in found
