@@ -1,0 +1,13 @@
+"""The rule-based agent `crafter-survivor`: a whole Crafter career by memory, maps and a few good habits.
+
+Read in this order:
+
+- `percept`: what is seen, read from one observation (the only module that knows the observation's class);
+- `grid`, `knowledge`: the world's geometry, and the game's rules as a player would know them;
+- `memory`: the map drawn from what has been seen, and where creatures and plants were;
+- `paths`, `moves`: the cheapest way to something (digging and bridging included), and walking it;
+- `explore`: where to look for what has not been seen yet;
+- `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, every one a function from mind to decision;
+- `policy`: the order in which these concerns are asked;
+- `agent`: the face towards the protocol.
+"""

@@ -1,0 +1,52 @@
+"""Fighting what is near, and hunting what is still to be defeated."""
+
+from __future__ import annotations
+
+from .grid import bearing, distance
+from .knowledge import strength
+from .mind import Decision, Mind
+from .moves import fetch, use
+from .percept import Percept
+
+_LONGEST_HUNT = 80
+"""Steps after which a hunt is given up for a while: skeletons run away."""
+_PAUSE = 120
+"""Steps before the next hunt after one was given up."""
+
+
+def defend(mind: Mind, percept: Percept) -> Decision | None:
+    """Strike at a zombie or skeleton beside the player, the one looked at first."""
+    foes = [cell for cell in (*percept.zombies, *percept.skeletons) if distance(cell, percept.cell) == 1]
+    if not foes:
+        return None
+    foe = percept.ahead if percept.ahead in foes else foes[0]
+    name = "zombie" if foe in percept.zombies else "skeleton"
+    return use(percept, foe, "do", f"Fighting the {name} beside me")
+
+
+def hunt(mind: Mind, percept: Percept) -> Decision | None:
+    """Go after a zombie or skeleton in view if that is still to be achieved, or if a skeleton is a nuisance."""
+    prey, name = _prey(percept)
+    if not prey:
+        return None
+    if mind.chase_began < 0 or percept.step - mind.chase_began > _LONGEST_HUNT + _PAUSE:
+        mind.chase_began = percept.step
+    if percept.step - mind.chase_began > _LONGEST_HUNT:
+        return None
+    near = min(prey, key=lambda cell: distance(cell, percept.cell))
+    reason = f"Hunting a {name}, {bearing(percept.cell, near)}"
+    return fetch(mind, percept, f"hunt@{near}", reason, cells=(near,), limit=16)
+
+
+def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
+    """Return the creatures worth going after now, and what they are."""
+    blow = strength(percept.inventory)
+    if percept.skeletons and blow >= 2 and percept.health >= 5:
+        if "defeat_skeleton" not in percept.unlocked:
+            return percept.skeletons, "skeleton"
+        close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
+        if close and percept.health >= 6:
+            return close, "skeleton"
+    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= (5 if blow > 1 else 7):
+        return percept.zombies, "zombie"
+    return (), ""

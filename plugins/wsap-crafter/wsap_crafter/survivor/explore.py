@@ -1,0 +1,119 @@
+"""Where to look for what has not been seen yet."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import add
+
+from .grid import SIDE, WIDTH, bearing, cell_at, place_of
+from .knowledge import UNKNOWN
+from .mind import Decision, Mind
+from .moves import advance, costs_now, head_for
+from .paths import spread
+from .percept import Percept
+
+_NEAR = 40
+"""The price within which lookouts are compared first."""
+_SETTLED = 0.35
+"""The share of a lookout's unknown cells below which it is no longer worth the way."""
+
+_UNKNOWN_MASK = bytes(1 if code == UNKNOWN else 0 for code in range(256))
+
+
+class _Sums:
+    """Counts of marked cells in any rectangle of the board, after one pass over it."""
+
+    def __init__(self, marks: bytes) -> None:
+        rows: list[list[int]] = [[0] * (WIDTH + 1)]
+        for start in range(0, WIDTH * WIDTH, WIDTH):
+            row = [0, *accumulate(marks[start : start + WIDTH])]
+            rows.append(list(map(add, row, rows[-1])))
+        self._rows = rows
+
+    def within(self, row: int, column: int, up: int, across: int) -> int:
+        """Return how many lie within `up` rows and `across` columns of a cell of the board."""
+        top, bottom = self._rows[max(0, row - up)], self._rows[min(WIDTH, row + up + 1)]
+        left, right = max(0, column - across), min(WIDTH, column + across + 1)
+        return bottom[right] - bottom[left] - top[right] + top[left]
+
+
+def _unknown_in_world(ground: bytearray) -> bytes:
+    """Return marks for unknown cells within the world; the margin around it starts out unknown as well."""
+    marks = bytearray(len(ground))
+    translated = ground.translate(_UNKNOWN_MASK)
+    for y in range(SIDE):
+        start = cell_at(0, y)
+        marks[start : start + SIDE] = translated[start : start + SIDE]
+    return bytes(marks)
+
+
+def _unknown_around(ground: bytearray, cell: int) -> int:
+    """Return how many cells in the view from a cell are unknown (margin included)."""
+    start = cell - 3 * WIDTH - 4
+    return sum(ground.count(UNKNOWN, row, row + 9) for row in range(start, start + 7 * WIDTH, WIDTH))
+
+
+def explore(mind: Mind, percept: Percept, likes: bytes, what: str) -> Decision | None:
+    """Walk towards the best lookout over unknown ground, preferring regions rich in `likes`; None if all is seen."""
+    if mind.lookout:
+        if percept.cell == mind.lookout or (
+            _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
+        ):
+            mind.lookout = 0
+    for _ in range(2):
+        if not mind.lookout:
+            _choose_lookout(mind, percept, likes)
+        if not mind.lookout:
+            return None
+        following = head_for(mind, percept, f"lookout@{mind.lookout}", cells=(mind.lookout,))
+        if following is not None and following != percept.cell:
+            reason = f"Exploring for {what}, {bearing(percept.cell, mind.lookout)}"
+            return advance(mind, percept, following, reason)
+        mind.lookout = 0
+    return None
+
+
+def _choose_lookout(mind: Mind, percept: Percept, likes: bytes) -> None:
+    """Set the mind's lookout to the cell with the best prospect for its price, or to 0 if there is none."""
+    if mind.hopeless.get("lookout", -1) > percept.step:
+        return
+    ground = mind.memory.ground
+    unknown = _Sums(_unknown_in_world(ground))
+    liked = _Sums(ground.translate(bytes(1 if code in likes else 0 for code in range(256))))
+    known = _Sums(ground.translate(bytes(0 if code in b"? " else 1 for code in range(256))))
+    best_score, best_cell, best_unknown = 0.0, 0, 0
+
+    def visit(cell: int, price: int) -> bool:
+        nonlocal best_score, best_cell, best_unknown
+        row, column = divmod(cell, WIDTH)
+        fresh = unknown.within(row, column, 3, 4)
+        if fresh >= 4:
+            region = known.within(row, column, 7, 8)
+            share = liked.within(row, column, 7, 8) / region if region else 0.0
+            score = fresh * (0.2 + share) / (price + 6)
+            if score > best_score:
+                best_score, best_cell, best_unknown = score, cell, fresh
+        return False
+
+    costs = costs_now(percept)
+    blocked = {*mind.memory.occupied, *mind.memory.walls}
+    for limit in (_NEAR, 1000):
+        spread(ground, percept.cell, costs, visit, blocked=blocked, limit=limit)
+        if best_cell:
+            break
+    mind.lookout, mind.lookout_unknown = best_cell, _unknown_around(ground, best_cell) if best_cell else 0
+    if not best_cell:
+        mind.hopeless["lookout"] = percept.step + 30
+
+
+def explored_share(mind: Mind) -> float:
+    """Return how much of the world has been seen, 0 to 1."""
+    return 1 - _unknown_in_world(mind.memory.ground).count(1) / (SIDE * SIDE)
+
+
+def region_name(cell: int) -> str:
+    """Return in which part of the world a cell lies, in words."""
+    x, y = place_of(cell)
+    vertical = ("north", "", "south")[min(2, y * 3 // SIDE)]
+    horizontal = ("west", "", "east")[min(2, x * 3 // SIDE)]
+    return "-".join(part for part in (vertical, horizontal) if part) or "middle"

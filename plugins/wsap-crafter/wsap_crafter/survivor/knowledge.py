@@ -1,0 +1,67 @@
+"""What a seasoned player knows about Crafter: costs, tools, and what one can walk on.
+
+Source: the rules of the game itself, ``data.yaml`` and ``objects.py`` of the ``crafter`` package, version 1.8.3.
+Nothing here depends on the state of a running world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+GRASS, PATH, SAND, WATER, STONE, TREE, LAVA = b".:_~#TL"
+COAL, IRON, DIAMOND, TABLE, FURNACE = b"cidtf"
+SAPLING, RIPE = b"pP"
+OUTSIDE, UNKNOWN = b" ?"
+
+WALKABLE = frozenset((GRASS, PATH, SAND))
+"""Ground that player and creatures walk on; anything else also walls a creature out."""
+PLACEABLE_STONE = frozenset((GRASS, PATH, SAND, WATER, LAVA))
+"""Ground that a stone can be put on."""
+
+RECIPES: Mapping[str, Mapping[str, int]] = MappingProxyType({
+    "place_table": {"wood": 2},
+    "place_furnace": {"stone": 4},
+    "make_wood_pickaxe": {"wood": 1},
+    "make_wood_sword": {"wood": 1},
+    "make_stone_pickaxe": {"wood": 1, "stone": 1},
+    "make_stone_sword": {"wood": 1, "stone": 1},
+    "make_iron_pickaxe": {"wood": 1, "coal": 1, "iron": 1},
+    "make_iron_sword": {"wood": 1, "coal": 1, "iron": 1},
+})  # fmt: skip
+"""What each action uses up."""
+
+MOST = 9
+"""The most of anything that can be carried, and the top of the four vital signs."""
+RIPENING = 301
+"""Updates that a plant needs; it gets one in each step in which the player is nearer than `UPDATE_RANGE`."""
+UPDATE_RANGE = 18
+"""Things this many steps away, or more, stand still."""
+DARK = 0.45
+"""Daylight below which zombies gather on the grass."""
+DAY = 300
+"""Steps from one morning to the next."""
+ACHIEVEMENTS = 22
+"""How many there are to unlock."""
+
+
+def strength(inventory: Mapping[str, int]) -> int:
+    """Return the damage of one blow with the best sword in the inventory."""
+    for sword, damage in (("iron_sword", 5), ("stone_sword", 3), ("wood_sword", 2)):
+        if inventory.get(sword):
+            return damage
+    return 1
+
+
+def affordable(recipe: str, inventory: Mapping[str, int]) -> bool:
+    """Return whether the inventory holds what the action uses up."""
+    return all(inventory.get(item, 0) >= amount for item, amount in RECIPES[recipe].items())
+
+
+def lacking(recipe: str, inventory: Mapping[str, int]) -> dict[str, int]:
+    """Return what is still missing for the action, item by item; empty if nothing is."""
+    return {
+        item: amount - inventory.get(item, 0)
+        for item, amount in RECIPES[recipe].items()
+        if inventory.get(item, 0) < amount
+    }

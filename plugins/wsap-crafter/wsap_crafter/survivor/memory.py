@@ -1,0 +1,114 @@
+"""The map that the agent draws: ground seen, cows met, plants set, everything by memory of its own views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .grid import DIRECTIONS, SIZE, VIEW_COLUMNS, VIEW_ROWS, WIDTH, distance
+from .knowledge import GRASS, PATH, RIPE, SAPLING, UNKNOWN, UPDATE_RANGE, WALKABLE
+from .percept import Percept
+
+_HIDDEN = frozenset("CZSa@")
+"""Characters that hide the ground beneath them."""
+_BENEATH = {"C": GRASS, "Z": GRASS, "S": PATH, "@": GRASS, "a": UNKNOWN}
+"""What most likely lies beneath, where it was never seen: cows and zombies are born on grass, skeletons on path."""
+_FORGET_COW = 400
+"""Steps after which a cow is no longer believed to be near where it was seen."""
+
+
+@dataclass
+class Memory:
+    """What the agent remembers of this world."""
+
+    ground: bytearray = field(default_factory=lambda: bytearray(bytes([UNKNOWN]) * SIZE))
+    """One character a cell, as in the view; `?` where nothing has been seen yet."""
+    cows: dict[int, int] = field(default_factory=dict)
+    """Where cows were seen, and at which step."""
+    plants: dict[int, int] = field(default_factory=dict)
+    """Plants known, and how many updates each has had since it was first seen."""
+    walls: dict[int, None] = field(default_factory=dict)
+    """Cells that fence a plant in; not to be dug through on the way somewhere."""
+    occupied: set[int] = field(default_factory=set)
+    """Cells in view with a creature or an arrow on them, at this moment. Only for membership tests."""
+
+    def update(self, percept: Percept) -> None:
+        """Take in what is seen now."""
+        ground = self.ground
+        start = percept.cell - 3 * WIDTH - 4
+        for row in percept.rows:
+            seen = row.encode("ascii")
+            if ground[start : start + VIEW_COLUMNS] != seen:
+                self._take_row(start, row)
+            start += WIDTH
+        self.occupied = {*percept.cows, *percept.zombies, *percept.skeletons, *percept.arrows}
+        self._update_cows(percept)
+        self._update_plants(percept)
+
+    def _take_row(self, start: int, row: str) -> None:
+        ground = self.ground
+        for cell, character in enumerate(row, start):
+            if character in _HIDDEN:
+                if ground[cell] == UNKNOWN or ground[cell] not in WALKABLE:
+                    ground[cell] = _BENEATH[character]
+            else:
+                ground[cell] = ord(character)
+                if character in "pP" and cell not in self.plants:
+                    self.plants[cell] = 0
+
+    def _update_cows(self, percept: Percept) -> None:
+        if not self.cows and not percept.cows:
+            return
+        now = percept.step
+        for cell in [c for c, when in self.cows.items() if in_view(percept.cell, c) or now - when > _FORGET_COW]:
+            del self.cows[cell]
+        for cell in percept.cows:
+            self.cows[cell] = now
+
+    def _update_plants(self, percept: Percept) -> None:
+        for cell in list(self.plants):
+            if distance(cell, percept.cell) < UPDATE_RANGE:
+                self.plants[cell] += 1
+            if self.ground[cell] not in (SAPLING, RIPE):
+                del self.plants[cell]
+
+    def open_sides(self, cell: int) -> Iterator[int]:
+        """Yield the neighbours of a cell that creatures can walk on, or that are unknown."""
+        for step in DIRECTIONS:
+            if self.ground[cell + step] in WALKABLE or self.ground[cell + step] == UNKNOWN:
+                yield cell + step
+
+    def free(self, cell: int) -> bool:
+        """Return whether the player could step onto a cell now."""
+        return self.ground[cell] in WALKABLE and cell not in self.occupied
+
+    def knows(self, codes: bytes) -> bool:
+        """Return whether any ground of these kinds has been seen and is still there."""
+        return any(code in self.ground for code in codes)
+
+    def to_json(self) -> dict[str, Any]:  # Any: plain JSON values
+        """Return the memory as JSON values."""
+        return {
+            "ground": self.ground.decode("ascii"),
+            "cows": list(self.cows.items()),
+            "plants": list(self.plants.items()),
+            "walls": list(self.walls),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Memory:  # Any: plain JSON values
+        """Return the memory that `to_json` wrote."""
+        return cls(
+            ground=bytearray(data["ground"], "ascii"),
+            cows={cell: when for cell, when in data["cows"]},
+            plants={cell: ticks for cell, ticks in data["plants"]},
+            walls=dict.fromkeys(data["walls"]),
+        )
+
+
+def in_view(player: int, cell: int) -> bool:
+    """Return whether a cell lies in the view of a player."""
+    row, column = divmod(player, WIDTH)
+    other_row, other_column = divmod(cell, WIDTH)
+    return abs(row - other_row) <= VIEW_ROWS // 2 and abs(column - other_column) <= VIEW_COLUMNS // 2

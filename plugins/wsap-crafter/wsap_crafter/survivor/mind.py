@@ -1,0 +1,65 @@
+"""The state of one career: the map, the way being walked, and what the agent has set itself to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .memory import Memory
+
+
+class Decision(NamedTuple):
+    """What to do next, and why."""
+
+    action: str
+    """The name of one of Crafter's actions."""
+    reason: str
+    """One short sentence for people."""
+
+
+@dataclass
+class Mind:
+    """Everything that the agent carries from one decision to the next."""
+
+    memory: Memory = field(default_factory=Memory)
+    errand: str = ""
+    """What the present way leads to; a way is planned anew when the errand changes."""
+    way: list[int] = field(default_factory=list)
+    """The cells still to walk, the last one first."""
+    hopeless: dict[str, int] = field(default_factory=dict)
+    """Errands for which no way was found, and the step from which to try again."""
+    resting: str = ""
+    """Why the agent seeks rest (`sleep`, `heal`, `night`), or nothing."""
+    refuge: tuple[int, ...] = ()
+    """The two cells of the shelter chosen, or nothing."""
+    drinking: bool = False
+    """Whether to drink on to the full."""
+    lookout: int = 0
+    """The cell to explore from, or 0."""
+    lookout_unknown: int = 0
+    """How many unknown cells could be seen from there when it was chosen."""
+    chase_began: int = -1
+    """The step at which the present hunt began, or -1."""
+    garden: int = 0
+    """Where a sapling is to be planted, or 0."""
+    last_cell: int = 0
+    """Where the agent stood at the last decision."""
+    standing: int = 0
+    """Decisions made in a row on the same cell, resting aside."""
+    step: int = -1
+    """The game step of the last decision."""
+
+    def to_json(self) -> dict[str, Any]:  # Any: plain JSON values
+        """Return the mind as JSON values, `from_json`'s counterpart."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "memory"}
+        return {**values, "hopeless": list(self.hopeless.items()), "memory": self.memory.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Mind:  # Any: plain JSON values
+        """Return the mind that `to_json` wrote."""
+        return cls(**{
+            **data,
+            "memory": Memory.from_json(data["memory"]),
+            "hopeless": {errand: step for errand, step in data["hopeless"]},
+            "refuge": tuple(data["refuge"]),
+        })  # fmt: skip

@@ -1,0 +1,139 @@
+"""Walking a planned way, and using or placing things where they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .grid import DIRECTIONS, MOVE
+from .knowledge import DARK, WALKABLE, WATER
+from .mind import Decision, Mind
+from .paths import FAR, costs_for, find_route
+from .percept import Percept
+
+_RETRY = 20
+"""Steps before an errand without a way is tried again."""
+
+
+def costs_now(percept: Percept) -> tuple[int, ...]:
+    """Return what each kind of ground costs the player at this moment."""
+    return costs_for(percept.inventory, percept.daylight < DARK)
+
+
+def head_for(
+    mind: Mind,
+    percept: Percept,
+    errand: str,
+    *,
+    wanted: bytes = b"",
+    cells: Collection[int] = (),
+    avoid: Collection[int] = (),
+    limit: int = FAR,
+) -> int | None:
+    """Return the next cell on the way to the nearest goal (see `paths.find_route`); None if there is no way.
+
+    The player's own cell is returned on arrival at a goal among `cells`; a goal of a `wanted` kind is returned
+    itself, from beside it. The way is kept in the mind as long as it leads to the same errand.
+    """
+    here = percept.cell
+    if here in cells:
+        return here
+    if mind.errand == errand and _still_good(mind, percept, wanted, cells, avoid):
+        return mind.way[-1]
+    if mind.hopeless.get(errand, -1) > percept.step:
+        return None
+    memory = mind.memory
+    blocked = {*memory.occupied, *memory.walls, *avoid}
+    way = find_route(
+        memory.ground, here, costs_now(percept), wanted=wanted, cells=cells, blocked=blocked, limit=limit
+    )
+    if way is None:
+        mind.hopeless[errand] = percept.step + _RETRY
+        return None
+    way.reverse()
+    mind.errand, mind.way = errand, way
+    return way[-1]
+
+
+def _still_good(
+    mind: Mind, percept: Percept, wanted: bytes, cells: Collection[int], avoid: Collection[int]
+) -> bool:
+    way, memory = mind.way, mind.memory
+    if way and way[-1] == percept.cell:
+        way.pop()
+    if not way or abs(way[-1] - percept.cell) not in (1, DIRECTIONS[2]):
+        return False
+    goal, following = way[0], way[-1]
+    if memory.ground[goal] not in wanted and goal not in cells:
+        return False
+    if following == goal:
+        return True
+    return (
+        costs_now(percept)[memory.ground[following]] > 0
+        and following not in memory.occupied
+        and following not in memory.walls
+        and following not in avoid
+    )
+
+
+def advance(mind: Mind, percept: Percept, cell: int, reason: str) -> Decision:
+    """Return the action that gets the player into the neighbouring cell: a step, a blow, or a stone on water."""
+    step = cell - percept.cell
+    ground = mind.memory.ground[cell]
+    if ground in WALKABLE and cell not in mind.memory.occupied:
+        return Decision(MOVE[step], reason)
+    if percept.facing != step:
+        return Decision(MOVE[step], reason)
+    if ground == WATER:
+        return Decision("place_stone", f"{reason} (bridging the water)")
+    return Decision("do", reason)
+
+
+def use(percept: Percept, cell: int, action: str, reason: str) -> Decision:
+    """Return the action, or first the turn towards the neighbouring cell, which must not be free to step on."""
+    step = cell - percept.cell
+    return Decision(action if percept.facing == step else MOVE[step], reason)
+
+
+def fetch(
+    mind: Mind,
+    percept: Percept,
+    errand: str,
+    reason: str,
+    *,
+    wanted: bytes = b"",
+    cells: Collection[int] = (),
+    limit: int = FAR,
+) -> Decision | None:
+    """Walk to the nearest goal and use it (`do`) from beside it; None if there is no way."""
+    target = head_for(mind, percept, errand, wanted=wanted, cells=cells, limit=limit)
+    if target is None:
+        return None
+    if target == mind.way[0]:
+        return use(percept, target, "do", reason)
+    return advance(mind, percept, target, reason)
+
+
+def put(
+    mind: Mind, percept: Percept, target: int, action: str, reason: str, avoid: Collection[int] = ()
+) -> Decision | None:
+    """Do `action` to a given free cell, which takes looking at it: walk so that the last step points there.
+
+    Turning towards a free cell would step onto it. So the player looks at it only after having come from the
+    opposite side, two cells away, or if something stands there. Returns None if there is no such way.
+    """
+    if percept.ahead == target:
+        return Decision(action, reason)
+    memory = mind.memory
+    costs = costs_now(percept)
+    ground = memory.ground
+    blocked = {*memory.occupied, *memory.walls, *avoid, target}
+    runs: dict[int, int] = {}
+    for step in DIRECTIONS:
+        stand, run = target - step, target - 2 * step
+        if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
+            runs.setdefault(run, stand)
+    if percept.cell in runs:
+        mind.way = []
+        return advance(mind, percept, runs[percept.cell], reason)
+    following = head_for(mind, percept, f"{action}@{target}", cells=runs, avoid=(target, *avoid))
+    return None if following is None else advance(mind, percept, following, reason)

@@ -1,0 +1,152 @@
+"""The cheapest way to something over the remembered map, digging and bridging included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from functools import lru_cache
+
+from .grid import DIRECTIONS, SIZE
+from .knowledge import COAL, DIAMOND, GRASS, IRON, PATH, SAND, STONE, TREE, WATER
+
+FAR = 1 << 20
+"""A distance larger than any way."""
+_MOST_STEP = 8
+"""The dearest single step in a cost table."""
+
+
+@lru_cache(maxsize=64)
+def cost_table(pickaxe: int, bridges: bool, dark: bool) -> tuple[int, ...]:
+    """Return the price of entering each kind of ground, in game steps; 0 where there is no way.
+
+    `pickaxe` is 0 for none, then 1 wood, 2 stone, 3 iron. Digging costs a turn or a blow besides the step. With a
+    stone in hand and a pickaxe to take it up again, water is crossed stone by stone. In the dark, grass is dearer,
+    because zombies walk there. Lava is never crossed: turning towards it is walking into it.
+    """
+    table = [0] * 128
+    table[PATH] = table[SAND] = 1
+    table[GRASS] = 2 if dark else 1
+    table[TREE] = 4
+    if pickaxe >= 1:
+        table[STONE] = table[COAL] = 3 if not dark else 2
+    if pickaxe >= 2:
+        table[IRON] = 3
+    if pickaxe >= 3:
+        table[DIAMOND] = 3
+    if pickaxe and bridges:
+        table[WATER] = 5
+    return tuple(table)
+
+
+def costs_for(inventory: Mapping[str, int], dark: bool = False) -> tuple[int, ...]:
+    """Return the cost table of a player with this inventory."""
+    pickaxe = 0
+    for level, tool in enumerate(("wood_pickaxe", "stone_pickaxe", "iron_pickaxe"), 1):
+        if inventory.get(tool):
+            pickaxe = level
+    return cost_table(pickaxe, inventory.get("stone", 0) > 0, dark)
+
+
+def find_route(
+    ground: bytearray,
+    start: int,
+    costs: tuple[int, ...],
+    *,
+    wanted: bytes = b"",
+    cells: Container[int] = (),
+    blocked: Container[int] = (),
+    limit: int = FAR,
+) -> list[int] | None:
+    """Return the cheapest way as a list of cells without the start, ending on the goal; None if there is none.
+
+    A goal is a cell whose ground is `wanted`, or one of `cells`; entering it costs 1 whatever stands there, since
+    goals such as trees and cows are used from beside them. `blocked` cells are entered only as goals. Ties go to
+    the direction that comes first in `grid.DIRECTIONS`. If the start is a goal among `cells`, the way is empty.
+    """
+    if start in cells:
+        return []
+    best = [FAR] * SIZE
+    parent = [0] * SIZE
+    best[start] = 0
+    buckets: list[list[int]] = [[] for _ in range(_MOST_STEP + 1)]
+    buckets[0].append(start)
+    goals: set[int] = set()
+    price, waiting = 0, 1
+    while waiting and price <= limit:
+        bucket = buckets[price % (_MOST_STEP + 1)]
+        for cell in bucket:
+            waiting -= 1
+            if best[cell] != price:
+                continue
+            if cell in goals:
+                return _trace(parent, start, cell)
+            for step in DIRECTIONS:
+                near = cell + step
+                if ground[near] in wanted or near in cells:
+                    cost = 1
+                    goals.add(near)
+                else:
+                    cost = costs[ground[near]]
+                    if not cost or near in blocked:
+                        continue
+                if price + cost < best[near]:
+                    best[near] = price + cost
+                    parent[near] = cell
+                    buckets[(price + cost) % (_MOST_STEP + 1)].append(near)
+                    waiting += 1
+        bucket.clear()
+        price += 1
+    return None
+
+
+def _trace(parent: list[int], start: int, cell: int) -> list[int]:
+    way = []
+    while cell != start:
+        way.append(cell)
+        cell = parent[cell]
+    way.reverse()
+    return way
+
+
+def spread(
+    ground: bytearray,
+    start: int,
+    costs: tuple[int, ...],
+    visit: Callable[[int, int], bool],
+    *,
+    blocked: Container[int] = (),
+    limit: int = FAR,
+) -> list[int]:
+    """Call `visit(cell, price)` for every cell in reach, nearest first, until it returns True or `limit` is passed.
+
+    Returns each cell's predecessor, for `way_to`.
+    """
+    best = [FAR] * SIZE
+    parent = [0] * SIZE
+    best[start] = 0
+    buckets: list[list[int]] = [[] for _ in range(_MOST_STEP + 1)]
+    buckets[0].append(start)
+    price, waiting = 0, 1
+    while waiting and price <= limit:
+        bucket = buckets[price % (_MOST_STEP + 1)]
+        for cell in bucket:
+            waiting -= 1
+            if best[cell] != price:
+                continue
+            if visit(cell, price):
+                return parent
+            for step in DIRECTIONS:
+                near = cell + step
+                cost = costs[ground[near]]
+                if cost and price + cost < best[near] and near not in blocked:
+                    best[near] = price + cost
+                    parent[near] = cell
+                    buckets[(price + cost) % (_MOST_STEP + 1)].append(near)
+                    waiting += 1
+        bucket.clear()
+        price += 1
+    return parent
+
+
+def way_to(parent: list[int], start: int, cell: int) -> list[int]:
+    """Return the way to a cell that `spread` visited, without the start."""
+    return _trace(parent, start, cell)

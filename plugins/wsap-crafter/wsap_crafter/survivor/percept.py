@@ -1,0 +1,115 @@
+"""Reading one observation: the only module that knows what a Crafter observation looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from .grid import BY_NAME, MARGIN, WIDTH
+
+
+class Located(Protocol):
+    """Something with coordinates."""
+
+    @property
+    def coordinates(self) -> tuple[float, ...]: ...
+
+
+class Seen(Protocol):
+    """What the agent reads of an observation; `wsap_crafter`'s own observation class offers all of it."""
+
+    @property
+    def status(self) -> Mapping[str, float]: ...
+    @property
+    def inventory(self) -> Mapping[str, int]: ...
+    @property
+    def location(self) -> Located: ...
+    @property
+    def facing(self) -> str: ...
+    @property
+    def sleeping(self) -> bool: ...
+    @property
+    def daylight(self) -> float: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def local_map(self) -> tuple[str, ...]: ...
+    @property
+    def damage(self) -> int: ...
+    @property
+    def achievements_unlocked(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Percept:
+    """One moment as the agent sees it."""
+
+    step: int
+    """Game steps since the episode began."""
+    cell: int
+    """Where the player stands (see `grid`)."""
+    facing: int
+    """The direction looked in, one of `grid.DIRECTIONS`."""
+    health: int
+    """0 to 9, like the next three."""
+    food: int
+    drink: int
+    energy: int
+    inventory: Mapping[str, int]
+    """Items carried; absent ones are left out."""
+    sleeping: bool
+    daylight: float
+    """0 (deepest night) to 1 (noon)."""
+    rows: tuple[str, ...]
+    """The view, seven rows of nine characters, the player in the middle."""
+    cows: tuple[int, ...]
+    """Cells of the cows in view; likewise the next three."""
+    zombies: tuple[int, ...]
+    skeletons: tuple[int, ...]
+    arrows: tuple[int, ...]
+    unlocked: tuple[str, ...]
+    """Names of the achievements unlocked so far."""
+    damage: int
+    """Health lost to attacks in the last step."""
+
+    @property
+    def ahead(self) -> int:
+        """The cell that the player looks at."""
+        return self.cell + self.facing
+
+    def has(self, item: str) -> int:
+        """Return how many of an item are carried."""
+        return self.inventory.get(item, 0)
+
+
+def perceive(observation: Seen) -> Percept:
+    """Return the agent's own view of an observation."""
+    x, y = observation.location.coordinates[:2]
+    cell = (int(y) + MARGIN) * WIDTH + int(x) + MARGIN
+    found: dict[str, list[int]] = {"C": [], "Z": [], "S": [], "a": []}
+    corner = cell - 3 * WIDTH - 4
+    for number, row in enumerate(observation.local_map):
+        for column, character in enumerate(row):
+            if character in found:
+                found[character].append(corner + number * WIDTH + column)
+    status = observation.status
+    return Percept(
+        step=observation.step,
+        cell=cell,
+        facing=BY_NAME[observation.facing],
+        health=int(status["health"]),
+        food=int(status["food"]),
+        drink=int(status["drink"]),
+        energy=int(status["energy"]),
+        inventory=observation.inventory,
+        sleeping=observation.sleeping,
+        daylight=observation.daylight,
+        rows=observation.local_map,
+        cows=tuple(found["C"]),
+        zombies=tuple(found["Z"]),
+        skeletons=tuple(found["S"]),
+        arrows=tuple(found["a"]),
+        unlocked=observation.achievements_unlocked,
+        damage=observation.damage,
+    )

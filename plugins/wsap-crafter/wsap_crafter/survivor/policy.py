@@ -1,0 +1,69 @@
+"""The order in which the agent's concerns are asked; the first that wants something decides."""
+
+from __future__ import annotations
+
+from . import combat, crafting, farm, needs
+from .explore import explore
+from .grid import DIRECTIONS
+from .mind import Decision, Mind
+from .moves import advance
+from .percept import Percept
+
+_CONCERNS = (
+    combat.defend,
+    needs.rest,
+    combat.hunt,
+    needs.drink,
+    needs.eat,
+    farm.harvest,
+    farm.first_sapling,
+    crafting.wooden,
+    crafting.lay_stone,
+    farm.garden,
+    crafting.stony,
+    crafting.furnace,
+    crafting.stock_up,
+    crafting.iron,
+    crafting.diamond,
+    farm.linger,
+)
+_STUCK = 60
+"""Decisions on one cell after which the agent shakes itself loose."""
+
+
+def think(mind: Mind, percept: Percept) -> Decision:
+    """Take in what is seen and return what to do next."""
+    mind.memory.update(percept)
+    farm.note_walls(mind)
+    mind.step = percept.step
+    if percept.sleeping:
+        return Decision("sleep", "Sleeping")
+    if percept.cell == mind.last_cell and not mind.resting:
+        mind.standing += 1
+    else:
+        mind.last_cell, mind.standing = percept.cell, 0
+    if mind.standing > _STUCK and mind.standing % 10 < 3:
+        loose = _shake(mind, percept)
+        if loose is not None:
+            return loose
+    for concern in _CONCERNS:
+        decision = concern(mind, percept)
+        if decision is not None:
+            return decision
+    return idle(mind, percept)
+
+
+def _shake(mind: Mind, percept: Percept) -> Decision | None:
+    """Step aside and plan everything anew, after having stood on one cell for too long."""
+    mind.way, mind.errand, mind.refuge, mind.garden, mind.lookout = [], "", (), 0, 0
+    for turn in range(4):
+        cell = percept.cell + DIRECTIONS[(percept.step + turn) % 4]
+        if mind.memory.free(cell):
+            return advance(mind, percept, cell, "Getting nowhere here: trying another way")
+    return None
+
+
+def idle(mind: Mind, percept: Percept) -> Decision:
+    """Do something sensible when every goal is reached or out of reach."""
+    decision = explore(mind, percept, b".:T~", "anything new")
+    return decision or Decision("noop", "Enjoying the view")

@@ -1,0 +1,130 @@
+"""A walled pocket of two cells to sleep and heal in.
+
+Creatures move and strike along rows and columns only, and walk on grass, path and sand alone: two cells in line
+whose six outer neighbours are anything else are safe. Two, because one can't turn around in a single open cell:
+turning towards a free cell is walking onto it. Walking from one cell of the pocket to the other turns the player
+to the far end, where the last stone goes.
+"""
+
+from __future__ import annotations
+
+from .grid import DIRECTIONS
+from .knowledge import PLACEABLE_STONE, UNKNOWN, WALKABLE, WATER
+from .mind import Decision, Mind
+from .moves import advance, costs_now, head_for, put
+from .paths import spread
+from .percept import Percept
+
+_SEARCH = 30
+"""The price within which a place for a shelter is sought."""
+_SIDE_PRICE = 6
+"""The price of walling up a side from outside."""
+
+
+def _sides(pair: tuple[int, ...]) -> list[int]:
+    """Return the four cells beside a pair of cells in line."""
+    one, two = pair
+    step = two - one
+    return [
+        cell + across for cell in pair for across in DIRECTIONS if across not in (step, -step)
+    ]
+
+
+def _ends(pair: tuple[int, ...]) -> tuple[int, int]:
+    """Return the two cells at the ends of a pair: the first one's, then the second one's."""
+    one, two = pair
+    return 2 * one - two, 2 * two - one
+
+
+def _open(mind: Mind, cell: int) -> bool:
+    return mind.memory.ground[cell] in WALKABLE
+
+
+def sealed(mind: Mind, percept: Percept) -> bool:
+    """Return whether the player stands in a finished shelter."""
+    pair = mind.refuge
+    return percept.cell in pair and not any(_open(mind, cell) for cell in (*_sides(pair), *_ends(pair)))
+
+
+def find_refuge(mind: Mind, percept: Percept) -> bool:
+    """Choose the cheapest place for a shelter; False if there is none with the stones at hand."""
+    if mind.hopeless.get("refuge", -1) > percept.step:
+        return False
+    memory = mind.memory
+    ground, costs = memory.ground, costs_now(percept)
+    stones, digs = percept.has("stone"), percept.has("wood_pickaxe")
+    best_price, best = 10_000, ()
+
+    def fit(cell: int) -> bool:
+        code = ground[cell]
+        return costs[code] > 0 and code != WATER and cell not in memory.walls
+
+    def visit(cell: int, price: int) -> bool:
+        nonlocal best_price, best
+        if price >= best_price:
+            return True
+        if not fit(cell):
+            return False
+        for step in DIRECTIONS:
+            pair = (cell, cell + step)
+            if not fit(pair[1]):
+                continue
+            sides, ends = _sides(pair), _ends(pair)
+            if any(ground[side] == UNKNOWN for side in (*sides, *ends)):
+                continue
+            beside = sum(ground[side] in WALKABLE for side in sides)
+            walls = beside + sum(ground[end] in WALKABLE for end in ends)
+            solid = sum(ground[spot] not in WALKABLE for spot in pair)
+            if walls > stones + (solid if digs else 0):
+                continue
+            total = price + _SIDE_PRICE * beside + 2 * walls + 2 * solid
+            if total < best_price:
+                best_price, best = total, pair
+        return False
+
+    spread(ground, percept.cell, costs, visit, blocked={*memory.occupied, *memory.walls}, limit=_SEARCH)
+    if not best:
+        mind.hopeless["refuge"] = percept.step + 15
+        return False
+    mind.refuge = best
+    return True
+
+
+def build(mind: Mind, percept: Percept, reason: str) -> Decision | None:
+    """Return the next action towards standing in a finished shelter; None if it can't be done."""
+    if not mind.refuge and not find_refuge(mind, percept):
+        return None
+    decision = _build(mind, percept, mind.refuge, reason)
+    if decision is None:
+        mind.refuge = ()
+    return decision
+
+
+def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> Decision | None:
+    needed = sum(_open(mind, cell) for cell in (*_sides(pair), *_ends(pair)))
+    solid = sum(not _open(mind, cell) for cell in pair)
+    if needed > percept.has("stone") + solid or (needed and not percept.has("stone") and not solid):
+        return None
+    for side in _sides(pair):
+        if _open(mind, side):
+            if not percept.has("stone"):
+                break
+            return put(mind, percept, side, "place_stone", f"{reason}: walling up a side")
+    if percept.cell not in pair:
+        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair)
+        return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
+    here = pair.index(percept.cell)
+    own_end, other = _ends(pair)[here], pair[1 - here]
+    if _open(mind, own_end) and percept.ahead == own_end and percept.has("stone"):
+        if own_end in mind.memory.occupied:
+            return Decision("do", f"{reason}: something stands in the door")
+        return Decision("place_stone", f"{reason}: closing the shelter")
+    return advance(mind, percept, other, f"{reason}: turning round in the shelter")
+
+
+def place_stone_now(mind: Mind, percept: Percept, reason: str) -> Decision | None:
+    """Put a stone ahead at once, as a wall against what comes; None if that is impossible."""
+    ahead = percept.ahead
+    if percept.has("stone") and mind.memory.ground[ahead] in PLACEABLE_STONE and ahead not in mind.memory.occupied:
+        return Decision("place_stone", reason)
+    return None
