@@ -1,0 +1,326 @@
+"""Whether a value fits a JSON Schema, for the parameters of actions and tools.
+
+A parameter's schema is written by a game and applied to whatever a model replied, several times
+for every decision, so it is a small subset of JSON Schema 2020-12 that is checked without a
+library, gives its reason in a sentence that helps a model to do better, and takes time in
+proportion to the value (there is no `pattern`, because a regular expression can be made to take
+for ever, and there are no references). `check_schema` tells whether a schema stays within the
+subset; the conformance suite asks it for every action that a game declares.
+
+    type                                      a word or a list of words
+    enum, const                               1 and 1.0 are equal, 1 and true are not
+    minimum, maximum,
+    exclusiveMinimum, exclusiveMaximum        numbers
+    minLength, maxLength                      text, in Unicode characters
+    items, prefixItems, minItems, maxItems    lists (and tuples)
+    properties, required,
+    additionalProperties                      objects (mappings)
+    title, description, default,
+    examples, $comment                        say something to a reader, and check nothing
+
+`true` and `false` stand for schemas that everything and nothing fits, as usual.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# Any, here and below: these functions are about JSON-ready data whose shape is not yet known.
+Schema = Mapping[str, Any] | bool
+"""A JSON Schema within the subset."""
+
+TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+"""The words that `type` knows."""
+
+ANNOTATIONS = frozenset({"$comment", "default", "description", "examples", "title"})
+"""Keywords that check nothing."""
+
+_NAMES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "text",
+}
+_SHOWN = 60
+
+
+def validate_value(value: Any, schema: Schema, name: str = "value") -> str | None:
+    """Return why a value does not fit a schema, in one sentence, or None if it fits.
+
+    Numbers that JSON has no word for (NaN and the infinities) fit no numeric type. Keywords
+    outside the subset are passed over, as JSON Schema does with keywords it doesn't know.
+
+    Args:
+        value: JSON-ready data; tuples count as lists.
+        schema: one for which `check_schema` has nothing to say.
+        name: what the sentence calls the value; with an empty name, the parts of an object are
+            called by their own names alone (`direction`, `path[2]`, `target.x`).
+    """
+    if schema is True:
+        return None
+    if schema is False:
+        return f"{name or 'It'} must be left out."
+    reason = _wrong_type(value, schema, name) or _wrong_choice(value, schema, name)
+    if reason:
+        return reason
+    if isinstance(value, str):
+        return _wrong_text(value, schema, name)
+    if _is_number(value):
+        return _wrong_number(value, schema, name)
+    if isinstance(value, Mapping):
+        return _wrong_object(value, schema, name)
+    if isinstance(value, list | tuple):
+        return _wrong_list(value, schema, name)
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_IS: dict[str, Callable[[Any], bool]] = {
+    "array": lambda v: isinstance(v, list | tuple),
+    "boolean": lambda v: isinstance(v, bool),
+    # 3.0 is a whole number in JSON Schema, which does not tell it from 3.
+    "integer": lambda v: _is_number(v) and (isinstance(v, int) or v.is_integer()),
+    "null": lambda v: v is None,
+    "number": lambda v: _is_number(v) and (isinstance(v, int) or math.isfinite(v)),
+    "object": lambda v: isinstance(v, Mapping),
+    "string": lambda v: isinstance(v, str),
+}
+
+
+def _wrong_type(value: Any, schema: Mapping[str, Any], name: str) -> str | None:
+    wanted = schema.get("type")
+    if wanted is None:
+        return None
+    words = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    if any(_IS[word](value) for word in words):
+        return None
+    if words in (("integer",), ("number",)):
+        kind = _NAMES[words[0]] + _range(schema)
+    elif words == ("string",) and isinstance(schema.get("enum"), list | tuple):
+        return _not_among(value, schema["enum"], name)
+    else:
+        kind = " or ".join(_NAMES[word] for word in words)
+    return f"{_it(name)} must be {kind}, not {_show(value)}."
+
+
+def _wrong_choice(value: Any, schema: Mapping[str, Any], name: str) -> str | None:
+    if "const" in schema and not same_json(value, schema["const"]):
+        return f"{_it(name)} must be {_show(schema['const'])}, not {_show(value)}."
+    if "enum" in schema and not any(same_json(value, choice) for choice in schema["enum"]):
+        return _not_among(value, schema["enum"], name)
+    return None
+
+
+def _not_among(value: Any, choices: Sequence[Any], name: str) -> str:
+    listed = ", ".join(_show(choice) for choice in choices[:20]) + (", ..." if len(choices) > 20 else "")
+    sentence = f"{_it(name)} must be one of {listed}, not {_show(value)}"
+    words = [choice for choice in choices if isinstance(choice, str)]
+    close = difflib.get_close_matches(value[:100], words, n=1) if isinstance(value, str) else []
+    return sentence + (f"; did you mean {close[0]!r}?" if close else ".")
+
+
+def _wrong_number(value: float, schema: Mapping[str, Any], name: str) -> str | None:
+    fits = (
+        ("minimum" not in schema or value >= schema["minimum"])
+        and ("maximum" not in schema or value <= schema["maximum"])
+        and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
+        and ("exclusiveMaximum" not in schema or value < schema["exclusiveMaximum"])
+    )
+    return None if fits else f"{_it(name)} must be a number{_range(schema)}, not {_show(value)}."
+
+
+def _wrong_text(value: str, schema: Mapping[str, Any], name: str) -> str | None:
+    low, high = schema.get("minLength", 0), schema.get("maxLength", math.inf)
+    if low <= len(value) <= high:
+        return None
+    return f"{_it(name)} must be {_amount(low, high, 'character')} long, not {len(value)}."
+
+
+def _wrong_list(value: Sequence[Any], schema: Mapping[str, Any], name: str) -> str | None:
+    low, high = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+    if not low <= len(value) <= high:
+        return f"{_it(name)} must have {_amount(low, high, 'item')}, not {len(value)}."
+    prefix: Sequence[Schema] = schema.get("prefixItems", ())
+    rest: Schema = schema.get("items", True)
+    for index, item in enumerate(value):
+        part = prefix[index] if index < len(prefix) else rest
+        if part is False:
+            return f"{_it(name)} must have at most {_count(index, 'item')}, not {len(value)}."
+        if reason := validate_value(item, part, f"{name or 'item'}[{index}]"):
+            return reason
+    return None
+
+
+def _wrong_object(value: Mapping[Any, Any], schema: Mapping[str, Any], name: str) -> str | None:
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    rest: Schema = schema.get("additionalProperties", True)
+    for key, item in value.items():
+        if not isinstance(key, str):
+            return f"{_it(name)} must have text keys, not {_show(key)}."
+        if key in properties:
+            reason = validate_value(item, properties[key], _child(name, key))
+        elif rest is False:
+            reason = _unknown_key(key, properties, name)
+        else:
+            reason = validate_value(item, rest, _child(name, key))
+        if reason:
+            return reason
+    # Last, because a misspelt key is told better than the missing one it stands for.
+    missing = (key for key in schema.get("required", ()) if key not in value)
+    return next((f"{_child(name, key)} is missing." for key in missing), None)
+
+
+def _unknown_key(key: str, known: Mapping[str, Any], name: str) -> str:
+    sentence = f"{_child(name, key)} is not known"
+    if not known:
+        return f"{sentence}; nothing belongs here."
+    close = difflib.get_close_matches(key[:100], known, n=1)
+    return f"{sentence}; did you mean {close[0]!r}?" if close else f"{sentence}; known: {', '.join(known)}."
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Return whether two JSON-ready values are equal as JSON Schema has it: 1 is 1.0, but not true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_json(one[k], other[k]) for k in one)
+    return bool(one == other)
+
+
+# --- sentences ----------------------------------------------------------------------------
+
+
+def _it(name: str) -> str:
+    return name or "It"
+
+
+def _child(name: str, key: str) -> str:
+    shown = key if len(key) <= _SHOWN and key.isprintable() else _show(key)
+    return f"{name}.{shown}" if name else shown
+
+
+def _show(value: Any) -> str:
+    """Return a value for a sentence: short, on one line, with nothing in it that a terminal would obey."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
+    if _is_number(value):
+        # Python refuses to write out an integer of thousands of digits.
+        return str(value) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
+    return f"a {type(value).__name__}"
+
+
+def _count(number: float, unit: str) -> str:
+    return f"{number} {unit}" + ("" if number == 1 else "s")
+
+
+def _amount(low: float, high: float, unit: str) -> str:
+    if low == high:
+        return _count(low, unit)
+    if high == math.inf:
+        return f"at least {_count(low, unit)}"
+    return f"{low} to {_count(high, unit)}" if low else f"at most {_count(high, unit)}"
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    if "minimum" in schema and "maximum" in schema:
+        return f" from {_show(schema['minimum'])} to {_show(schema['maximum'])}"
+    words = {
+        "minimum": "of at least",
+        "maximum": "of at most",
+        "exclusiveMinimum": "greater than",
+        "exclusiveMaximum": "less than",
+    }
+    parts = [f"{word} {_show(schema[key])}" for key, word in words.items() if key in schema]
+    return " " + " and ".join(parts) if parts else ""
+
+
+# --- the subset ---------------------------------------------------------------------------
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_limit(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _is_type(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in TYPES
+    return isinstance(value, list | tuple) and bool(value) and all(v in TYPES for v in value)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+
+
+_KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "type": (_is_type, "one of " + ", ".join(TYPES) + ", or a list of them"),
+    "enum": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one value"),
+    "const": (lambda v: True, "anything"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (_is_limit, "a number")),
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems"), (_is_count, "a whole number of at least 0")
+    ),
+    "items": (lambda v: isinstance(v, Mapping | bool), "a schema"),
+    "prefixItems": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one schema"),
+    "properties": (lambda v: isinstance(v, Mapping), "an object of schemas"),
+    "required": (_is_names, "a list of names"),
+    "additionalProperties": (lambda v: isinstance(v, Mapping | bool), "a schema"),
+}
+
+KEYWORDS = frozenset(_KEYWORDS)
+"""The keywords that check something."""
+
+
+def check_schema(schema: Any, name: str = "schema") -> str | None:
+    """Return why a schema is not one that `validate_value` can apply in full, or None if it is.
+
+    Args:
+        schema: what a game declared.
+        name: what the sentence calls it.
+    """
+    if isinstance(schema, bool):
+        return None
+    if not isinstance(schema, Mapping):
+        return f"{name} must be an object, not {_show(schema)}."
+    for keyword, value in schema.items():
+        if keyword in ANNOTATIONS:
+            continue
+        if keyword not in _KEYWORDS:
+            close = difflib.get_close_matches(str(keyword), sorted(_KEYWORDS), n=1)
+            hint = (
+                f"did you mean {close[0]!r}?" if close else "it is outside the subset of JSON Schema in use."
+            )
+            return f"{name} has the keyword {_show(keyword)}; {hint}"
+        fits, wanted = _KEYWORDS[keyword]
+        if not fits(value):
+            return f"{name}.{keyword} must be {wanted}, not {_show(value)}."
+    return _check_parts(schema, name)
+
+
+def _check_parts(schema: Mapping[str, Any], name: str) -> str | None:
+    parts = [(f"{name}.{k}", schema[k]) for k in ("items", "additionalProperties") if k in schema]
+    parts += [(f"{name}.prefixItems[{i}]", part) for i, part in enumerate(schema.get("prefixItems", ()))]
+    parts += [
+        (_child(f"{name}.properties", str(k)), part) for k, part in schema.get("properties", {}).items()
+    ]
+    return next((reason for where, part in parts if (reason := check_schema(part, where))), None)
