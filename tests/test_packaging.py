@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import re
@@ -46,6 +47,15 @@ def tool(name: str) -> ModuleType:
 
 def test_all_distributions_have_one_version() -> None:
     assert len({load(path)["project"]["version"] for path in PROJECTS}) == 1
+
+
+def test_a_version_stated_in_code_is_that_of_its_distribution() -> None:
+    files = tool("bump").package_files(ROOT)
+    assert ROOT / "wsap_core" / "__init__.py" in files
+    for path in files:
+        assert (
+            importlib.import_module(path.parent.name).__version__ == load(PROJECTS[0])["project"]["version"]
+        )
 
 
 def test_the_changelog_is_one_for_all_distributions() -> None:

@@ -19,12 +19,20 @@ def project_files(root: Path) -> list[Path]:
     return [root / "pyproject.toml", root / "nexus" / "pyproject.toml", *worlds]
 
 
-def bumped(text: str, version: str) -> str:
-    """`text` of a `pyproject.toml` with its version, and its requirements of siblings, set to `version`.
+def package_files(root: Path) -> list[Path]:
+    """Every package's `__init__.py` that states the version in code as well."""
+    found = (next(path.parent.glob("wsap_*/__init__.py"), None) for path in project_files(root))
+    return [path for path in found if path and "\n__version__ = " in path.read_text(encoding="utf-8")]
 
-    Raises ValueError where the text has no version line or more than one.
+
+def bumped(text: str, version: str) -> str:
+    """`text` of a `pyproject.toml` or `__init__.py` with its version, and that of siblings, set to `version`.
+
+    Raises:
+        ValueError: the text has no version line, or more than one.
     """
-    text, found = re.subn(r'^version = ".*"$', f'version = "{version}"', text, flags=re.MULTILINE)
+    line = re.compile(r'^(__version__|version) = ".*"$', flags=re.MULTILINE)
+    text, found = line.subn(rf'\1 = "{version}"', text)
     if found != 1:
         raise ValueError(f"expected one version line, found {found}")
     return re.sub(r'"(wsap-[a-z0-9-]+(?:\[[a-z,]+\])?)~=[^"]+"', rf'"\1~={version}"', text)
@@ -35,7 +43,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or not VERSION.fullmatch(arguments[0]):
         print("Give one version such as 0.2.0 or 0.2.0rc1.", file=sys.stderr)
         return 2
-    for path in project_files(ROOT):
+    for path in [*project_files(ROOT), *package_files(ROOT)]:
         path.write_text(bumped(path.read_text(encoding="utf-8"), arguments[0]), encoding="utf-8")
     return 0
 
