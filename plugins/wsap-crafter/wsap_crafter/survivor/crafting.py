@@ -11,7 +11,9 @@ from .paths import find_route
 from .percept import Percept
 
 _TABLE_WAY = 25
-"""The price of a way to a known table beyond which a new one is built instead."""
+"""The distance of a known table beyond which a new one is built instead."""
+_TABLE_CLOSE = 8
+"""The same, if there is wood enough for a new one."""
 _ROCKY = b"#:cidL"
 """Ground that tells of mountains, where ores are."""
 _ITEM_GROUND = {"wood": TREE, "stone": STONE, "coal": COAL, "iron": IRON, "diamond": DIAMOND}
@@ -62,7 +64,8 @@ def stony(mind: Mind, percept: Percept) -> Decision | None:
 def _at_table(mind: Mind, percept: Percept, wood: int, spare: int) -> Decision | None:
     """Get to a table with enough wood, building one if none is close."""
     close = _way_price(mind, percept, TABLE)
-    needed = wood if close <= _TABLE_WAY else wood + 2
+    too_far = _TABLE_CLOSE if percept.has("wood") >= wood + 2 else _TABLE_WAY
+    needed = wood if close <= too_far else wood + 2
     if percept.has("wood") < needed or (percept.has("wood") < needed + spare and _tree_close(mind, percept)):
         decision = gather(mind, percept, ("wood",))
         if decision is not None:
@@ -70,7 +73,7 @@ def _at_table(mind: Mind, percept: Percept, wood: int, spare: int) -> Decision |
         if close < 1000 and percept.has("wood") >= wood:
             return walk_to_table(mind, percept)
         return explore(mind, percept, b".T", "trees")
-    if close <= _TABLE_WAY:
+    if close <= too_far:
         return walk_to_table(mind, percept)
     return put_here(mind, percept, "place_table", "Placing a table")
 

@@ -41,6 +41,8 @@ DARK = 0.45
 """Daylight below which zombies gather on the grass."""
 DAY = 300
 """Steps from one morning to the next."""
+EVENING, DUSK, DAWN = 120, 155, 285
+"""Steps into a day: time to see to thirst and hunger; to be in a shelter; and to leave it."""
 ACHIEVEMENTS = 22
 """How many there are to unlock."""
 

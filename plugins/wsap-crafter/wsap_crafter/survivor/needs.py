@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import bearing
-from .knowledge import DARK, MOST, WATER
+from .knowledge import DAWN, DAY, DUSK, EVENING, MOST, WATER
 from .mind import Decision, Mind
 from .moves import fetch
 from .percept import Percept
@@ -18,7 +18,8 @@ def drink(mind: Mind, percept: Percept) -> Decision | None:
     if percept.drink >= MOST:
         mind.drinking = False
         return None
-    urgent = percept.drink <= 3
+    evening = EVENING <= percept.step % DAY < DUSK
+    urgent = percept.drink <= (6 if evening else 3)
     limit = 1000 if urgent else 3 if percept.drink >= 7 else 8
     if not urgent and not mind.drinking and percept.drink > 6 and "collect_drink" in percept.unlocked:
         return None
@@ -40,7 +41,8 @@ def _thirst(mind: Mind, percept: Percept) -> str:
 
 def eat(mind: Mind, percept: Percept) -> Decision | None:
     """Eat a cow when hungry, or when one is close and there is room for it."""
-    urgent = percept.food <= 3
+    evening = EVENING <= percept.step % DAY < DUSK
+    urgent = percept.food <= (4 if evening else 3)
     first = "eat_cow" not in percept.unlocked
     if percept.food > 5 and not first:
         return None
@@ -65,7 +67,8 @@ def hash_free(cells: tuple[int, ...]) -> str:
 def decide_rest(mind: Mind, percept: Percept) -> None:
     """Set or clear the mind's reason for rest."""
     starving = percept.food == 0 or percept.drink == 0
-    dark = percept.daylight < DARK
+    hour = percept.step % DAY
+    dark = DUSK <= hour < DAWN
     if mind.resting:
         over = {
             "sleep": percept.energy >= MOST,
@@ -77,11 +80,11 @@ def decide_rest(mind: Mind, percept: Percept) -> None:
             mind.resting, mind.refuge = "", ()
     if mind.resting or starving or min(percept.food, percept.drink) <= 2:
         return
-    if percept.energy <= 2 or (dark and percept.energy <= 6):
+    if percept.energy <= 2 or (dark and percept.energy <= 7):
         mind.resting = "sleep"
     elif percept.health <= 4:
         mind.resting = "heal"
-    elif dark and percept.daylight < DARK - 0.05 and percept.health <= 7:
+    elif dark and hour < DAWN - 15:
         mind.resting = "night"
 
 

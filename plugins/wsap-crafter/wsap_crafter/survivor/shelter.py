@@ -15,9 +15,9 @@ from .moves import advance, costs_now, head_for, put
 from .paths import spread
 from .percept import Percept
 
-_SEARCH = 30
+_SEARCH = 45
 """The price within which a place for a shelter is sought."""
-_SIDE_PRICE = 6
+_SIDE_PRICE = 10
 """The price of walling up a side from outside."""
 
 
@@ -109,9 +109,12 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
         if _open(mind, side):
             if not percept.has("stone"):
                 break
-            return put(mind, percept, side, "place_stone", f"{reason}: walling up a side")
+            if side in mind.memory.occupied:
+                continue
+            walled = [wall for wall in _sides(pair) if not _open(mind, wall)]
+            return put(mind, percept, side, "place_stone", f"{reason}: walling up a side", walled)
     if percept.cell not in pair:
-        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair)
+        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=_sides(pair))
         return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
     here = pair.index(percept.cell)
     own_end, other = _ends(pair)[here], pair[1 - here]
