@@ -26,7 +26,8 @@ class Located:
         """Return the Manhattan distance to an object or a position."""
         x, y = self.pos.tolist()
         there = getattr(target, "pos", target)
-        return abs(int(there[0]) - x) + abs(int(there[1]) - y)
+        steps: int = abs(int(there[0]) - x) + abs(int(there[1]) - y)
+        return steps
 
     def toward(self, target: Any, long_axis: bool = True) -> Any:
         """Return the unit step towards ``target`` along the longer, or else the shorter axis."""
@@ -50,7 +51,7 @@ class Located:
         material, occupant = self.world[target]
         return occupant is None and material in (self._ground if materials is None else materials)
 
-    _ground = _WALKABLE
+    _ground: frozenset[str] = _WALKABLE
 
 
 def _sign(value: int) -> int:

@@ -67,7 +67,7 @@ class CrafterEngine(env.Env):
         self._step = 0
         self._unlocked: set[str] = set()
         self._last_health = 0
-        self._space: dict[ChunkKey, dict[str, int]] = {}
+        self._space: dict[str, int] = {}
         self._player: Player
 
     @property
@@ -150,9 +150,7 @@ class CrafterEngine(env.Env):
             self._balance()
         return self._report(tuple(wounds), tuple(lost))
 
-    def _update_others(
-        self, newcomers: int, wounds: list[tuple[str, int]], lost: list[tuple[int, int]]
-    ) -> None:
+    def _update_others(self, newcomers: int, wounds: list[tuple[str, int]], lost: list[tuple[int, int]]) -> None:
         """Update what was there before the player acted and is near it, in order of index."""
         world, player = self._world, self._player
         inventory = player.inventory
@@ -232,9 +230,7 @@ class CrafterEngine(env.Env):
         unlocked: tuple[str, ...] = ()
         achievements = player.achievements
         if sum(map(bool, achievements.values())) != len(self._unlocked):
-            unlocked = tuple(
-                name for name, count in achievements.items() if count > 0 and name not in self._unlocked
-            )
+            unlocked = tuple(name for name, count in achievements.items() if count > 0 and name not in self._unlocked)
             self._unlocked.update(unlocked)
             reward += 1.0
         return StepReport(reward, unlocked, wounds, lost)

@@ -178,7 +178,8 @@ def noise3_many(simplex: OpenSimplex, x: Floats, y: Floats, z: Floats) -> Floats
     for slot in range(_SLOTS):
         rows = np.flatnonzero(_COUNTED[cases, slot])
         vertices = _VERTICES[cases[rows], slot]
-        _add_vertices(value, rows, vertices, _SQUISH_FIRST[cases[rows]] & (slot == 7), d0, cell, perm, gradient_index)
+        squish_first = _SQUISH_FIRST[cases[rows]] & (slot == _SLOTS - 1)
+        _add_vertices(value, rows, vertices, squish_first, d0, cell, perm, gradient_index)
     result: Floats = value / NORM_CONSTANT3
     return result
 

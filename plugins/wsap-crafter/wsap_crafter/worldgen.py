@@ -41,9 +41,7 @@ class _Fields:
         z = np.concatenate([np.full(self.x.size, float(depth)) for depth, _ in requests])
         return np.split(noise3_many(self._simplex, x, y, z), len(requests))
 
-    def where(
-        self, mask: Mask, depth: float, size: float, *, x_scale: float = 1, y_scale: float = 1
-    ) -> Floats:
+    def where(self, mask: Mask, depth: float, size: float, *, x_scale: float = 1, y_scale: float = 1) -> Floats:
         """Return the noise of one field on the cells of ``mask``, and -1 elsewhere.
 
         ``x_scale`` and ``y_scale`` multiply the coordinates; below one they divide by a whole number.
@@ -67,7 +65,8 @@ def generate_world(world: OrderedWorld, player: objects.Player, make: Maker) -> 
 def _set_materials(world: OrderedWorld, player: objects.Player, fields: _Fields) -> Mask:
     """Set every cell's material and return where the tunnels are."""
     px, py = (int(v) for v in player.pos)
-    n_start, n_water, n_ripple, n_mountain, n_crag = fields.everywhere((8, 3), (3, 15), (3, 5), (0, 15), (0, 5))
+    noises = fields.everywhere((8, 3), (3, 15), (3, 5), (0, 15), (0, 5))
+    n_start, n_water, n_ripple, n_mountain, n_crag = noises
     start = 4 - np.sqrt((fields.x - px) ** 2 + (fields.y - py) ** 2)
     start = start + 2 * n_start
     start = 1 / (1 + np.exp(-start))
@@ -87,7 +86,7 @@ def _set_materials(world: OrderedWorld, player: objects.Player, fields: _Fields)
     solid &= ~horizontal
     vertical = solid & (fields.where(solid, 7, 3, x_scale=1 / 5, y_scale=2) > 0.4)
     solid &= ~vertical
-    tunnels = horizontal | vertical
+    tunnels: Mask = horizontal | vertical
     out[cave | tunnels] = ids["path"]
 
     lowland = wild & ~rock
@@ -145,7 +144,8 @@ def _set_creatures(world: OrderedWorld, player: objects.Player, tunnels: Mask, m
     grass, path = ids["grass"], ids["path"]
     ground = world.materials.ravel()
     cells = np.flatnonzero(np.isin(ground, [ids[name] for name in constants.walkable]))
-    for cell, material, tunnel in zip(cells.tolist(), ground[cells].tolist(), tunnels[cells].tolist(), strict=True):
+    columns = (cells.tolist(), ground[cells].tolist(), tunnels[cells].tolist())
+    for cell, material, tunnel in zip(*columns, strict=True):
         x, y = divmod(cell, height)
         squared = (x - px) ** 2 + (y - py) ** 2
         if squared > 9 and material == grass and uniform() > 0.985:

@@ -1,0 +1,245 @@
+"""What the player perceives, as the protocol's observation: all that is in view and nothing beyond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from wsap_core.models import (
+    Avatar,
+    Effect,
+    EmbodiedObservation,
+    Entity,
+    Event,
+    Location,
+    Terrain,
+)
+from wsap_crafter.daytime import daylight_at, phase_at
+from wsap_crafter.engine import CrafterEngine
+from wsap_crafter.goals import mask_of, remaining_goals, unlocked_names
+from wsap_crafter.rules import ITEMS, Situation, availability, with_article
+from wsap_crafter.sight import (
+    DIRECTIONS,
+    DISTANCES,
+    GROUND_CHARACTERS,
+    HERE,
+    NEAREST_FIRST,
+    OFFSETS,
+    PLACE_TOWARDS,
+    WORDS,
+    Sight,
+)
+
+VISION_RANGE = 4.0
+"""Cells the player sees to the west and east; to the north and south it is one less."""
+
+_REST = (0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrafterObservation(EmbodiedObservation):
+    """Crafter's observation: the protocol's, with a map of the view and what happened to the body.
+
+    Distances are Manhattan distances, in cells, as the game itself measures them.
+    """
+
+    local_map: tuple[str, ...] = ()
+    """Seven rows of nine characters, north first, west first; the player, "@", is in row 3, column 4.
+
+    Ground: "." grass, ":" path, "_" sand, "~" water, "#" stone, "T" tree, "L" lava, "c" coal,
+    "i" iron, "d" diamond, "t" table, "f" furnace, " " outside the world. On top of it: "C" cow,
+    "Z" zombie, "S" skeleton, "a" arrow, "p" sapling, "P" ripe plant.
+    """
+    faced: str = ""
+    """What is in front: "tree", "zombie", "water", "sapling", "ripe plant", "edge of the world"."""
+    daylight: float = 1.0
+    """From 0, darkest night, to 1."""
+    sleeping: bool = False
+    """Whether the player is asleep."""
+    damage: int = 0
+    """Health lost to attacks in the last step."""
+    damage_from: str | None = None
+    """Whose attack: "zombie" or "arrow"; with both, the harder one. None without damage."""
+    achievements_unlocked: tuple[str, ...] = ()
+    """Names of what was achieved in this episode, in the catalogue's order."""
+
+    def to_text(self) -> str:
+        """Return the observation as text for a language model, with the map and the goals in short."""
+        # Deferred for weight: who only plays by structure needs no text.
+        from wsap_crafter.text import render_crafter
+
+        return render_crafter(self)
+
+
+@dataclass(frozen=True)
+class Happenings:
+    """What the last step did to the player, for the next observation."""
+
+    events: tuple[Event, ...] = ()
+    damage: int = 0
+    damage_from: str | None = None
+
+
+NOTHING = Happenings()
+
+
+def build_observation(
+    engine: CrafterEngine, sight: Sight, situation: Situation, avatar: Avatar, happenings: Happenings
+) -> CrafterObservation:
+    """Return the observation of the current moment.
+
+    Args:
+        engine: the game.
+        sight: what the player sees, from :func:`wsap_crafter.sight.look_around`.
+        situation: from :func:`wsap_crafter.rules.situation_of`.
+        avatar: the player's body.
+        happenings: what the last step brought.
+    """
+    player, step = engine.player, engine.steps
+    cells, facing = sight.cells, situation.facing
+    inventory = player.inventory
+    mask = mask_of(player.achievements)
+    faced = PLACE_TOWARDS[facing]
+    x, y = player.pos.tolist()
+    sleeping = bool(player.sleeping)
+    return CrafterObservation(
+        status={
+            "health": inventory["health"],
+            "food": inventory["food"],
+            "drink": inventory["drink"],
+            "energy": inventory["energy"],
+        },
+        inventory=carried(situation.items),
+        location=Location((x, y), region_of(sight), _standing(sight.ground[HERE], cells[faced], sleeping)),
+        nearby_entities=tuple([entity_at(s.kind, s.heading, s.place, s.place == faced) for s in sight.seen]),
+        nearby_terrain=nearest_terrain(sight.ground_by_distance),
+        active_effects=_effects(
+            sleeping,
+            inventory["food"] <= 0,
+            inventory["drink"] <= 0,
+            inventory["energy"] <= 0,
+            "L" in situation.surroundings,
+        ),
+        current_goals=remaining_goals(mask),
+        recent_events=happenings.events,
+        step=step,
+        time_of_day=phase_at(step),
+        available_actions=availability(situation),
+        avatar=avatar,
+        facing=facing,
+        stance="lying" if sleeping else "standing",
+        velocity=_REST,
+        vision_range=VISION_RANGE,
+        hearing_range=0.0,
+        local_map=_rows(cells),
+        faced=WORDS[cells[faced]],
+        daylight=daylight_at(step),
+        sleeping=sleeping,
+        damage=happenings.damage,
+        damage_from=happenings.damage_from,
+        achievements_unlocked=unlocked_names(mask),
+    )
+
+
+def _rows(cells: str) -> tuple[str, ...]:
+    return (cells[0:9], cells[9:18], cells[18:27], cells[27:36], cells[36:45], cells[45:54], cells[54:63])
+
+
+def carried(items: tuple[int, ...]) -> dict[str, int]:
+    """Return what the player carries; what there is none of is left out."""
+    return {name: count for name, count in zip(ITEMS, items, strict=True) if count}
+
+
+def region_of(sight: Sight) -> str:
+    """Return the kind of place the player is in, by the ground under it and what is in view."""
+    return _region(sight.ground[HERE], sight.ground.count("T") >= 6)
+
+
+def _region(ground: str, wooded: bool) -> str:
+    if ground == ".":
+        return "forest" if wooded else "grassland"
+    return {":": "cave", "_": "beach", "L": "lava"}.get(ground, "wilderness")
+
+
+@lru_cache(maxsize=512)
+def _standing(ground: str, faced: str, sleeping: bool) -> str:
+    if sleeping:
+        return f"Asleep on {WORDS[ground]}"
+    return f"Standing on {WORDS[ground]}, facing {with_article(WORDS[faced])}"
+
+
+_STATES = {
+    "cow": "peaceful",
+    "zombie": "hostile",
+    "skeleton": "hostile",
+    "plant": "growing",
+    "ripe plant": "ripe",
+}
+
+
+@lru_cache(maxsize=4096)
+def entity_at(kind: str, heading: str, place: int, faced: bool) -> Entity:
+    """Return the entity of that kind at that place of the view; equal ones are one object."""
+    entity_type = "plant" if kind == "ripe plant" else kind
+    state = f"flying {heading}" if heading else _STATES[kind]
+    where = offset_in_words(*OFFSETS[place])
+    named = "sapling" if kind == "plant" else kind
+    description = f"{named}{_remark(kind, heading)}, {where}" + (" (in front of you)" if faced else "")
+    usable = faced and kind in ("cow", "zombie", "skeleton", "ripe plant")
+    return Entity(entity_type, None, float(DISTANCES[place]), DIRECTIONS[place], state, usable, description)
+
+
+def _remark(kind: str, heading: str) -> str:
+    if heading:
+        return f" flying {heading}"
+    return " (hostile)" if _STATES[kind] == "hostile" else ""
+
+
+def offset_in_words(dx: int, dy: int) -> str:
+    """Return "2 north 1 west" for an offset in cells."""
+    parts = []
+    if dy:
+        parts.append(f"{abs(dy)} {'south' if dy > 0 else 'north'}")
+    if dx:
+        parts.append(f"{abs(dx)} {'east' if dx > 0 else 'west'}")
+    return " ".join(parts) or "here"
+
+
+_PASSABLE = frozenset(".:_")
+
+
+@lru_cache(maxsize=1024)
+def terrain_at(character: str, place: int) -> Terrain:
+    """Return the terrain of that character at that place of the view; equal ones are one object."""
+    return Terrain(WORDS[character], DIRECTIONS[place], character in _PASSABLE, float(DISTANCES[place]))
+
+
+_MATERIAL_CHARACTERS = "".join(GROUND_CHARACTERS.values())
+
+
+def nearest_terrain(ground_by_distance: str) -> tuple[Terrain, ...]:
+    """Return the nearest cell of each material in view, but for the player's own cell, nearest first."""
+    found = []
+    find = ground_by_distance.find
+    for character in _MATERIAL_CHARACTERS:
+        rank = find(character, 1)
+        if rank > 0:
+            found.append((rank, character))
+    found.sort()
+    return tuple([terrain_at(character, NEAREST_FIRST[rank]) for rank, character in found])
+
+
+@lru_cache(maxsize=64)
+def _effects(sleeping: bool, starving: bool, parched: bool, exhausted: bool, lava: bool) -> tuple[Effect, ...]:
+    effects = []
+    if sleeping:
+        effects.append(Effect("sleeping", "you sleep on, whatever you do, until rested or hurt"))
+    if starving:
+        effects.append(Effect("starving", "no food left: you lose health"))
+    if parched:
+        effects.append(Effect("parched", "no drink left: you lose health"))
+    if exhausted and not sleeping:
+        effects.append(Effect("exhausted", "no energy left: you lose health"))
+    if lava:
+        effects.append(Effect("lava beside you", "stepping into it kills"))
+    return tuple(effects)

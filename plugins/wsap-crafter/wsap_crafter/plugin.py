@@ -1,0 +1,61 @@
+"""What this package registers. Light: neither the game nor numpy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.specs import AdapterSpec, AgentSpec, ScoreMetric
+from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS
+
+_SCORE = ScoreMetric(
+    "score",
+    "Crafter's official score: the geometric mean of success rates over 22 achievements",
+    "wsap_crafter.scores:official_score",
+    "%",
+    0.0,
+    100.0,
+)
+_PROGRESSION = ScoreMetric(
+    "progression",
+    "BALROG's progression: the share of the 22 achievements unlocked, mean over episodes",
+    "wsap_crafter.scores:progression",
+    "%",
+    0.0,
+    100.0,
+)
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer Crafter."""
+    return [
+        AdapterSpec(
+            "crafter",
+            "Survive in Crafter: gather, craft, eat, sleep and fight in an open 2D world.",
+            "wsap_crafter.adapter:CrafterAdapter",
+            title="Crafter",
+            abilities=("seed", "snapshot", "render", "avatars"),
+            seats=(1, 1),
+            default_agent="crafter-survivor",
+            score_metrics=(_SCORE, _PROGRESSION),
+            achievements=ACHIEVEMENTS,
+            wire_types=("wsap_crafter.observation:CrafterObservation",),
+            skills=SKILLS,
+            genre="survival",
+            dimensions="2D",
+        )
+    ]
+
+
+@hookimpl
+def wsap_agents() -> Iterable[AgentSpec]:
+    """Offer the agent that plays Crafter by rules."""
+    return [
+        AgentSpec(
+            "crafter-survivor",
+            "Plays Crafter by rules: gathers, crafts, eats, sleeps sheltered and fights.",
+            "wsap_crafter.survivor:create",
+            games=("crafter",),
+        )
+    ]

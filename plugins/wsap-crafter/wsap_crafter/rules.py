@@ -1,0 +1,250 @@
+"""What the player can do now, and if not, why not: the game's own preconditions, put in words.
+
+Everything here follows from ``crafter.constants`` and from what ``crafter.objects.Player`` checks,
+and is itself checked against the game, action by action, in the tests. "Available" means that the
+action does what it promises; an action that is not available lets a step pass and changes nothing
+else, because in Crafter one may try anything.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from crafter import constants
+
+from wsap_core.models import ActionAvailability, ActionDef, ActionSpace
+from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
+
+MOVES = {"move_left": "west", "move_right": "east", "move_up": "north", "move_down": "south"}
+"""Moving action to the direction it goes and turns to."""
+
+GAME_ACTIONS: tuple[str, ...] = tuple(constants.actions)
+"""The game's 17 actions, in its own order."""
+
+VITALS = ("health", "food", "drink", "energy")
+ITEMS: tuple[str, ...] = tuple(name for name in constants.items if name not in VITALS)
+_FIRST_ITEM = len(VITALS)
+_LIMITS: dict[str, int] = {name: info["max"] for name, info in constants.items.items()}
+_WALKABLE = frozenset(GROUND_CHARACTERS[name] for name in [*constants.walkable, "lava"])
+_HITTABLE = frozenset("CZSP")
+
+
+class Situation(NamedTuple):
+    """What availability depends on; equal situations have equal answers, so that they are kept."""
+
+    surroundings: str
+    """The characters to the west, east, north and south."""
+    facing: str
+    asleep: bool
+    """Asleep and not yet rested: whatever is asked, the player sleeps on."""
+    rested: bool
+    """Energy is at its highest."""
+    bench: str
+    """"t" and "f" if a table and a furnace are in reach; "|" in the column or row where nothing is."""
+    items: tuple[int, ...]
+    """Counts in the order of :data:`ITEMS`."""
+    had: tuple[bool, bool]
+    """Whether wood, and a sapling, were ever collected."""
+
+
+def situation_of(player: Any, sight: Sight) -> Situation:
+    """Return what the game would look at if the player acted now."""
+    inventory = player.inventory
+    x, y = player.pos.tolist()
+    cells, achievements = sight.cells, player.achievements
+    rested = inventory["energy"] >= _LIMITS["energy"]
+    return Situation(
+        cells[HERE - 1] + cells[HERE + 1] + cells[HERE - WIDTH] + cells[HERE + WIDTH],
+        FACINGS[int(player.facing[0]), int(player.facing[1])],
+        player.sleeping and not rested,
+        rested,
+        _bench(cells, x, y),
+        tuple(inventory.values())[_FIRST_ITEM:],
+        (achievements["collect_wood"] > 0, achievements["collect_sapling"] > 0),
+    )
+
+
+def _bench(cells: str, x: int, y: int) -> str:
+    """Return which of table and furnace the game finds next to the player, diagonals included.
+
+    In the westernmost column and the northernmost row the game's look around starts at -1, which
+    Python takes as the far end of the map: it finds nothing at all there.
+    """
+    if x == 0 or y == 0:
+        return "|"
+    around = cells[HERE - WIDTH - 1 : HERE - WIDTH + 2] + cells[HERE - 1 : HERE + 2]
+    around += cells[HERE + WIDTH - 1 : HERE + WIDTH + 2]
+    return ("t" if "t" in around else "") + ("f" if "f" in around else "")
+
+
+def faced_character(cells: str, facing: str) -> str:
+    """Return the map character of the cell in front of the player."""
+    return cells[PLACE_TOWARDS[facing]]
+
+
+@lru_cache(maxsize=16_384)
+def availability(situation: Situation) -> tuple[ActionAvailability, ...]:
+    """Return for each of the 17 actions whether it does something now, and if not, why not."""
+    return tuple(_interned(name, reason_against(name, situation)) for name in GAME_ACTIONS)
+
+
+@lru_cache(maxsize=4096)
+def _interned(name: str, reason: str) -> ActionAvailability:
+    return ActionAvailability(name, not reason, reason)
+
+
+def reason_against(name: str, situation: Situation) -> str:
+    """Return why an action would do nothing now; empty if it does what it promises."""
+    if name == "noop":
+        return ""
+    if situation.asleep:
+        return "" if name == "sleep" else "you are asleep, and sleep on until rested or hurt"
+    if name == "sleep":
+        return "you are fully rested" if situation.rested else ""
+    if name in MOVES:
+        return _against_moving(MOVES[name], situation)
+    if name == "do":
+        return _against_doing(situation)
+    verb, _, thing = name.partition("_")
+    return _against_placing(thing, situation) if verb == "place" else _against_making(thing, situation)
+
+
+_SIDES = {"west": 0, "east": 1, "north": 2, "south": 3}
+
+
+def _front(situation: Situation) -> str:
+    return situation.surroundings[_SIDES[situation.facing]]
+
+
+def _against_moving(direction: str, situation: Situation) -> str:
+    cell = situation.surroundings[_SIDES[direction]]
+    if cell in _WALKABLE or situation.facing != direction:
+        return ""
+    return f"{with_article(WORDS[cell])} is in the way and you face it already"
+
+
+def _against_doing(situation: Situation) -> str:
+    cell = _front(situation)
+    if cell in _HITTABLE:
+        return ""
+    if cell == "p":
+        return "the sapling in front of you has not ripened yet"
+    material = WORDS[cell]
+    rule = constants.collect.get(material)
+    if rule is None:
+        return f"there is nothing to collect from {with_article(material)}"
+    if lacking := _lacking(rule["require"], situation):
+        return f"collecting {material} {lacking}"
+    return _against_full_hands(material, rule, situation)
+
+
+def _against_full_hands(material: str, rule: dict[str, Any], situation: Situation) -> str:
+    """Return whether taking more is pointless: nothing received, nothing changed, nothing achieved."""
+    (item,) = rule["receive"]
+    if item in VITALS or rule["leaves"] != material:
+        return ""
+    first_time = not situation.had[0 if item == "wood" else 1]
+    if first_time or _count(item, situation) < _LIMITS[item]:
+        return ""
+    return f"you carry {_LIMITS[item]} {_noun(item)}, the most you can"
+
+
+def _against_placing(thing: str, situation: Situation) -> str:
+    rule = constants.place[thing]
+    cell = _front(situation)
+    lacking = _lacking(rule["uses"], situation)
+    if WORDS[cell] in rule["where"]:
+        return lacking
+    where = f"you must face free {_either(rule['where'])}, and you face {with_article(WORDS[cell])}"
+    return f"{lacking}, and {where}" if lacking else where
+
+
+def _against_making(thing: str, situation: Situation) -> str:
+    rule = constants.make[thing]
+    missing = [name for name in rule["nearby"] if name[0] not in situation.bench]
+    parts = []
+    if missing and situation.bench == "|":
+        parts.append("nothing can be made in the world's westernmost column and northernmost row")
+    elif missing:
+        parts.append(f"no {' and no '.join(missing)} within reach (adjacent, diagonals included)")
+    if lacking := _lacking(rule["uses"], situation):
+        parts.append(lacking)
+    return ", and ".join(parts)
+
+
+def _count(item: str, situation: Situation) -> int:
+    return situation.items[ITEMS.index(item)]
+
+
+def _lacking(needed: dict[str, int], situation: Situation) -> str:
+    """Return "needs 2 wood, you have 1" for what there is too little of, empty if nothing."""
+    short = [(item, amount) for item, amount in needed.items() if _count(item, situation) < amount]
+    if not short:
+        return ""
+    need = " and ".join(f"{amount} {_noun(item)}" for item, amount in short)
+    have = " and ".join(f"{_count(item, situation) or 'no'}{_item_if_many(short, item)}" for item, _ in short)
+    return f"needs {need}, you have {have if have != 'no' else 'none'}"
+
+
+def _item_if_many(short: list[tuple[str, int]], item: str) -> str:
+    return f" {_noun(item)}" if len(short) > 1 else ""
+
+
+def _noun(item: str) -> str:
+    return item.replace("_", " ")
+
+
+def with_article(word: str) -> str:
+    """Return "a tree", "an arrow", "the edge of the world", and "water" as it is."""
+    if word in ("grass", "sand", "water", "stone", "lava", "coal", "iron", "path"):
+        return word
+    if word == "edge of the world":
+        return f"the {word}"
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def _either(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _needs(needed: dict[str, int]) -> tuple[str, ...]:
+    return tuple(f"{amount} {_noun(item)}" for item, amount in needed.items())
+
+
+_USEFUL = "a tree, water, stone, coal, iron, diamond, cow, zombie, skeleton, ripe plant"
+
+
+def _action_space() -> ActionSpace:
+    tools = "; ".join(
+        f"{material} takes {with_article(_noun(next(iter(rule['require']))))}"
+        for material, rule in constants.collect.items()
+        if rule["require"]
+    )
+    definitions = {
+        "noop": ActionDef("noop", "Let a step pass", (), (), "wait"),
+        "do": ActionDef(
+            "do",
+            "Use what you face: collect it, drink, hit a creature, eat a cow or ripe plant",
+            (),
+            (f"facing {_USEFUL}, or grass (a sapling 1 time in 10); {tools}",),
+            "interaction",
+        ),
+        "sleep": ActionDef("sleep", "Fall asleep until rested or hurt", (), ("energy below 9",), "rest"),
+    }
+    for name, direction in MOVES.items():
+        description = f"Turn {direction} and step there; into what is in the way you only turn"
+        definitions[name] = ActionDef(name, description, (), (), "movement")
+    for thing, rule in constants.place.items():
+        name, what = f"place_{thing}", {"plant": "a sapling in grass"}.get(thing, with_article(thing))
+        conditions = (*_needs(rule["uses"]), f"facing free {_either(rule['where'])}")
+        definitions[name] = ActionDef(name, f"Place {what}", (), conditions, "placing")
+    for thing, rule in constants.make.items():
+        name = f"make_{thing}"
+        conditions = (*_needs(rule["uses"]), f"{' and '.join(rule['nearby'])} adjacent (diagonals count)")
+        definitions[name] = ActionDef(name, f"Make {with_article(_noun(thing))}", (), conditions, "crafting")
+    return ActionSpace(tuple(definitions[name] for name in GAME_ACTIONS))
+
+
+ACTION_SPACE = _action_space()
+"""The 17 actions with their preconditions, costs taken from the game's own data."""
