@@ -1,0 +1,70 @@
+"""Write `docs/reference/cli.md` from what the commands say of themselves.
+
+    python tools/write_cli_reference.py
+
+The page shows every command's `--help`; the tests of the documentation run each and compare, so a page that fell
+behind fails there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "cli.md"
+HEAD = """# The commands
+
+This page is what each command prints with `--help`; `python tools/write_cli_reference.py` writes it anew.
+`wsap COMMAND --json` prints JSON and nothing else on standard output, wherever a program might read the answer.
+
+| exit status | meaning |
+|---|---|
+{codes}
+"""
+COMMAND = re.compile(r"^  (\S+)(?:  |$)", re.MULTILINE)
+
+
+def exit_statuses() -> list[str]:
+    """A table row for each exit status of the error tree, the most general error of that status naming it."""
+    from wsap_core.errors import WsapError
+
+    rows = {0: "all is well"}
+    waiting = [WsapError]
+    while waiting:
+        error = waiting.pop(0)
+        rows.setdefault(error.exit_code, (error.__doc__ or "").splitlines()[0].removesuffix("."))
+        waiting += error.__subclasses__()
+    return [f"| {code} | {meaning} |" for code, meaning in sorted(rows.items())]
+
+
+def help_of(words: list[str]) -> str:
+    """What `wsap WORDS --help` prints, at the width the tests use."""
+    wsap = Path(sys.executable).with_name("wsap")
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "110"}
+    done = subprocess.run([wsap, *words, "--help"], capture_output=True, check=True, text=True, env=environment)
+    return done.stdout.rstrip()
+
+
+def sections(words: list[str]) -> Iterator[str]:
+    """The sections of a command and of the commands below it."""
+    text = help_of(words)
+    title = " ".join(["wsap", *words])
+    yield f"{'#' * min(len(words) + 2, 4)} {title}\n\n```console\n$ {title} --help\n{text}\n```\n"
+    _, _, below = text.partition("\nCommands:\n")
+    for name in COMMAND.findall(below):
+        yield from sections([*words, name])
+
+
+def main() -> int:
+    """Write the page."""
+    text = "\n".join([HEAD.format(codes="\n".join(exit_statuses())), *sections([])])
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
