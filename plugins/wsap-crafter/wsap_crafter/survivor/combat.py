@@ -47,6 +47,6 @@ def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
         close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
         if close and percept.health >= 6:
             return close, "skeleton"
-    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= (5 if blow > 1 else 7):
+    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= (6 if blow > 1 else 8):
         return percept.zombies, "zombie"
     return (), ""

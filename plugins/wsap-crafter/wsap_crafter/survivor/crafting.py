@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import DIRECTIONS, MOVE, RING, WIDTH, bearing, place_of, reach
-from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
+from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable, is_night
 from .mind import Decision, Mind
 from .moves import advance, costs_now, fetch, head_for
 from .paths import find_route
@@ -14,6 +14,8 @@ _TABLE_WAY = 25
 """The distance of a known table beyond which a new one is built instead."""
 _TABLE_CLOSE = 8
 """The same, if there is wood enough for a new one."""
+_NIGHT_WAY = 45
+"""The price of the longest way to be taken by night."""
 _ROCKY = b"#:cidL"
 """Ground that tells of mountains, where ores are."""
 _ITEM_GROUND = {"wood": TREE, "stone": STONE, "coal": COAL, "iron": IRON, "diamond": DIAMOND}
@@ -161,7 +163,7 @@ def iron(mind: Mind, percept: Percept) -> Decision | None:
     if affordable(recipe, percept.inventory):
         if near(mind, percept.cell, TABLE) and near(mind, percept.cell, FURNACE):
             return Decision(recipe, f"Making an {missing[0].replace('_', ' ')}")
-        decision = _to_workshop(mind, percept)
+        decision = None if is_night(percept.step) else _to_workshop(mind, percept)
         if decision is not None:
             return decision
     lacking = tuple(
@@ -242,4 +244,27 @@ def diamond(mind: Mind, percept: Percept) -> Decision | None:
     return gather(mind, percept, ("diamond",)) or explore(mind, percept, _ROCKY, "diamonds")
 
 
-__all__ = ["diamond", "furnace", "iron", "lay_stone", "stock_up", "stony", "wooden", "MOVE"]
+def night_work(mind: Mind, percept: Percept) -> Decision | None:
+    """Go on mining and looking for ores by night, off the grass."""
+    if not percept.has("wood_pickaxe") or percept.health < 5:
+        return None
+    tools = sum(not percept.has(tool) for tool in ("iron_pickaxe", "iron_sword"))
+    wanted = []
+    if percept.has("stone") < 9:
+        wanted.append("stone")
+    if percept.has("coal") < tools:
+        wanted.append("coal")
+    if percept.has("iron") < tools and percept.has("stone_pickaxe"):
+        wanted.append("iron")
+    if percept.has("iron_pickaxe") and "collect_diamond" not in percept.unlocked:
+        wanted.append("diamond")
+    for item in reversed(wanted):
+        decision = gather(mind, percept, (item,), limit=_NIGHT_WAY)
+        if decision is not None:
+            return decision
+    if not wanted:
+        return None
+    return explore(mind, percept, _ROCKY, "ores by night", limit=_NIGHT_WAY)
+
+
+__all__ = ["diamond", "furnace", "iron", "lay_stone", "night_work", "stock_up", "stony", "wooden", "MOVE"]

@@ -6,7 +6,8 @@ from itertools import accumulate
 from operator import add
 
 from .grid import SIDE, WIDTH, bearing, cell_at, place_of
-from .knowledge import UNKNOWN
+from .knowledge import GRASS, UNKNOWN
+from .memory import BLOCKS
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for
 from .paths import spread
@@ -17,6 +18,12 @@ _NEAR = 40
 _SETTLED = 0.35
 """The share of a lookout's unknown cells below which it is no longer worth the way."""
 
+_STALE = 600
+"""Steps after which grassland is worth another look."""
+_REVISIT = 0.5
+"""The worth of a cell of such grassland, against an unknown one."""
+
+_GRASS_MASK = bytes(1 if code == GRASS else 0 for code in range(256))
 _UNKNOWN_MASK = bytes(1 if code == UNKNOWN else 0 for code in range(256))
 
 
@@ -53,16 +60,22 @@ def _unknown_around(ground: bytearray, cell: int) -> int:
     return sum(ground.count(UNKNOWN, row, row + 9) for row in range(start, start + 7 * WIDTH, WIDTH))
 
 
-def explore(mind: Mind, percept: Percept, likes: bytes, what: str) -> Decision | None:
-    """Walk towards the best lookout over unknown ground, preferring regions rich in `likes`; None if all is seen."""
+def explore(
+    mind: Mind, percept: Percept, likes: bytes, what: str, *, revisit: bool = False, limit: int = 1000
+) -> Decision | None:
+    """Walk towards the best lookout over unknown ground, preferring regions rich in `likes`; None if all is seen.
+
+    With `revisit`, grassland not seen for long counts as well, for what may have come there since.
+    """
     if mind.lookout:
         if percept.cell == mind.lookout or (
-            _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
+            mind.lookout_unknown
+            and _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
         ):
             mind.lookout = 0
     for _ in range(2):
         if not mind.lookout:
-            _choose_lookout(mind, percept, likes)
+            _choose_lookout(mind, percept, likes, revisit, limit)
         if not mind.lookout:
             return None
         following = head_for(mind, percept, f"lookout@{mind.lookout}", cells=(mind.lookout,))
@@ -73,7 +86,7 @@ def explore(mind: Mind, percept: Percept, likes: bytes, what: str) -> Decision |
     return None
 
 
-def _choose_lookout(mind: Mind, percept: Percept, likes: bytes) -> None:
+def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, limit: int) -> None:
     """Set the mind's lookout to the cell with the best prospect for its price, or to 0 if there is none."""
     if mind.hopeless.get("lookout", -1) > percept.step:
         return
@@ -81,27 +94,34 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes) -> None:
     unknown = _Sums(_unknown_in_world(ground))
     liked = _Sums(ground.translate(bytes(1 if code in likes else 0 for code in range(256))))
     known = _Sums(ground.translate(bytes(0 if code in b"? " else 1 for code in range(256))))
-    best_score, best_cell, best_unknown = 0.0, 0, 0
+    grass = _Sums(ground.translate(_GRASS_MASK)) if revisit else unknown
+    visited = mind.memory.visited
+    best_score, best_cell = 0.0, 0
 
     def visit(cell: int, price: int) -> bool:
-        nonlocal best_score, best_cell, best_unknown
+        nonlocal best_score, best_cell
         row, column = divmod(cell, WIDTH)
-        fresh = unknown.within(row, column, 3, 4)
+        fresh: float = unknown.within(row, column, 3, 4)
+        if revisit:
+            age = percept.step - visited[row // 4 * BLOCKS + column // 4]
+            fresh += grass.within(row, column, 3, 4) * min(1.0, age / _STALE) * _REVISIT
         if fresh >= 4:
             region = known.within(row, column, 7, 8)
             share = liked.within(row, column, 7, 8) / region if region else 0.0
             score = fresh * (0.2 + share) / (price + 6)
             if score > best_score:
-                best_score, best_cell, best_unknown = score, cell, fresh
+                best_score, best_cell = score, cell
         return False
 
     costs = costs_now(percept)
     blocked = {*mind.memory.occupied, *mind.memory.walls}
-    for limit in (_NEAR, 1000):
-        spread(ground, percept.cell, costs, visit, blocked=blocked, limit=limit)
+    for horizon in (_NEAR, limit):
+        spread(ground, percept.cell, costs, visit, blocked=blocked, limit=horizon)
         if best_cell:
             break
-    mind.lookout, mind.lookout_unknown = best_cell, _unknown_around(ground, best_cell) if best_cell else 0
+    known_grass = revisit and best_cell and unknown.within(*divmod(best_cell, WIDTH), 3, 4) < 4
+    mind.lookout = best_cell
+    mind.lookout_unknown = _unknown_around(ground, best_cell) if best_cell and not known_grass else 0
     if not best_cell:
         mind.hopeless["lookout"] = percept.step + 30
 

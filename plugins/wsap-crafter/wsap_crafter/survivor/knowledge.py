@@ -37,14 +37,23 @@ RIPENING = 301
 """Updates that a plant needs; it gets one in each step in which the player is nearer than `UPDATE_RANGE`."""
 UPDATE_RANGE = 18
 """Things this many steps away, or more, stand still."""
-DARK = 0.45
-"""Daylight below which zombies gather on the grass."""
 DAY = 300
 """Steps from one morning to the next."""
-EVENING, DUSK, DAWN = 120, 155, 285
-"""Steps into a day: time to see to thirst and hunger; to be in a shelter; and to leave it."""
+MORNING, EVENING, DUSK, BEDTIME = 8, 100, 155, 195
+"""Steps into a day: when zombies thin out; when to see to thirst and hunger; when to leave
+the grass; and when to go to sleep."""
 ACHIEVEMENTS = 22
 """How many there are to unlock."""
+
+
+def is_night(step: int) -> bool:
+    """Return whether zombies are about in numbers: from dusk to the next morning."""
+    return step % DAY >= DUSK or (step >= DAY and step % DAY < MORNING)
+
+
+def is_evening(step: int) -> bool:
+    """Return whether it is time to prepare for the night."""
+    return EVENING <= step % DAY < DUSK
 
 
 def strength(inventory: Mapping[str, int]) -> int:

@@ -14,8 +14,18 @@ _HIDDEN = frozenset("CZSa@")
 """Characters that hide the ground beneath them."""
 _BENEATH = {"C": GRASS, "Z": GRASS, "S": PATH, "@": GRASS, "a": UNKNOWN}
 """What most likely lies beneath, where it was never seen: cows and zombies are born on grass, skeletons on path."""
-_FORGET_COW = 400
+_FORGET_COW = 2000
 """Steps after which a cow is no longer believed to be near where it was seen."""
+BLOCKS = WIDTH // 4
+"""Blocks of four by four cells along each side of the board."""
+_BLOCK_SAMPLES = tuple(row * WIDTH + column for row in (-2, 0, 2) for column in (-3, 0, 3))
+"""Cells of the view whose blocks count as seen."""
+
+
+def block_of(cell: int) -> int:
+    """Return the block that a cell belongs to."""
+    row, column = divmod(cell, WIDTH)
+    return row // 4 * BLOCKS + column // 4
 
 
 @dataclass
@@ -30,6 +40,8 @@ class Memory:
     """Plants known, and how many updates each has had since it was first seen."""
     walls: dict[int, None] = field(default_factory=dict)
     """Cells that fence a plant in; not to be dug through on the way somewhere."""
+    visited: list[int] = field(default_factory=lambda: [-1] * (BLOCKS * BLOCKS))
+    """When each block of four by four cells was last seen; -1 for never."""
     occupied: set[int] = field(default_factory=set)
     """Cells in view with a creature or an arrow on them, at this moment. Only for membership tests."""
 
@@ -42,6 +54,8 @@ class Memory:
             if ground[start : start + VIEW_COLUMNS] != seen:
                 self._take_row(start, row)
             start += WIDTH
+        for offset in _BLOCK_SAMPLES:
+            self.visited[block_of(percept.cell + offset)] = percept.step
         self.occupied = {*percept.cows, *percept.zombies, *percept.skeletons, *percept.arrows}
         self._update_cows(percept)
         self._update_plants(percept)
@@ -94,6 +108,7 @@ class Memory:
             "cows": list(self.cows.items()),
             "plants": list(self.plants.items()),
             "walls": list(self.walls),
+            "visited": self.visited,
         }
 
     @classmethod
@@ -104,6 +119,7 @@ class Memory:
             cows={cell: when for cell, when in data["cows"]},
             plants={cell: ticks for cell, ticks in data["plants"]},
             walls=dict.fromkeys(data["walls"]),
+            visited=list(data["visited"]),
         )
 
 

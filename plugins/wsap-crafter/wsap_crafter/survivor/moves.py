@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .grid import DIRECTIONS, MOVE
-from .knowledge import DARK, WALKABLE, WATER
+from .knowledge import WALKABLE, WATER, is_night
 from .mind import Decision, Mind
 from .paths import FAR, costs_for, find_route
 from .percept import Percept
@@ -16,7 +16,7 @@ _RETRY = 20
 
 def costs_now(percept: Percept) -> tuple[int, ...]:
     """Return what each kind of ground costs the player at this moment."""
-    return costs_for(percept.inventory, percept.daylight < DARK)
+    return costs_for(percept.inventory, is_night(percept.step))
 
 
 def head_for(

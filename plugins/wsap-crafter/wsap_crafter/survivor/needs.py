@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from .explore import explore
-from .grid import bearing
-from .knowledge import DAWN, DAY, DUSK, EVENING, MOST, WATER
+from .grid import DIRECTIONS, bearing
+from .knowledge import BEDTIME, DAY, DUSK, MOST, WATER, is_evening, is_night
 from .mind import Decision, Mind
-from .moves import fetch
+from .moves import fetch, use
 from .percept import Percept
 from .shelter import build, sealed
 
@@ -15,22 +15,25 @@ _WATER = bytes((WATER,))
 
 def drink(mind: Mind, percept: Percept) -> Decision | None:
     """Drink when thirsty, or when water is close; once begun, to the full."""
-    if percept.drink >= MOST:
+    level = percept.drink
+    if level >= MOST:
         mind.drinking = False
         return None
-    evening = EVENING <= percept.step % DAY < DUSK
-    urgent = percept.drink <= (6 if evening else 3)
-    limit = 1000 if urgent else 3 if percept.drink >= 7 else 8
-    if not urgent and not mind.drinking and percept.drink > 6 and "collect_drink" in percept.unlocked:
+    if is_evening(percept.step):
+        limit = 1000 if level <= 5 else 30 if level <= 7 else 4
+    elif is_night(percept.step):
+        limit = 100 if level <= 2 else 20 if level <= 3 else 0
+    else:
+        limit = 1000 if level <= 4 else 20 if level <= 5 else 6 if level <= 6 else 0
+    if mind.drinking or "collect_drink" not in percept.unlocked:
+        limit = max(limit, 4)
+    if not limit:
         return None
     decision = fetch(mind, percept, f"water<{limit}", _thirst(mind, percept), wanted=_WATER, limit=limit)
-    if decision is not None:
-        mind.drinking = True
-        return decision
-    mind.drinking = False
-    if urgent:
+    mind.drinking = decision is not None
+    if decision is None and limit == 1000:
         return explore(mind, percept, b"~_", "water")
-    return None
+    return decision
 
 
 def _thirst(mind: Mind, percept: Percept) -> str:
@@ -41,51 +44,57 @@ def _thirst(mind: Mind, percept: Percept) -> str:
 
 def eat(mind: Mind, percept: Percept) -> Decision | None:
     """Eat a cow when hungry, or when one is close and there is room for it."""
-    evening = EVENING <= percept.step % DAY < DUSK
-    urgent = percept.food <= (4 if evening else 3)
-    first = "eat_cow" not in percept.unlocked
-    if percept.food > 5 and not first:
+    level, first = percept.food, "eat_cow" not in percept.unlocked
+    if is_evening(percept.step):
+        limit = 1000 if level <= 5 else 25 if level <= 6 else 0
+    elif is_night(percept.step):
+        limit = 100 if level <= 1 else 20 if level <= 3 else 0
+    else:
+        limit = 1000 if level <= 4 else 25 if level <= 5 else 10 if level <= 6 else 0
+    if first and level <= 7:
+        limit = max(limit, 8)
+    if not limit:
         return None
-    cows = mind.memory.cows
+    cows = tuple(mind.memory.cows)
     if cows:
-        limit = 1000 if urgent else 8
-        cells = tuple(cows) if urgent or percept.cows else percept.cows
-        reason = f"Hungry ({percept.food}/9): going for a cow" if not first else "Going for a cow"
-        if cells:
-            errand = f"cow<{limit}@{hash_free(cells)}"
-            decision = fetch(mind, percept, errand, reason, cells=cells, limit=limit)
-            if decision is not None:
-                return decision
-    return explore(mind, percept, b".T", "cows") if urgent else None
-
-
-def hash_free(cells: tuple[int, ...]) -> str:
-    """Return the cells as text, for errands that change as creatures move."""
-    return ",".join(map(str, cells))
+        reason = f"Hungry ({level}/9): going for a cow" if level < MOST else "Going for a cow"
+        errand = f"cow<{limit}@{','.join(map(str, cows))}"
+        decision = fetch(mind, percept, errand, reason, cells=cows, limit=limit)
+        if decision is not None:
+            return decision
+    return explore(mind, percept, b".", "cows", revisit=True) if limit == 1000 else None
 
 
 def decide_rest(mind: Mind, percept: Percept) -> None:
     """Set or clear the mind's reason for rest."""
-    starving = percept.food == 0 or percept.drink == 0
-    hour = percept.step % DAY
-    dark = DUSK <= hour < DAWN
+    night = is_night(percept.step)
+    needy = min(percept.food, percept.drink) <= (0 if percept.health <= 4 else 1)
     if mind.resting:
         over = {
             "sleep": percept.energy >= MOST,
             "heal": percept.health >= 8,
-            "night": not dark,
+            "night": not night,
         }[mind.resting]
-        thirsty = min(percept.food, percept.drink) <= 1 and percept.health >= 4 and percept.energy >= 3
-        if over or starving or thirsty:
+        if over or (needy and not night):
             mind.resting, mind.refuge = "", ()
-    if mind.resting or starving or min(percept.food, percept.drink) <= 2:
+    if mind.resting or (needy and not night):
         return
-    if percept.energy <= 2 or (dark and percept.energy <= 7):
+    late = night and not DUSK <= percept.step % DAY < BEDTIME
+    if percept.energy <= 2 or (late and percept.energy <= 6):
         mind.resting = "sleep"
     elif percept.health <= 4:
         mind.resting = "heal"
-    elif dark and hour < DAWN - 15:
-        mind.resting = "night"
+
+
+def stay_in(mind: Mind, percept: Percept) -> Decision | None:
+    """Spend the rest of the night in a shelter."""
+    mind.resting = "night"
+    return rest(mind, percept)
+
+
+def is_water(mind: Mind, cell: int) -> bool:
+    """Return whether one could drink from a cell."""
+    return mind.memory.ground[cell] == WATER
 
 
 def rest(mind: Mind, percept: Percept) -> Decision | None:
@@ -95,6 +104,11 @@ def rest(mind: Mind, percept: Percept) -> Decision | None:
         return None
     why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning"}[mind.resting]
     if sealed(mind, percept):
+        if percept.damage:
+            mind.refuge = ()  # an arrow came in over water: look for a better place
+        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0)
+        if water and percept.drink < MOST:
+            return use(percept, water, "do", f"{why}: drinking from inside the shelter")
         if percept.energy < MOST:
             return Decision("sleep", f"{why}: sleeping in the shelter")
         return Decision("noop", f"{why}: resting in the shelter")

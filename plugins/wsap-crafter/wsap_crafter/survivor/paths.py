@@ -19,15 +19,15 @@ def cost_table(pickaxe: int, bridges: bool, dark: bool) -> tuple[int, ...]:
     """Return the price of entering each kind of ground, in game steps; 0 where there is no way.
 
     `pickaxe` is 0 for none, then 1 wood, 2 stone, 3 iron. Digging costs a turn or a blow besides the step. With a
-    stone in hand and a pickaxe to take it up again, water is crossed stone by stone. In the dark, grass is dearer,
+    stone in hand and a pickaxe to take it up again, water is crossed stone by stone. At night, grass is dear,
     because zombies walk there. Lava is never crossed: turning towards it is walking into it.
     """
     table = [0] * 128
     table[PATH] = table[SAND] = 1
-    table[GRASS] = 2 if dark else 1
+    table[GRASS] = 8 if dark else 1
     table[TREE] = 4
     if pickaxe >= 1:
-        table[STONE] = table[COAL] = 3 if not dark else 2
+        table[STONE] = table[COAL] = 3
     if pickaxe >= 2:
         table[IRON] = 3
     if pickaxe >= 3:

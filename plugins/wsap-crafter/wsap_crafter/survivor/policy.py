@@ -5,11 +5,12 @@ from __future__ import annotations
 from . import combat, crafting, farm, needs
 from .explore import explore
 from .grid import DIRECTIONS
+from .knowledge import is_night
 from .mind import Decision, Mind
 from .moves import advance
 from .percept import Percept
 
-_CONCERNS = (
+_BY_DAY = (
     combat.defend,
     needs.rest,
     combat.hunt,
@@ -19,13 +20,22 @@ _CONCERNS = (
     farm.first_sapling,
     crafting.wooden,
     crafting.lay_stone,
-    farm.garden,
     crafting.stony,
     crafting.furnace,
+    farm.garden,
     crafting.stock_up,
     crafting.iron,
     crafting.diamond,
     farm.linger,
+)
+_BY_NIGHT = (
+    combat.defend,
+    needs.rest,
+    combat.hunt,
+    needs.drink,
+    needs.eat,
+    crafting.night_work,
+    needs.stay_in,
 )
 _STUCK = 60
 """Decisions on one cell after which the agent shakes itself loose."""
@@ -46,7 +56,8 @@ def think(mind: Mind, percept: Percept) -> Decision:
         loose = _shake(mind, percept)
         if loose is not None:
             return loose
-    for concern in _CONCERNS:
+    night = is_night(percept.step) and percept.has("wood_pickaxe")
+    for concern in _BY_NIGHT if night else _BY_DAY:
         decision = concern(mind, percept)
         if decision is not None:
             return decision

@@ -9,7 +9,7 @@ to the far end, where the last stone goes.
 from __future__ import annotations
 
 from .grid import DIRECTIONS
-from .knowledge import PLACEABLE_STONE, UNKNOWN, WALKABLE, WATER
+from .knowledge import LAVA, PATH, PLACEABLE_STONE, UNKNOWN, WALKABLE, WATER
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put
 from .paths import spread
@@ -17,6 +17,8 @@ from .percept import Percept
 
 _SEARCH = 45
 """The price within which a place for a shelter is sought."""
+_DRY = 8
+"""The price of a shelter without water beside it."""
 _SIDE_PRICE = 10
 """The price of walling up a side from outside."""
 
@@ -46,6 +48,16 @@ def sealed(mind: Mind, percept: Percept) -> bool:
     return percept.cell in pair and not any(_open(mind, cell) for cell in (*_sides(pair), *_ends(pair)))
 
 
+def _draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
+    """Return whether an arrow could come in: over water or lava, from a path on the other side."""
+    for cell in pair:
+        for step in DIRECTIONS:
+            spot = cell + step
+            if ground[spot] == LAVA or (ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]):
+                return True
+    return False
+
+
 def find_refuge(mind: Mind, percept: Percept) -> bool:
     """Choose the cheapest place for a shelter; False if there is none with the stones at hand."""
     if mind.hopeless.get("refuge", -1) > percept.step:
@@ -70,14 +82,15 @@ def find_refuge(mind: Mind, percept: Percept) -> bool:
             if not fit(pair[1]):
                 continue
             sides, ends = _sides(pair), _ends(pair)
-            if any(ground[side] == UNKNOWN for side in (*sides, *ends)):
+            if any(ground[side] == UNKNOWN for side in (*sides, *ends)) or _draughty(ground, pair):
                 continue
             beside = sum(ground[side] in WALKABLE for side in sides)
             walls = beside + sum(ground[end] in WALKABLE for end in ends)
             solid = sum(ground[spot] not in WALKABLE for spot in pair)
             if walls > stones + (solid if digs else 0):
                 continue
-            total = price + _SIDE_PRICE * beside + 2 * walls + 2 * solid
+            water = any(ground[side] == WATER for side in (*sides, *ends))
+            total = (0 if water else _DRY) + price + _SIDE_PRICE * beside + 2 * walls + 2 * solid
             if total < best_price:
                 best_price, best = total, pair
         return False
