@@ -101,6 +101,11 @@ class CrafterEngine(env.Env):
         return self._episode
 
     @property
+    def last_health(self) -> int:
+        """Health at the end of the last step, which the next reward is measured from."""
+        return self._last_health
+
+    @property
     def dead(self) -> bool:
         """Whether the player's health is gone."""
         health: int = self._player.inventory["health"]
@@ -125,6 +130,13 @@ class CrafterEngine(env.Env):
         self._world.add(self._player)
         self._unlocked = set()
         generate_world(self._world, self._player, self._creature)
+
+    def resume(self, player: Player, episode: int, steps: int, last_health: int) -> None:
+        """Go on from a state that was put into :attr:`world`, with its player, at that step."""
+        self._player, self._episode, self._step = player, episode, steps
+        self._update_time()
+        self._last_health = last_health
+        self._unlocked = {name for name, count in player.achievements.items() if count > 0}
 
     def _creature(self, kind: str, pos: Any) -> objects.Object:
         cls = CREATURES[kind]

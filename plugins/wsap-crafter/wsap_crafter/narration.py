@@ -79,12 +79,10 @@ def _tell_do(before: Before, player: Any) -> str:
 def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Happenings:
     """Return the events of a step and what attacks cost."""
     events: list[Event] = []
-    damage, damage_from = 0, None
-    for source, amount in sorted(report.wounds, key=lambda wound: wound[1]):
-        if source in _ATTACKS:
-            damage += amount
-            damage_from = source
+    for source, amount in report.wounds:
         events.append(_wound(source, amount, player, step))
+    attacks = [(amount, source) for source, amount in report.wounds if source in _ATTACKS]
+    damage, damage_from = sum(amount for amount, _ in attacks), max(attacks)[1] if attacks else None
     events.extend(Event(f"Achievement unlocked: {name}", "achievement", name, step) for name in report.unlocked)
     if before.sleeping and not player.sleeping:
         events.append(Event("You woke up.", "info", None, step))

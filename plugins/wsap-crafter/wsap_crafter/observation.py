@@ -84,7 +84,12 @@ NOTHING = Happenings()
 
 
 def build_observation(
-    engine: CrafterEngine, sight: Sight, situation: Situation, avatar: Avatar, happenings: Happenings
+    engine: CrafterEngine,
+    sight: Sight,
+    situation: Situation,
+    items: dict[str, int],
+    avatar: Avatar,
+    happenings: Happenings,
 ) -> CrafterObservation:
     """Return the observation of the current moment.
 
@@ -92,6 +97,7 @@ def build_observation(
         engine: the game.
         sight: what the player sees, from :func:`wsap_crafter.sight.look_around`.
         situation: from :func:`wsap_crafter.rules.situation_of`.
+        items: what the player carries, from :func:`carried`.
         avatar: the player's body.
         happenings: what the last step brought.
     """
@@ -109,7 +115,7 @@ def build_observation(
             "drink": inventory["drink"],
             "energy": inventory["energy"],
         },
-        inventory=carried(situation.items),
+        inventory=items,
         location=Location((x, y), region_of(sight), _standing(sight.ground[HERE], cells[faced], sleeping)),
         nearby_entities=tuple([entity_at(s.kind, s.heading, s.place, s.place == faced) for s in sight.seen]),
         nearby_terrain=nearest_terrain(sight.ground_by_distance),

@@ -1,0 +1,53 @@
+"""What a body does besides playing: look around and gesture, as far as Crafter's can."""
+
+from __future__ import annotations
+
+from wsap_core.models import Action
+from wsap_crafter.observation import CrafterObservation
+from wsap_crafter.sight import HEIGHT, STEPS, WIDTH, WORDS
+
+GESTURES = ("look", "emote", "inspect_self", "jack_out")
+"""The protocol's avatar actions; none takes a step of the game."""
+
+
+def gesture(action: Action, observation: CrafterObservation) -> tuple[bool, str]:
+    """Return whether it could be done, and what came of it."""
+    if action.name == "look":
+        return _look(str(action.parameters.get("target", "")).strip().lower(), observation)
+    if action.name == "inspect_self":
+        return True, _inspect(observation)
+    if action.name == "emote":
+        return False, "Crafter's body has no gestures; to sleep, use the action sleep."
+    return False, "Leaving the body is not a step of the game: the runtime does it."
+
+
+def _look(target: str, observation: CrafterObservation) -> tuple[bool, str]:
+    """Describe what lies in a direction, or where the nearest of something is.
+
+    The game turns the body by moving only, so this turns nothing: it tells what is in view anyway.
+    """
+    if target in STEPS:
+        return True, f"To the {target}, without turning: {_line_of_sight(target, observation.local_map)}."
+    for entity in observation.nearby_entities:
+        if target in (entity.type, entity.description.partition(",")[0]):
+            return True, f"In view: {entity.description}."
+    for terrain in observation.nearby_terrain:
+        if terrain.type == target:
+            return True, f"In view: {target}, the nearest {terrain.distance:g} {terrain.direction}."
+    return False, f"There is no {target[:40]!r} in view; look north, south, east or west, or at what is nearby."
+
+
+def _line_of_sight(direction: str, rows: tuple[str, ...]) -> str:
+    dx, dy = STEPS[direction]
+    x, y = WIDTH // 2, HEIGHT // 2
+    reach = WIDTH // 2 if dx else HEIGHT // 2
+    cells = [WORDS[rows[y + dy * n][x + dx * n]] for n in range(1, reach + 1)]
+    return ", then ".join(cells)
+
+
+def _inspect(observation: CrafterObservation) -> str:
+    avatar = observation.avatar
+    vitals = ", ".join(f"{name} {value}" for name, value in observation.status.items())
+    items = ", ".join(f"{count} {name}" for name, count in observation.inventory.items()) or "nothing"
+    x, y = observation.location.coordinates
+    return f"{avatar.name} at ({x}, {y}), facing {observation.facing}: {vitals}; carries {items}."
