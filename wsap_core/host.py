@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import pluggy
 
+import wsap_core
 from wsap_core import hookspecs
 from wsap_core.discovery import FoundPlugin, find_plugins
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
@@ -31,7 +32,7 @@ S = TypeVar("S", bound=Spec)
 DISABLE_VARIABLE = "WSAP_DISABLE_PLUGINS"
 """Environment variable: plugin names to block, separated by commas."""
 
-BUILTIN = FoundPlugin("core", "wsap_core.builtin.plugin", "wsap-core", "")
+BUILTIN = FoundPlugin("core", "wsap_core.builtin.plugin", "wsap-core", wsap_core.__version__)
 """The kernel's own parts, which register through the same hooks as everyone's."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -110,6 +111,12 @@ class Shelf(Generic[S]):
     def all(self) -> list[Registered[S]]:
         """Return every entry, sorted by name and plugin, also those whose name is claimed twice."""
         return [e for _, entries in sorted(self._entries.items()) for e in sorted(entries, key=lambda e: e.plugin)]
+
+    def is_builtin(self, name: str) -> bool:
+        """Return whether the kernel itself offers something of that name."""
+        return any(
+            (e.plugin, e.distribution) == (BUILTIN.name, BUILTIN.distribution) for e in self._entries.get(name, ())
+        )
 
     def duplicates(self) -> dict[str, list[Registered[S]]]:
         """Return the names that several plugins claim."""
@@ -234,11 +241,16 @@ class PluginHost:
         for spec in specs:
             if not isinstance(spec, expected):
                 row.remark(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
-            elif not isinstance(spec.name, str) or not _NAME.fullmatch(spec.name):
-                row.remark(f"{hook} gave the name {spec.name!r}; names are lower case, digits and dashes.")
-            else:
-                shelf.add(Registered(spec, row.name, row.distribution))
-                row.provides.setdefault(label, []).append(spec.name)
+                continue
+            name = cast(Spec, spec).name
+            if not _NAME.fullmatch(str(name)):
+                row.remark(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
+                continue
+            if row.module != BUILTIN.module and shelf.is_builtin(name):
+                row.remark(f"The {shelf.kind} {name!r} is WSAP's own; a plugin can't take its place.")
+                continue
+            shelf.add(Registered(cast(Any, spec), row.name, row.distribution))
+            row.provides.setdefault(label, []).append(name)
 
     def _report_misspellings(self, plugin: object, row: PluginRow) -> None:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):

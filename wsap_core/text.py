@@ -8,7 +8,6 @@ can't forge a section of its own.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,18 @@ from wsap_core.models.actions import ActionDef, ActionSpace, ParamDef
 from wsap_core.models.avatars import EmbodiedObservation
 from wsap_core.models.observation import Observation
 from wsap_core.models.spatial import Entity, Terrain
+from wsap_core.untrusted import one_line
+
+__all__ = [
+    "entity_line",
+    "one_line",
+    "render_action_space",
+    "render_avatar",
+    "render_observation",
+    "system_message",
+    "terrain_line",
+    "user_message",
+]
 
 SYSTEM_TEMPLATE = """\
 You are an agent playing {game_name}.
@@ -27,17 +38,7 @@ Available actions:
 
 Your goal is to survive and accomplish objectives. Respond with a JSON action."""
 
-QUESTION = (
-    'What action do you take? Respond with JSON: {"action": "name", "params": {}, "reasoning": "why"}'
-)
-
-# C0 and C1 controls, line and paragraph separators, and the marks that reorder text.
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]+")
-
-
-def one_line(text: object) -> str:
-    """Return text on one line, with control and direction-changing characters replaced by a space."""
-    return _UNSAFE.sub(" ", str(text)).strip()
+QUESTION = 'What action do you take? Respond with JSON: {"action": "name", "params": {}, "reasoning": "why"}'
 
 
 def system_message(game_name: str, game_description: str, action_space: ActionSpace) -> str:
@@ -77,7 +78,10 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
         *extra_sections,
         ("RECENT EVENTS", _bullets(e.description for e in o.recent_events)),
         ("MESSAGES", _bullets(_message(m.sender, m.type, m.content) for m in o.messages)),
-        ("CURRENT GOALS", _bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals)),
+        (
+            "CURRENT GOALS",
+            _bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals),
+        ),
     ]
     parts = [f"Step {o.step}"]
     parts += [f"{title}:\n{body}" for title, body in sections if body]

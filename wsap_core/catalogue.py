@@ -1,0 +1,311 @@
+"""What is installed, kept in a file between one `wsap` and the next.
+
+Asking every plugin what it offers takes a tenth of a second, most of it imports, and the answer
+changes only when something is installed, removed or edited. So the answer is kept together with
+everything that it depends on: the Python and the kernel, the folders that modules come from, the
+entry-point files, and the files of the plugins' own packages that were read. Checking these is
+some dozens of `stat` calls. A file that can't be read, is somebody else's, or says anything
+unexpected is ignored and written again; where nothing can be written, all goes on without.
+
+This is for listing, and for finding the command that was typed. Whatever runs a game asks a
+`PluginHost`. While a plugin is broken nothing is kept, so that mending it shows at once. A plugin
+whose offers depend on more than its files (a program that may be installed, say) would be
+remembered wrongly until something else changes; `wsap plugins --refresh` asks again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import sys
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import wsap_core
+from wsap_core.paths import cache_dir
+
+if TYPE_CHECKING:
+    from wsap_core.host import PluginHost, Registered, Shelf
+
+_FORMAT = 1
+_KEPT = 20
+"""How many files are kept: one for each Python environment (and folder that a module was run from)."""
+
+
+class PluginEntry(TypedDict):
+    """An installed plugin, as `wsap plugins --json` prints it."""
+
+    name: str
+    """Its name in the entry-point group; how a user blocks it."""
+    distribution: str
+    """The package it came with, as pip names it."""
+    version: str
+    module: str
+    status: str
+    """"ok", "warning" (works, with a remark), "broken" or "disabled"."""
+    reasons: list[str]
+    """What is wrong, one sentence each."""
+    provides: dict[str, list[str]]
+    """Kind ("games", "agents", ...) -> names."""
+
+
+class Offer(TypedDict):
+    """What all entries below have in common."""
+
+    name: str
+    summary: str
+    plugin: str
+    """The plugin that offers it, by its name in the entry-point group."""
+    distribution: str
+    """The package it came with."""
+    usable: bool
+    """False where several plugins claim the name."""
+
+
+class GameEntry(Offer):
+    """An installed game, as `wsap games --json` prints it."""
+
+    title: str
+    """Its name for people."""
+    seats: list[int]
+    """Fewest and most."""
+    timing: str
+    abilities: list[str]
+    default_agent: str
+    scores: list[str]
+    """The metrics by which it measures play."""
+    achievements: int
+    """How many its catalogue has."""
+    genre: str
+    dimensions: str
+    persistent: bool
+
+
+class AgentEntry(Offer):
+    """An installed agent, as `wsap agents --json` prints it."""
+
+    games: list[str]
+    """The games it knows how to play; empty for any."""
+    abilities: list[str]
+    interactive: bool
+    """True if it needs a person at the terminal."""
+
+
+class CommandEntry(Offer):
+    """A subcommand of `wsap` that a plugin brings."""
+
+    factory: str
+    """`module:attribute`, or empty where the plugin registered an object."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What every installed plugin offers, in a form that can be kept and printed."""
+
+    plugins: tuple[PluginEntry, ...]
+    games: tuple[GameEntry, ...]
+    agents: tuple[AgentEntry, ...]
+    commands: tuple[CommandEntry, ...]
+
+    @classmethod
+    def current(cls, *, refresh: bool = False) -> Catalogue:
+        """Return the catalogue of this environment: the kept one where it still holds, else a new one.
+
+        Args:
+            refresh: ask the plugins in any case.
+        """
+        path = _cache_path()
+        kept = None if refresh else _read(path)
+        return kept if kept is not None else _build(path)
+
+    @classmethod
+    def of(cls, host: PluginHost) -> Catalogue:
+        """Return what a host's plugins offer."""
+        return cls(
+            plugins=tuple(
+                PluginEntry(
+                    name=row.name,
+                    distribution=row.distribution,
+                    version=row.version,
+                    module=row.module,
+                    status=row.status,
+                    reasons=list(row.reasons),
+                    provides={kind: list(names) for kind, names in row.provides.items()},
+                )
+                for row in host.rows
+            ),
+            games=tuple(
+                GameEntry(
+                    **_offer(host.games, entry),
+                    title=entry.spec.display_title,
+                    seats=list(entry.spec.seats),
+                    timing=entry.spec.timing,
+                    abilities=list(entry.spec.abilities),
+                    default_agent=entry.spec.default_agent,
+                    scores=[metric.name for metric in entry.spec.score_metrics],
+                    achievements=len(entry.spec.achievements),
+                    genre=entry.spec.genre,
+                    dimensions=entry.spec.dimensions,
+                    persistent=entry.spec.persistent,
+                )
+                for entry in host.games.all()
+            ),
+            agents=tuple(
+                AgentEntry(
+                    **_offer(host.agents, entry),
+                    games=list(entry.spec.games),
+                    abilities=list(entry.spec.abilities),
+                    interactive=entry.spec.interactive,
+                )
+                for entry in host.agents.all()
+            ),
+            commands=tuple(
+                CommandEntry(
+                    **_offer(host.commands, entry),
+                    factory=entry.spec.factory if isinstance(entry.spec.factory, str) else "",
+                )
+                for entry in host.commands.all()
+            ),
+        )
+
+
+def _offer(shelf: Shelf[Any], entry: Registered[Any]) -> Offer:
+    return Offer(
+        name=entry.spec.name,
+        summary=entry.spec.summary,
+        plugin=entry.plugin,
+        distribution=entry.distribution,
+        usable=entry.spec.name in shelf.names(),
+    )
+
+
+# --- what it depends on -------------------------------------------------------------------
+
+Stamp = list[int] | None
+"""When a file or folder was changed (ns) and its size; None where there is none."""
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return [found.st_mtime_ns, found.st_size]
+
+
+def _setting() -> dict[str, Any]:
+    return {
+        "format": _FORMAT,
+        "python": [sys.executable, sys.version],
+        "wsap": wsap_core.__version__,
+        "disabled": os.environ.get("WSAP_DISABLE_PLUGINS", ""),
+        "path": [os.path.abspath(folder) for folder in sys.path],
+    }
+
+
+def _cache_path() -> str:
+    setting = _setting()
+    which = repr((setting["python"], setting["path"], setting["disabled"]))
+    return os.path.join(cache_dir(), f"catalogue-{zlib.crc32(which.encode(errors='replace')):08x}.json")
+
+
+def _package_files(modules: list[str]) -> list[str]:
+    """Return the files of all loaded modules that share a package with one of those named."""
+    packages = {name.partition(".")[0] for name in modules}
+    loaded = sorted((n, m) for n, m in list(sys.modules.items()) if n.partition(".")[0] in packages)
+    return [file for _, module in loaded if isinstance(file := getattr(module, "__file__", None), str)]
+
+
+# --- the file -----------------------------------------------------------------------------
+
+_SHAPES: dict[str, dict[str, type]] = {
+    "plugins": {
+        **dict.fromkeys(("name", "distribution", "version", "module", "status"), str),
+        "reasons": list,
+        "provides": dict,
+    },
+    "games": {
+        **dict.fromkeys(("name", "title", "summary", "plugin", "distribution", "timing"), str),
+        **dict.fromkeys(("default_agent", "genre", "dimensions"), str),
+        **dict.fromkeys(("seats", "abilities", "scores"), list),
+        **dict.fromkeys(("usable", "persistent"), bool),
+        "achievements": int,
+    },
+    "agents": {
+        **dict.fromkeys(("name", "summary", "plugin", "distribution"), str),
+        **dict.fromkeys(("games", "abilities"), list),
+        **dict.fromkeys(("usable", "interactive"), bool),
+    },
+    "commands": {**dict.fromkeys(("name", "summary", "plugin", "distribution", "factory"), str), "usable": bool},
+}
+
+
+def _read(path: str) -> Catalogue | None:
+    """Return the kept catalogue if it is ours, whole, and still true."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            data = json.load(file)
+        if data["setting"] != _setting() or any(_stamp(p) != s for p, s in data["stamps"].items()):
+            return None
+        kinds = {kind: tuple(data[kind]) for kind in _SHAPES}
+        whole = all(_fits(entry, _SHAPES[kind]) for kind, entries in kinds.items() for entry in entries)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return Catalogue(**kinds) if whole else None
+
+
+def _fits(entry: Any, shape: dict[str, type]) -> bool:
+    return entry.keys() == shape.keys() and all(type(entry[key]) is kind for key, kind in shape.items())
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Return whether nobody else could have written a file; it names modules that will be imported."""
+    if not hasattr(os, "getuid"):
+        return True  # Windows keeps a user's folders to the user
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _build(path: str) -> Catalogue:
+    """Ask the plugins, and keep the answer if it may be kept."""
+    # Deferred for weight: pluggy and the protocol's types are what the kept catalogue saves.
+    from wsap_core.discovery import find_plugins
+    from wsap_core.host import PluginHost
+
+    setting = _setting()
+    # Before the plugins are asked, so that what changes meanwhile makes the answer stale.
+    stamps = {p: _stamp(p) for p in [*setting["path"], *(found.source for found in find_plugins())] if p}
+    catalogue = Catalogue.of(PluginHost.discovered())
+    if any(row["status"] == "broken" for row in catalogue.plugins):
+        return catalogue
+    modules = [row["module"] for row in catalogue.plugins if row["status"] != "disabled"]
+    stamps |= {p: _stamp(p) for p in _package_files(["wsap_core", *modules])}
+    data = {"setting": setting, "stamps": stamps} | {kind: getattr(catalogue, kind) for kind in _SHAPES}
+    with contextlib.suppress(OSError, ValueError):
+        _write(path, json.dumps(data, separators=(",", ":")))
+    return catalogue
+
+
+def _write(path: str, text: str) -> None:
+    """Put a file in place as a whole, so that nobody reads half of it, and drop the oldest of many."""
+    import tempfile  # deferred for weight: only when something was installed
+
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix="catalogue-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    files = [e for e in os.scandir(folder) if e.name.startswith("catalogue-") and e.name.endswith(".json")]
+    for old in sorted(files, key=lambda e: e.stat().st_mtime_ns)[:-_KEPT]:
+        with contextlib.suppress(OSError):
+            os.unlink(old.path)

@@ -1,0 +1,21 @@
+"""The command line: `wsap`.
+
+`app` is the group and what all commands have in common; the kernel's own commands have a module
+each; everything else comes from plugins. Nothing here is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        arguments: what was typed after `wsap`; the process's own when None.
+    """
+    # Deferred so that `wsap_core.cli.params` and the like can be imported without it.
+    from wsap_core.cli.app import run
+
+    return run(arguments)

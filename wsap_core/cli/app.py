@@ -1,0 +1,249 @@
+"""The `wsap` group: finds the command that was typed, runs it, and says in one sentence what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import wsap_core
+from wsap_core.catalogue import Catalogue, CommandEntry
+from wsap_core.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
+from wsap_core.untrusted import one_line, printable
+
+PROGRAM = "wsap"
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it: 128 and the number of SIGINT."""
+BROKEN_PIPE = 141
+"""Exit status when nobody reads the output any more, as shells have it: 128 and the number of SIGPIPE."""
+
+
+class State:
+    """What the commands of one invocation share; they find it as click's `obj`."""
+
+    def __init__(self) -> None:
+        self.debug = False
+        """Whether `--debug` was given."""
+        self._catalogue: Catalogue | None = None
+
+    def catalogue(self, *, refresh: bool = False) -> Catalogue:
+        """Return what is installed; asked once, unless it is to be asked again."""
+        if self._catalogue is None or refresh:
+            self._catalogue = Catalogue.current(refresh=refresh)
+        return self._catalogue
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are listed from the catalogue and imported when typed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands that can be used, sorted."""
+        return sorted({*KERNEL_COMMANDS, *_from_plugins(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Import and return a command.
+
+        Raises:
+            WsapError: there is none of that name, it is not installed, or it can't be loaded.
+        """
+        if cmd_name in KERNEL_COMMANDS:
+            command: click.Command = _attribute(KERNEL_COMMANDS[cmd_name][1])
+            return command
+        entry = _from_plugins(ctx).get(cmd_name)
+        return _load(entry) if entry else _missing(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands into the help, and a word about plugins that need attention."""
+        rows = [(name, one_line(summary)) for name, summary in self._summaries(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+        troubled = [
+            row["name"] for row in _state(ctx).catalogue().plugins if row["reasons"] and row["status"] != "disabled"
+        ]
+        if troubled:
+            formatter.write_paragraph()
+            formatter.write_text(f"Something is wrong with {_listed(troubled)}; `wsap plugins` says what.")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return the completions of a command's name, without importing any command."""
+        from click.shell_completion import CompletionItem  # deferred for weight: only when Tab is pressed
+
+        names = [(n, s) for n, s in self._summaries(ctx) if n.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=one_line(summary)) for name, summary in names), *options]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command in what was typed."""
+        name = str(args[0])
+        if name.startswith("-"):
+            self.parse_args(ctx, args)  # raises for an option that does not exist
+        return name, self.get_command(ctx, name), args[1:]
+
+    def _summaries(self, ctx: click.Context) -> list[tuple[str, str]]:
+        known = {name: summary for name, (summary, _) in KERNEL_COMMANDS.items()}
+        return sorted({**{n: e["summary"] for n, e in _from_plugins(ctx).items()}, **known}.items())
+
+
+def _state(ctx: click.Context) -> State:
+    state = ctx.find_root().obj
+    if not isinstance(state, State):
+        state = ctx.find_root().obj = State()
+    return state
+
+
+def _from_plugins(ctx: click.Context) -> dict[str, CommandEntry]:
+    entries = _state(ctx).catalogue().commands
+    return {e["name"]: e for e in entries if e["usable"] and e["name"] not in KERNEL_COMMANDS}
+
+
+def _attribute(reference: str) -> Any:
+    # Any: the modules of this package hold click commands under these names.
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _load(entry: CommandEntry) -> click.Command:
+    """Return a plugin's command; whatever its module does wrong becomes a sentence."""
+    # Deferred for weight: with these come the protocol's types.
+    from wsap_core.errors import PluginError, WsapError
+    from wsap_core.specs import resolve
+
+    origin = f"The command {entry['name']!r} of {entry['distribution']}"
+    try:
+        command = resolve(entry["factory"]) if entry["factory"] else _registered(entry["name"])
+        if not isinstance(command, click.Command) and callable(command):
+            command = command()
+    except WsapError as error:
+        raise PluginError(f"{origin} can't be loaded: {error}") from error
+    except Exception as error:
+        raise PluginError(f"{origin} can't be loaded: {type(error).__name__}: {error}.") from error
+    if not isinstance(command, click.Command):
+        raise PluginError(f"{origin} is a {type(command).__name__}, not a click command.")
+    return command
+
+
+def _registered(name: str) -> Any:
+    # Any: a plugin may have registered anything; the caller looks at it.
+    from wsap_core.host import PluginHost
+
+    return PluginHost.discovered().commands.get(name).factory
+
+
+def _missing(ctx: click.Context, name: str) -> click.Command:
+    """Say why there is no such command."""
+    from wsap_core.errors import DuplicateNameError, MissingServiceError, PluginError, UnknownNameError
+
+    catalogue = _state(ctx).catalogue()
+    if claims := [entry for entry in catalogue.commands if entry["name"] == name]:
+        origins = " and ".join(f"{entry['plugin']!r} ({entry['distribution']})" for entry in claims)
+        raise DuplicateNameError(
+            f"The command {name!r} is claimed by {origins}; "
+            f"block one by its plugin name, for instance WSAP_DISABLE_PLUGINS={claims[-1]['plugin']}."
+        )
+    if name in RUNTIME_COMMANDS:
+        rows = [row for row in catalogue.plugins if row["distribution"] == RUNTIME and row["status"] != "ok"]
+        if rows:
+            raise PluginError(
+                f"`wsap {name}` comes with {RUNTIME}, which is {rows[0]['status']}: {rows[0]['reasons'][0]}"
+            )
+        raise MissingServiceError(f"`wsap {name}` needs the runtime: pip install {RUNTIME}")
+    known = {*KERNEL_COMMANDS, *_from_plugins(ctx), *RUNTIME_COMMANDS}
+    raise UnknownNameError("command", name, known, hint="`wsap --help` lists all commands.")
+
+
+def _listed(names: list[str]) -> str:
+    shown = [f"plugin {name!r}" for name in map(one_line, names)]
+    return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else shown[0]
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    _state(ctx).debug = value
+
+
+@click.group(
+    cls=LazyGroup,
+    name=PROGRAM,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="The exit status is 0 when all is well; docs/reference/cli.md lists the others.",
+)
+@click.version_option(wsap_core.__version__, "-V", "--version", prog_name=PROGRAM)
+@click.option(
+    "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_set_debug,
+    help="Show where an error happened.",
+)  # fmt: skip
+def wsap() -> None:
+    """Minds in wild spaces: play games through the Wild Spaces Agent Protocol."""
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; nothing but SystemExit is raised."""
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    state = State()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that can't show a character gets its number instead of a crash.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _invoke(typed, state)
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        code = _report(error, state, typed)
+    return code
+
+
+def _invoke(typed: list[str], state: State) -> int:
+    if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
+        wsap.main(prog_name=PROGRAM, obj=state)  # answers the shell and exits
+    try:
+        with wsap.make_context(PROGRAM, typed, obj=state) as ctx:
+            wsap.invoke(ctx)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return 0
+
+
+def _report(error: BaseException, state: State, typed: list[str]) -> int:
+    """Tell a person what went wrong, and return the exit status for it."""
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        # Whatever is still buffered has no reader; without this, Python complains on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    if state.debug:
+        import traceback  # deferred for weight
+
+        click.echo(printable("".join(traceback.format_exception(error))), err=True, nl=False)
+    sentence, code = _told(error, typed)
+    click.echo(sentence, err=True)
+    return code
+
+
+def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
+    from wsap_core.errors import RunInterruptedError, WsapError  # deferred for weight
+
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted.", INTERRUPTED
+    if isinstance(error, click.Abort):
+        return "Aborted.", 1
+    if isinstance(error, RunInterruptedError):
+        return one_line(error), error.exit_code
+    if isinstance(error, WsapError):
+        return f"Error: {one_line(error)}", error.exit_code
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else PROGRAM
+        return f"Error: {_sentence(error.format_message())} `{where} --help` shows what there is.", error.exit_code
+    if isinstance(error, click.ClickException):
+        return f"Error: {_sentence(error.format_message())}", error.exit_code
+    what = _sentence(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+    return f"Error: {what} `{PROGRAM} --debug {one_line(' '.join(typed))}` shows where this happened.", 1
+
+
+def _sentence(text: str) -> str:
+    line = one_line(text)
+    return line if line.endswith((".", "!", "?")) else line + "."

@@ -1,0 +1,57 @@
+"""Kinds of option values that several commands take, each refused in one clear sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.untrusted import one_line
+
+SEED_LIMIT = 2**31 - 1
+"""The highest seed; the same as `wsap_core.context.SEED_LIMIT`, which a test holds it to."""
+
+
+if TYPE_CHECKING:
+    _IntType = click.ParamType[int]
+else:
+    _IntType = click.ParamType  # older versions of click have no types to choose from
+
+
+class WholeNumber(_IntType):
+    """A whole number in a range, both ends included.
+
+    Args:
+        low: the least allowed.
+        high: the most allowed; None for no limit.
+    """
+
+    name = "integer"
+
+    def __init__(self, low: int, high: int | None = None) -> None:
+        self.low = low
+        self.high = high
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number that was typed; fails with the range that is allowed."""
+        try:
+            # Python's own int() takes "1_000" and digits of other scripts; a seed should look like one number only.
+            number = value if isinstance(value, int) else int(value) if _is_plain(value) else None
+        except ValueError:
+            number = None  # thousands of digits
+        if number is not None and self.low <= number and (self.high is None or number <= self.high):
+            return number
+        span = f"of at least {self.low}" if self.high is None else f"from {self.low} to {self.high}"
+        raise click.BadParameter(f"{one_line(value)[:40]!r} is not a whole number {span}.", ctx, param)
+
+
+def _is_plain(value: str) -> bool:
+    digits = value.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+SEED = WholeNumber(0, SEED_LIMIT)
+"""`--seed`: a whole number that every random generator in use accepts."""
+
+STEPS = WholeNumber(1)
+"""`--steps` and other counts of at least one."""
