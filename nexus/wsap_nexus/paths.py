@@ -1,0 +1,41 @@
+"""Where WSAP keeps its files on this machine.
+
+One folder, `WSAP_HOME` or the platform's data directory, and in it one database. The database
+alone can be put elsewhere: `--database`, or `WSAP_DATABASE`, with a path or a database URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+DATABASE_NAME = "wsap.db"
+"""The file's name below the home folder."""
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """Return the folder that WSAP keeps its files in; it may not exist yet.
+
+    `WSAP_HOME` if it is set and not empty (`~` is expanded), else the platform's data directory:
+    `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap`
+    on macOS, `%LOCALAPPDATA%\\wsap` on Windows.
+    """
+    chosen = environ.get("WSAP_HOME", "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    import platformdirs  # deferred for weight: `WSAP_HOME` needs none of it
+
+    return platformdirs.user_data_path("wsap", appauthor=False)
+
+
+def database_location(option: str | None, environ: Mapping[str, str]) -> str:
+    """Return the path or URL of the database: the option, else `WSAP_DATABASE`, else below `home`."""
+    chosen = (option or "").strip() or environ.get("WSAP_DATABASE", "").strip()
+    if not chosen:
+        return str(home(environ) / DATABASE_NAME)
+    return chosen if is_url(chosen) else str(Path(chosen).expanduser().absolute())
+
+
+def is_url(location: str) -> bool:
+    """Tell whether a location names a database by URL rather than by path."""
+    return "://" in location

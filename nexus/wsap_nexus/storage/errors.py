@@ -1,0 +1,104 @@
+"""What a database driver complains of, said in WSAP's own errors."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from wsap_core.errors import (
+    NotADatabaseError,
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageReadOnlyError,
+    WsapError,
+)
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+# SQLite says FULL for ENOSPC alone; over a quota or a file size limit it says that a write failed.
+_NO_ROOM = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+)
+# https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRES: dict[str, type[StorageError]] = {
+    "53100": StorageFullError,
+    "55P03": StorageLockedError,
+    "40P01": StorageLockedError,
+    "40001": StorageLockedError,
+    "25006": StorageReadOnlyError,
+    "42501": StorageReadOnlyError,
+}
+_SENTENCES: dict[type[StorageError], str] = {
+    StorageLockedError: "The database {where} is in use by another process; wait until it is done, then try again.",
+    StorageReadOnlyError: "The database {where} can't be written; "
+    "change the permissions of the file and its folder, or choose another place with --database.",
+    NotADatabaseError: "The file {where} is not a WSAP database; choose another place with --database.",
+    StorageFullError: "There is no room left for the database {where}; what was committed is kept. "
+    "Free some space, then go on with --resume.",
+}
+
+
+@contextmanager
+def said_clearly(where: str) -> Iterator[None]:
+    """Turn what SQLAlchemy or sqlite3 raises inside into a `StorageError` that names the place.
+
+    Args:
+        where: the path or URL for a reader, without a password.
+
+    Raises:
+        StorageError: or the subclass that fits, with the driver's error as its cause.
+    """
+    try:
+        yield
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise translate(error, where) from error
+
+
+def translate(error: BaseException, where: str) -> WsapError:
+    """Return the error to tell a person; a `WsapError` is returned as it is."""
+    if isinstance(error, WsapError):
+        return error
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    kind = _kind(cause)
+    if kind is not None:
+        return kind(_SENTENCES[kind].format(where=where))
+    reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CANTOPEN:
+        return StorageError(
+            f"The database {where} can't be opened; see whether its folder exists and may be read and written."
+        )
+    if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CORRUPT:
+        return StorageError(
+            f"The database {where} is damaged ({reason}); restore a copy, or save what can be read with "
+            "sqlite3's .recover."
+        )
+    return StorageError(f"The database {where} failed: {reason}.")
+
+
+def _kind(cause: BaseException) -> type[StorageError] | None:
+    if isinstance(cause, sqlite3.Error):
+        extended = getattr(cause, "sqlite_errorcode", None)
+        code = _code(cause)
+        if code in _LOCKED:
+            return StorageLockedError
+        if code in _DENIED:
+            return StorageReadOnlyError
+        if code == sqlite3.SQLITE_NOTADB:
+            return NotADatabaseError
+        if code == sqlite3.SQLITE_FULL or extended in _NO_ROOM:
+            return StorageFullError
+        return None
+    return _POSTGRES.get(getattr(cause, "sqlstate", None) or "")
+
+
+def _code(cause: BaseException) -> int | None:
+    """Return SQLite's primary result code: the lower eight bits of the extended one."""
+    extended = getattr(cause, "sqlite_errorcode", None)
+    return None if extended is None else extended & 0xFF

@@ -1,0 +1,75 @@
+"""A run as JSON lines, for analysis and training."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from wsap_core import wire
+from wsap_nexus.storage.records import EventRecord, RunRecord
+from wsap_nexus.storage.repository import Repository
+
+FORMAT = "wsap-run"
+"""What the first line calls itself."""
+FORMAT_VERSION = 1
+"""Raised when a reader of the old form could not read the new one."""
+
+
+def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] | None = None) -> Iterator[str]:
+    """Give a run line by line, without line ends: one that describes it, then one for each event.
+
+    Each line is a JSON object in canonical form; `docs/reference/event-log.md` describes them.
+    The same run gives the same lines.
+
+    Args:
+        repository: where the run is.
+        run_id: its id, or what `Repository.get_run` takes for one.
+        kinds: only events of these kinds; None for all.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        StorageError: the database can't be read, or a body is damaged.
+    """
+    run = repository.get_run(run_id)
+    yield wire.dumps(_header(run))
+    for event in repository.read_events(run.id, kinds=kinds):
+        yield _line(event)
+
+
+def _header(run: RunRecord) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "run": run.id,
+        "game": run.game,
+        "agent": run.agent,
+        "seed": run.seed,
+        "step_limit": run.step_limit,
+        "config": run.config,
+        "status": run.status.value,
+        "created": run.created,
+        "updated": run.updated,
+        "wsap_version": run.wsap_version,
+        "protocol_version": run.protocol_version,
+        "summary": run.summary,
+    }
+
+
+def _line(event: EventRecord) -> str:
+    head = {
+        "run": event.run_id,
+        "seq": event.seq,
+        "kind": event.kind,
+        "seat": event.seat,
+        "episode": event.episode,
+        "step": event.step,
+        "time": event.time,
+    }
+    if not event.is_text:
+        return wire.dumps({**head, "body_base64": base64.b64encode(event.body).decode()})
+    try:
+        return wire.dumps({**head, "body": json.loads(event.body)})
+    except ValueError:
+        return wire.dumps({**head, "body_text": event.body.decode(errors="replace")})

@@ -1,0 +1,67 @@
+"""Bring a database up to date with the scripts in `migrations`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from wsap_core.errors import NotADatabaseError, StorageVersionError
+
+HEAD = "0001"
+"""The newest revision; stated here so that opening a database that is up to date needs no alembic."""
+
+APPLICATION_ID = 0x57534150
+"""What SQLite files of WSAP carry in their header ("WSAP"), so that `file` and we know them."""
+
+VERSION_TABLE = "alembic_version"
+
+
+def revision(connection: Connection) -> str | None:
+    """Return the revision a database is at, or None for an empty one."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found: str | None = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608
+    return found
+
+
+def check_ours(connection: Connection, where: str) -> None:
+    """Refuse a database that holds something else than WSAP's tables.
+
+    Raises:
+        NotADatabaseError: it has tables, but not ours.
+    """
+    tables = set(inspect(connection).get_table_names())
+    if connection.dialect.name == "sqlite":
+        identity = connection.exec_driver_sql("PRAGMA application_id").scalar()
+        ours = identity == APPLICATION_ID or (identity == 0 and not tables)
+    else:
+        ours = not tables or {VERSION_TABLE, "run", "event"} <= tables
+    if not ours:
+        raise NotADatabaseError(
+            f"The database {where} belongs to another program; choose another place with --database."
+        )
+
+
+def upgrade(connection: Connection, where: str) -> None:
+    """Run the migrations that the database lacks, inside the connection's transaction.
+
+    Raises:
+        StorageVersionError: its revision is none that this version of WSAP knows.
+    """
+    # Deferred for weight: only a new or an older database needs alembic.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    current = revision(connection)
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise StorageVersionError(
+            f"The database {where} was made by a newer version of WSAP (its revision is {current!r}, "
+            f"this version knows up to {HEAD!r}); update with: pip install --upgrade wsap-nexus"
+        )
+    command.upgrade(config, "head")

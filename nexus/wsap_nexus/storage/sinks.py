@@ -1,0 +1,179 @@
+"""Where the log writer's groups go: plain sqlite3 for files, SQLAlchemy's core for servers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlalchemy import Connection, Executable, bindparam, insert, update
+
+from wsap_nexus.storage.bodies import NewDictionary
+from wsap_nexus.storage.database import Database
+from wsap_nexus.storage.tables import METADATA
+
+EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
+"""A row of the event table, its columns in the table's order."""
+
+WRITER_BUSY_MS = 30_000
+"""How long the writer waits for another process, in milliseconds, before it gives up."""
+
+
+@dataclass
+class Group:
+    """What is committed together."""
+
+    events: list[EventValues] = field(default_factory=list)
+    """New rows."""
+    dictionaries: list[NewDictionary] = field(default_factory=list)
+    """New dictionaries that the rows need."""
+    states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """For each run whose status changes: the status, and the summary as JSON text or None to keep it."""
+    touched: dict[str, str] = field(default_factory=dict)
+    """For each run concerned: when, ISO 8601."""
+
+
+class Sink(Protocol):
+    """Commits groups."""
+
+    def commit(self, group: Group) -> None:
+        """Commit a group: all of it, or nothing when it raises."""
+        ...
+
+    def force(self) -> None:
+        """Return when all that was committed has reached the disk."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+def open_sink(database: Database, now: Callable[[], float], *, force_every: float) -> Sink:
+    """Return the sink for a database; to be used by one thread.
+
+    Args:
+        database: where the groups go.
+        now: a clock that never goes back, in seconds.
+        force_every: commits within so many seconds may share one forced write to the disk.
+    """
+    if database.is_sqlite:
+        return SqliteSink(database, now, force_every=force_every)
+    return CoreSink(database)
+
+
+_EVENT = METADATA.tables["event"]
+_DICTIONARY = METADATA.tables["dictionary"]
+_RUN = METADATA.tables["run"]
+
+
+def _insert_sql(table: str, columns: Sequence[str]) -> str:
+    # The names are ours, from the table definitions.
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+
+
+class SqliteSink:
+    """Commits to a file; see `LogWriter` for what is durable when."""
+
+    _EVENTS = _insert_sql("event", _EVENT.columns.keys())
+    _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
+
+    def __init__(self, database: Database, now: Callable[[], float], *, force_every: float) -> None:
+        self._now = now
+        self._force_every = force_every
+        self._forced = now() - force_every
+        self._last_run = ""
+        self._pooled = database.engine.raw_connection()
+        raw = self._pooled.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        self._raw = raw
+        self._raw.execute(f"PRAGMA busy_timeout = {WRITER_BUSY_MS}")
+        # The writer has looked each run up before its first event, so a look-up for every row
+        # would only cost time.
+        self._raw.execute("PRAGMA foreign_keys = OFF")
+
+    def commit(self, group: Group) -> None:
+        """Commit a group, forced to the disk if the last forced commit was long enough ago."""
+        moment = self._now()
+        force = moment - self._forced >= self._force_every
+        self._transact(lambda: self._write(group), force=force)
+        if force:
+            self._forced = moment
+
+    def force(self) -> None:
+        """Force everything committed so far to the disk, by a small commit that SQLite forces."""
+        # A commit that changes nothing would not be written, so a row is written as it was.
+        self._transact(
+            lambda: self._raw.execute("UPDATE run SET updated = updated WHERE id = ?", (self._last_run,)), force=True
+        )
+        self._forced = self._now()
+
+    def close(self) -> None:
+        """Give the connection up; it is not used again, since its settings are the writer's own."""
+        self._pooled.invalidate()
+
+    def _transact(self, work: Callable[[], object], *, force: bool) -> None:
+        raw = self._raw
+        # FULL makes SQLite force its log at this commit, with all that earlier commits left in it.
+        raw.execute(f"PRAGMA synchronous = {'FULL' if force else 'NORMAL'}")
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            work()
+            raw.execute("COMMIT")
+        except BaseException:
+            if raw.in_transaction:
+                raw.execute("ROLLBACK")
+            raise
+
+    def _write(self, group: Group) -> None:
+        raw = self._raw
+        if group.dictionaries:
+            raw.executemany(self._DICTIONARIES, group.dictionaries)
+        raw.executemany(self._EVENTS, group.events)
+        for run_id, when in group.touched.items():
+            raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
+            self._last_run = run_id
+        for run_id, (status, summary) in group.states.items():
+            raw.execute(
+                "UPDATE run SET status = ?, summary = coalesce(?, summary) WHERE id = ?", (status, summary, run_id)
+            )
+
+
+class CoreSink:
+    """Commits to a server, which forces each commit to its disk itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._connection: Connection = database.engine.connect()
+
+    def commit(self, group: Group) -> None:
+        """Commit a group."""
+        connection = self._connection
+        with connection.begin():
+            for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
+                if rows:
+                    names = table.columns.keys()
+                    connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+            for run_id, when in group.touched.items():
+                connection.execute(_touch(), {"run": run_id, "updated": when})
+            for run_id, (status, summary) in group.states.items():
+                connection.execute(_set_state(status, summary, run_id))
+
+    def force(self) -> None:
+        """Do nothing: the server has done it."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def _touch() -> Executable:
+    return update(_RUN).where(_RUN.c.id == bindparam("run")).values(updated=bindparam("updated"))
+
+
+def _set_state(status: str, summary: str | None, run_id: str) -> Executable:
+    values: dict[str, object] = {"status": status}
+    if summary is not None:
+        values["summary"] = json.loads(summary)
+    return update(_RUN).where(_RUN.c.id == run_id).values(**values)
