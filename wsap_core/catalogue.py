@@ -21,94 +21,44 @@ import os
 import stat
 import sys
 import zlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import wsap_core
 from wsap_core.paths import cache_dir
 
 if TYPE_CHECKING:
-    from wsap_core.host import PluginHost, Registered, Shelf
+    from wsap_core.entries import AgentEntry, CommandEntry, GameEntry, PluginEntry
+    from wsap_core.host import PluginHost
 
 _FORMAT = 1
 _KEPT = 20
 """How many files are kept: one for each Python environment (and folder that a module was run from)."""
 
 
-class PluginEntry(TypedDict):
-    """An installed plugin, as `wsap plugins --json` prints it."""
-
-    name: str
-    """Its name in the entry-point group; how a user blocks it."""
-    distribution: str
-    """The package it came with, as pip names it."""
-    version: str
-    module: str
-    status: str
-    """"ok", "warning" (works, with a remark), "broken" or "disabled"."""
-    reasons: list[str]
-    """What is wrong, one sentence each."""
-    provides: dict[str, list[str]]
-    """Kind ("games", "agents", ...) -> names."""
-
-
-class Offer(TypedDict):
-    """What all entries below have in common."""
-
-    name: str
-    summary: str
-    plugin: str
-    """The plugin that offers it, by its name in the entry-point group."""
-    distribution: str
-    """The package it came with."""
-    usable: bool
-    """False where several plugins claim the name."""
-
-
-class GameEntry(Offer):
-    """An installed game, as `wsap games --json` prints it."""
-
-    title: str
-    """Its name for people."""
-    seats: list[int]
-    """Fewest and most."""
-    timing: str
-    abilities: list[str]
-    default_agent: str
-    scores: list[str]
-    """The metrics by which it measures play."""
-    achievements: int
-    """How many its catalogue has."""
-    genre: str
-    dimensions: str
-    persistent: bool
-
-
-class AgentEntry(Offer):
-    """An installed agent, as `wsap agents --json` prints it."""
-
-    games: list[str]
-    """The games it knows how to play; empty for any."""
-    abilities: list[str]
-    interactive: bool
-    """True if it needs a person at the terminal."""
-
-
-class CommandEntry(Offer):
-    """A subcommand of `wsap` that a plugin brings."""
-
-    factory: str
-    """`module:attribute`, or empty where the plugin registered an object."""
-
-
-@dataclass(frozen=True)
 class Catalogue:
-    """What every installed plugin offers, in a form that can be kept and printed."""
+    """What every installed plugin offers, in a form that can be kept and printed.
 
-    plugins: tuple[PluginEntry, ...]
-    games: tuple[GameEntry, ...]
-    agents: tuple[AgentEntry, ...]
-    commands: tuple[CommandEntry, ...]
+    Args:
+        plugins: every plugin that was found, in the order it was loaded.
+        games: every game, sorted by name; so with the others.
+        agents: every agent.
+        commands: every subcommand of `wsap`.
+    """
+
+    # Not a dataclass, whose making takes longer than all that is done with this one.
+    __slots__ = ("agents", "commands", "games", "plugins")
+
+    def __init__(
+        self,
+        plugins: tuple[PluginEntry, ...],
+        games: tuple[GameEntry, ...],
+        agents: tuple[AgentEntry, ...],
+        commands: tuple[CommandEntry, ...],
+    ) -> None:
+        self.plugins = plugins
+        self.games = games
+        self.agents = agents
+        self.commands = commands
 
     @classmethod
     def current(cls, *, refresh: bool = False) -> Catalogue:
@@ -124,62 +74,14 @@ class Catalogue:
     @classmethod
     def of(cls, host: PluginHost) -> Catalogue:
         """Return what a host's plugins offer."""
+        from wsap_core import entries  # deferred for weight: only when the plugins are asked
+
         return cls(
-            plugins=tuple(
-                PluginEntry(
-                    name=row.name,
-                    distribution=row.distribution,
-                    version=row.version,
-                    module=row.module,
-                    status=row.status,
-                    reasons=list(row.reasons),
-                    provides={kind: list(names) for kind, names in row.provides.items()},
-                )
-                for row in host.rows
-            ),
-            games=tuple(
-                GameEntry(
-                    **_offer(host.games, entry),
-                    title=entry.spec.display_title,
-                    seats=list(entry.spec.seats),
-                    timing=entry.spec.timing,
-                    abilities=list(entry.spec.abilities),
-                    default_agent=entry.spec.default_agent,
-                    scores=[metric.name for metric in entry.spec.score_metrics],
-                    achievements=len(entry.spec.achievements),
-                    genre=entry.spec.genre,
-                    dimensions=entry.spec.dimensions,
-                    persistent=entry.spec.persistent,
-                )
-                for entry in host.games.all()
-            ),
-            agents=tuple(
-                AgentEntry(
-                    **_offer(host.agents, entry),
-                    games=list(entry.spec.games),
-                    abilities=list(entry.spec.abilities),
-                    interactive=entry.spec.interactive,
-                )
-                for entry in host.agents.all()
-            ),
-            commands=tuple(
-                CommandEntry(
-                    **_offer(host.commands, entry),
-                    factory=entry.spec.factory if isinstance(entry.spec.factory, str) else "",
-                )
-                for entry in host.commands.all()
-            ),
+            plugins=tuple(map(entries.plugin_entry, host.rows)),
+            games=tuple(entries.game_entry(entry, host.games) for entry in host.games.all()),
+            agents=tuple(entries.agent_entry(entry, host.agents) for entry in host.agents.all()),
+            commands=tuple(entries.command_entry(entry, host.commands) for entry in host.commands.all()),
         )
-
-
-def _offer(shelf: Shelf[Any], entry: Registered[Any]) -> Offer:
-    return Offer(
-        name=entry.spec.name,
-        summary=entry.spec.summary,
-        plugin=entry.plugin,
-        distribution=entry.distribution,
-        usable=entry.spec.name in shelf.names(),
-    )
 
 
 # --- what it depends on -------------------------------------------------------------------

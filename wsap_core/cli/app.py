@@ -7,14 +7,17 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import wsap_core
-from wsap_core.catalogue import Catalogue, CommandEntry
+from wsap_core.catalogue import Catalogue
 from wsap_core.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
 from wsap_core.untrusted import one_line, printable
+
+if TYPE_CHECKING:
+    from wsap_core.entries import CommandEntry
 
 PROGRAM = "wsap"
 INTERRUPTED = 130
