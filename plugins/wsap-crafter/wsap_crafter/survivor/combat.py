@@ -45,7 +45,7 @@ def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
         if "defeat_skeleton" not in percept.unlocked:
             return percept.skeletons, "skeleton"
         close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
-        if close and percept.health >= 6:
+        if close and percept.health >= 7:
             return close, "skeleton"
     if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= (6 if blow > 1 else 8):
         return percept.zombies, "zombie"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import DIRECTIONS, MOVE, RING, WIDTH, bearing, place_of, reach
-from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable, is_night
+from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
 from .mind import Decision, Mind
 from .moves import advance, costs_now, fetch, head_for
 from .paths import find_route
@@ -163,7 +163,7 @@ def iron(mind: Mind, percept: Percept) -> Decision | None:
     if affordable(recipe, percept.inventory):
         if near(mind, percept.cell, TABLE) and near(mind, percept.cell, FURNACE):
             return Decision(recipe, f"Making an {missing[0].replace('_', ' ')}")
-        decision = None if is_night(percept.step) else _to_workshop(mind, percept)
+        decision = _to_workshop(mind, percept)
         if decision is not None:
             return decision
     lacking = tuple(
@@ -183,8 +183,7 @@ def iron(mind: Mind, percept: Percept) -> Decision | None:
 def _to_workshop(mind: Mind, percept: Percept) -> Decision | None:
     """Get to where table and furnace are both in reach, building what is missing; None if that takes more items."""
     spots = _workshops(mind, percept)
-    tools_left = sum(not percept.has(tool) for tool in ("iron_pickaxe", "iron_sword"))
-    can_build = percept.has("wood") >= 2 + min(tools_left, percept.has("iron")) and percept.has("stone") >= 4
+    can_build = _can_build(percept)
     closest = min((reach(spot, percept.cell) for spot in spots), default=1000)
     if spots and (closest <= 15 or not can_build):
         following = head_for(mind, percept, "workshop", cells=spots)
@@ -201,6 +200,11 @@ def _to_workshop(mind: Mind, percept: Percept) -> Decision | None:
     if can_build:
         return put_here(mind, percept, "place_table", "Placing a table")
     return gather(mind, percept, ("wood",))
+
+
+def _can_build(percept: Percept) -> bool:
+    """Return whether there is wood and stone for a table, a furnace and a tool."""
+    return percept.has("wood") >= 3 and percept.has("stone") >= 4
 
 
 def _workshops(mind: Mind, percept: Percept) -> tuple[int, ...]:
@@ -226,7 +230,7 @@ def stock_up(mind: Mind, percept: Percept) -> Decision | None:
         if decision is not None:
             return decision
     if percept.has("wood") < 5 and not percept.has("iron_sword"):
-        return gather(mind, percept, ("wood",), limit=6)
+        return gather(mind, percept, ("wood",), limit=15)
     return None
 
 
@@ -246,11 +250,11 @@ def diamond(mind: Mind, percept: Percept) -> Decision | None:
 
 def night_work(mind: Mind, percept: Percept) -> Decision | None:
     """Go on mining and looking for ores by night, off the grass."""
-    if not percept.has("wood_pickaxe") or percept.health < 5:
+    if not percept.has("wood_pickaxe") or percept.health < 6:
         return None
     tools = sum(not percept.has(tool) for tool in ("iron_pickaxe", "iron_sword"))
     wanted = []
-    if percept.has("stone") < 9:
+    if percept.has("stone") < 5:
         wanted.append("stone")
     if percept.has("coal") < tools:
         wanted.append("coal")
@@ -258,6 +262,12 @@ def night_work(mind: Mind, percept: Percept) -> Decision | None:
         wanted.append("iron")
     if percept.has("iron_pickaxe") and "collect_diamond" not in percept.unlocked:
         wanted.append("diamond")
+    tool = "iron_sword" if percept.has("iron_pickaxe") else "iron_pickaxe"
+    if tools and percept.has("stone_pickaxe") and affordable(f"make_{tool}", percept.inventory):
+        if _can_build(percept) or min(
+            (reach(spot, percept.cell) for spot in _workshops(mind, percept)), default=1000
+        ) <= 12:
+            return iron(mind, percept)
     for item in reversed(wanted):
         decision = gather(mind, percept, (item,), limit=_NIGHT_WAY)
         if decision is not None:

@@ -97,6 +97,7 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
     grass = _Sums(ground.translate(_GRASS_MASK)) if revisit else unknown
     visited = mind.memory.visited
     best_score, best_cell = 0.0, 0
+    least, patience = (10, 12) if revisit else (4, 6)
 
     def visit(cell: int, price: int) -> bool:
         nonlocal best_score, best_cell
@@ -104,11 +105,11 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
         fresh: float = unknown.within(row, column, 3, 4)
         if revisit:
             age = percept.step - visited[row // 4 * BLOCKS + column // 4]
-            fresh += grass.within(row, column, 3, 4) * min(1.0, age / _STALE) * _REVISIT
-        if fresh >= 4:
+            fresh += grass.within(row, column, 3, 4) * max(0.0, min(1.0, (age - 60) / _STALE)) * _REVISIT
+        if fresh >= least:
             region = known.within(row, column, 7, 8)
             share = liked.within(row, column, 7, 8) / region if region else 0.0
-            score = fresh * (0.2 + share) / (price + 6)
+            score = fresh * (0.2 + share) / (price + patience)
             if score > best_score:
                 best_score, best_cell = score, cell
         return False

@@ -9,17 +9,21 @@ from .moves import advance, costs_now, head_for, put, use
 from .paths import spread
 from .percept import Percept
 
-_GARDEN_SEARCH = 14
+_LATEST = 125
+"""The step after which a first sapling is planted anywhere, fence or no fence."""
+_CLOSE = 18
+"""How far a plant may be for going back to it to fence it in."""
+_GARDEN_SEARCH = 20
 """The price within which a place for the garden is sought."""
 
 
 def first_sapling(mind: Mind, percept: Percept) -> Decision | None:
-    """Find a sapling and plant it, wherever, for the achievements."""
+    """Find a sapling early; it is kept for a garden, unless the first day passes without one."""
     if "place_plant" in percept.unlocked:
         return None
-    if percept.has("sapling"):
-        return _plant_anywhere(mind, percept)
-    return seek_sapling(mind, percept)
+    if not percept.has("sapling"):
+        return seek_sapling(mind, percept)
+    return _plant_anywhere(mind, percept) if percept.step > _LATEST else None
 
 
 def _plant_anywhere(mind: Mind, percept: Percept) -> Decision | None:
@@ -57,7 +61,84 @@ def fence(mind: Mind, percept: Percept) -> Decision | None:
     if not percept.has("stone"):
         return None
     for plant in mind.memory.plants:
-        if distance(plant, percept.cell) > 20 or mind.memory.ground[plant] == RIPE:
+        if distance(plant, percept.cell) > _CLOSE or mind.memory.ground[plant] == RIPE:
+            continue
+        sides = [side for side in mind.memory.open_sides(plant) if mind.memory.ground[side] != UNKNOWN]
+        if percept.has("stone") < min(len(sides), 1):
+            continue
+        sides.sort(key=lambda side: (side != percept.ahead, side in mind.memory.occupied))
+        for side in sides:
+            if side in mind.memory.occupied:
+                continue
+            decision = put(mind, percept, side, "place_stone", "Fencing the sapling in")
+            if decision is not None:
+                return decision
+    return None
+
+
+def note_walls(mind: Mind) -> None:
+    """Bring up to date which stones fence a plant in, so that no way leads through them."""
+    memory = mind.memory
+    memory.walls = {
+        plant + step: None
+        for plant in memory.plants
+        for step in DIRECTIONS
+        if memory.ground[plant + step] not in WALKABLE
+    }
+
+
+def garden(mind: Mind, percept: Percept) -> Decision | None:
+    """Keep one fenced plant growing, until a ripe one has been eaten."""
+    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe"):
+        return None
+    fencing = fence(mind, percept)
+    if fencing is not None:
+        return fencing
+    if any(tended(mind, plant) or distance(plant, percept.cell) <= _CLOSE for plant in mind.memory.plants):
+        return None
+    if percept.has("stone") < 3:
+        return None
+    if not percept.has("sapling"):
+        return seek_sapling(mind, percept)
+    return _plant_anywhere(mind, percept) if percept.step > _LATEST else None
+
+
+def _plant_anywhere(mind: Mind, percept: Percept) -> Decision | None:
+    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
+        return Decision("place_plant", "Planting the sapling")
+    return _face_grass(mind, percept, "place_plant", "Planting the sapling")
+
+
+def seek_sapling(mind: Mind, percept: Percept) -> Decision | None:
+    """Search the grass for a sapling: one try in ten finds one."""
+    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
+        return Decision("do", "Searching the grass for a sapling")
+    return _face_grass(mind, percept, "do", "Going to search the grass for a sapling")
+
+
+def _face_grass(mind: Mind, percept: Percept, action: str, reason: str) -> Decision | None:
+    """Walk so that grass is ahead."""
+    memory = mind.memory
+    if not memory.knows(bytes((GRASS,))):
+        return None
+    for step in DIRECTIONS:
+        if memory.free(percept.cell + step) and memory.ground[percept.cell + 2 * step] == GRASS:
+            return advance(mind, percept, percept.cell + step, reason)
+    following = head_for(mind, percept, "grass", wanted=bytes((GRASS,)))
+    return None if following is None else advance(mind, percept, following, reason)
+
+
+def tended(mind: Mind, plant: int) -> bool:
+    """Return whether a plant is fenced in on all four sides."""
+    return not any(True for _ in mind.memory.open_sides(plant))
+
+
+def fence(mind: Mind, percept: Percept) -> Decision | None:
+    """Wall up the open sides of a plant close by."""
+    if not percept.has("stone"):
+        return None
+    for plant in mind.memory.plants:
+        if distance(plant, percept.cell) > _CLOSE or mind.memory.ground[plant] == RIPE:
             continue
         sides = [side for side in mind.memory.open_sides(plant) if mind.memory.ground[side] != UNKNOWN]
         if percept.has("stone") < min(len(sides), 1):
@@ -170,12 +251,15 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
 
 
 def linger(mind: Mind, percept: Percept) -> Decision | None:
-    """Stay where the plant grows on, when there is nothing else to do."""
-    for plant in mind.memory.plants:
-        if distance(plant, percept.cell) > 10:
-            following = head_for(mind, percept, f"linger@{plant}", cells=(plant,))
-            if following is not None and following != plant:
-                return advance(mind, percept, following, "Going back to look after the plant")
+    """Stay where the plant grows, when there is nothing else to do."""
+    if "eat_plant" in percept.unlocked or not mind.memory.plants:
+        return None
+    plant = max(mind.memory.plants, key=mind.memory.plants.__getitem__)
+    if distance(plant, percept.cell) > 9:
+        following = head_for(mind, percept, f"linger@{plant}", cells=(plant,))
+        if following is not None and following != plant:
+            return advance(mind, percept, following, "Going back to look after the plant")
+    mind.resting = "wait"
     return None
 
 

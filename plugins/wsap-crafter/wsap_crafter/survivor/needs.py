@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import DIRECTIONS, bearing
-from .knowledge import BEDTIME, DAY, DUSK, MOST, WATER, is_evening, is_night
+from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPENING, WATER, is_evening, is_night
 from .mind import Decision, Mind
 from .moves import fetch, use
 from .percept import Percept
@@ -13,25 +13,42 @@ from .shelter import build, sealed
 _WATER = bytes((WATER,))
 
 
+_ANY = 1000
+"""The price of a way that is worth going however long it is; if there is none, something is looked for."""
+_DRINK_WAYS = {
+    "day": (_ANY, _ANY, _ANY, _ANY, _ANY, 25, 10, 4, 0),
+    "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 40, 30, 4),
+    "night": (100, 100, 60, 20, 6, 4, 4, 2, 0),
+}
+"""How dear a way to water may be, by the hour and by how much drink is left (0 to 8)."""
+_FOOD_WAYS = {
+    "day": (_ANY, _ANY, _ANY, _ANY, _ANY, 40, 15, 5, 0),
+    "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 40, 5, 0),
+    "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
+}
+"""The same for cows."""
+
+
+def _way_worth(step: int, level: int, ways: dict[str, tuple[int, ...]]) -> int:
+    """Return the price of the longest way that is worth going at this hour, at this level of a need."""
+    hour = "night" if is_night(step) else "evening" if is_evening(step) else "day"
+    return ways[hour][level] if level < MOST else 0
+
+
 def drink(mind: Mind, percept: Percept) -> Decision | None:
     """Drink when thirsty, or when water is close; once begun, to the full."""
     level = percept.drink
     if level >= MOST:
         mind.drinking = False
         return None
-    if is_evening(percept.step):
-        limit = 1000 if level <= 5 else 30 if level <= 7 else 4
-    elif is_night(percept.step):
-        limit = 100 if level <= 2 else 20 if level <= 3 else 0
-    else:
-        limit = 1000 if level <= 4 else 20 if level <= 5 else 6 if level <= 6 else 0
+    limit = _way_worth(percept.step, level, _DRINK_WAYS)
     if mind.drinking or "collect_drink" not in percept.unlocked:
         limit = max(limit, 4)
     if not limit:
         return None
     decision = fetch(mind, percept, f"water<{limit}", _thirst(mind, percept), wanted=_WATER, limit=limit)
     mind.drinking = decision is not None
-    if decision is None and limit == 1000:
+    if decision is None and limit == _ANY:
         return explore(mind, percept, b"~_", "water")
     return decision
 
@@ -45,12 +62,7 @@ def _thirst(mind: Mind, percept: Percept) -> str:
 def eat(mind: Mind, percept: Percept) -> Decision | None:
     """Eat a cow when hungry, or when one is close and there is room for it."""
     level, first = percept.food, "eat_cow" not in percept.unlocked
-    if is_evening(percept.step):
-        limit = 1000 if level <= 5 else 25 if level <= 6 else 0
-    elif is_night(percept.step):
-        limit = 100 if level <= 1 else 20 if level <= 3 else 0
-    else:
-        limit = 1000 if level <= 4 else 25 if level <= 5 else 10 if level <= 6 else 0
+    limit = _way_worth(percept.step, level, _FOOD_WAYS)
     if first and level <= 7:
         limit = max(limit, 8)
     if not limit:
@@ -62,7 +74,13 @@ def eat(mind: Mind, percept: Percept) -> Decision | None:
         decision = fetch(mind, percept, errand, reason, cells=cows, limit=limit)
         if decision is not None:
             return decision
-    return explore(mind, percept, b".", "cows", revisit=True) if limit == 1000 else None
+    return explore(mind, percept, b".", "cows", revisit=True) if limit == _ANY else None
+
+
+def _plant_growing(mind: Mind) -> bool:
+    """Return whether a plant is on its way and none is ripe."""
+    ticks = mind.memory.plants.values()
+    return bool(ticks) and max(ticks) < RIPENING
 
 
 def decide_rest(mind: Mind, percept: Percept) -> None:
@@ -72,7 +90,8 @@ def decide_rest(mind: Mind, percept: Percept) -> None:
     if mind.resting:
         over = {
             "sleep": percept.energy >= MOST,
-            "heal": percept.health >= 8,
+            "heal": percept.health >= 8 or not percept.food or not percept.drink,
+            "wait": not _plant_growing(mind) or min(percept.food, percept.drink) <= 3,
             "night": not night,
         }[mind.resting]
         if over or (needy and not night):
@@ -82,7 +101,7 @@ def decide_rest(mind: Mind, percept: Percept) -> None:
     late = night and not DUSK <= percept.step % DAY < BEDTIME
     if percept.energy <= 2 or (late and percept.energy <= 6):
         mind.resting = "sleep"
-    elif percept.health <= 4:
+    elif percept.health <= 4 and percept.food and percept.drink:
         mind.resting = "heal"
 
 
@@ -102,7 +121,7 @@ def rest(mind: Mind, percept: Percept) -> Decision | None:
     decide_rest(mind, percept)
     if not mind.resting:
         return None
-    why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning"}[mind.resting]
+    why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning", "wait": "Waiting for the plant"}[mind.resting]
     if sealed(mind, percept):
         if percept.damage:
             mind.refuge = ()  # an arrow came in over water: look for a better place
