@@ -71,7 +71,7 @@ class Context:
     clock: Clock = field(default_factory=SystemClock)
     new_id: Callable[[], str] = field(default_factory=id_sequence)
     """Gives a new id at each call; the same ids in the same order for the same seed."""
-    random: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311  # play, not secrets
+    random: random.Random = field(default_factory=lambda: random.Random(0))  # play, not secrets
     """A generator of this instance's own."""
     services: Services = field(default_factory=Services)
     """What the runtime offers; each is None where only the kernel is installed."""
@@ -95,7 +95,7 @@ class Context:
             config=dict(config or {}),
             clock=clock or SystemClock(),
             new_id=id_sequence("-".join(str(p) for p in path) or "id"),
-            random=random.Random(own),  # noqa: S311  # play, not secrets
+            random=random.Random(own),  # play, not secrets
             services=services or Services(),
             agent_id=agent_id,
         )

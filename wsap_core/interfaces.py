@@ -60,7 +60,8 @@ class GameAdapter(Protocol):
         ...
 
 
-class AvatarGameAdapter(GameAdapter):
+@runtime_checkable
+class AvatarGameAdapter(GameAdapter, Protocol):
     """A game with bodies that agents enter and leave."""
 
     def list_avatars(self, agent_id: str) -> list[Avatar]:
@@ -92,7 +93,7 @@ class AvatarGameAdapter(GameAdapter):
 class Agent(Protocol):
     """A mind that plays through the protocol."""
 
-    def initialize(self, game_desc: str, action_space: ActionSpace) -> None | Awaitable[None]:
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> Awaitable[None] | None:
         """Take in the game's description and actions. Called once for each session."""
         ...
 
@@ -100,7 +101,7 @@ class Agent(Protocol):
         """Choose an action, given the current state."""
         ...
 
-    def reflect(self, result: ActionResult) -> None | Awaitable[None]:
+    def reflect(self, result: ActionResult) -> Awaitable[None] | None:
         """Take in what came of the last action."""
         ...
 
@@ -153,6 +154,15 @@ class HasSeats(Protocol):
 
     def seat(self, agent_id: str) -> GameAdapter:
         """Return the face of the world for one agent; its `observe` and `act` are about that mind alone."""
+        ...
+
+
+@runtime_checkable
+class Leavable(Protocol):
+    """A world of several seats that wants to know when an agent leaves for good."""
+
+    def leave(self, agent_id: str) -> None:
+        """Go on without the agent, or with something in its place."""
         ...
 
 

@@ -277,9 +277,7 @@ _KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "enum": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one value"),
     "const": (lambda v: True, "anything"),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (_is_limit, "a number")),
-    **dict.fromkeys(
-        ("minLength", "maxLength", "minItems", "maxItems"), (_is_count, "a whole number of at least 0")
-    ),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), (_is_count, "a whole number of at least 0")),
     "items": (lambda v: isinstance(v, Mapping | bool), "a schema"),
     "prefixItems": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one schema"),
     "properties": (lambda v: isinstance(v, Mapping), "an object of schemas"),
@@ -307,9 +305,7 @@ def check_schema(schema: Any, name: str = "schema") -> str | None:
             continue
         if keyword not in _KEYWORDS:
             close = difflib.get_close_matches(str(keyword), sorted(_KEYWORDS), n=1)
-            hint = (
-                f"did you mean {close[0]!r}?" if close else "it is outside the subset of JSON Schema in use."
-            )
+            hint = f"did you mean {close[0]!r}?" if close else "it is outside the subset of JSON Schema in use."
             return f"{name} has the keyword {_show(keyword)}; {hint}"
         fits, wanted = _KEYWORDS[keyword]
         if not fits(value):
@@ -320,7 +316,5 @@ def check_schema(schema: Any, name: str = "schema") -> str | None:
 def _check_parts(schema: Mapping[str, Any], name: str) -> str | None:
     parts = [(f"{name}.{k}", schema[k]) for k in ("items", "additionalProperties") if k in schema]
     parts += [(f"{name}.prefixItems[{i}]", part) for i, part in enumerate(schema.get("prefixItems", ()))]
-    parts += [
-        (_child(f"{name}.properties", str(k)), part) for k, part in schema.get("properties", {}).items()
-    ]
+    parts += [(_child(f"{name}.properties", str(k)), part) for k, part in schema.get("properties", {}).items()]
     return next((reason for where, part in parts if (reason := check_schema(part, where))), None)

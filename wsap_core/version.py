@@ -23,9 +23,7 @@ def check_protocol_version(version: str, *, where: str = "message") -> None:
     match = _SEMVER.fullmatch(version)
     ours = PROTOCOL_VERSION.split(".")[0]
     if match is None:
-        raise ProtocolVersionError(
-            f"The {where} states protocol version {version!r}, which is not of the form 1.2.3."
-        )
+        raise ProtocolVersionError(f"The {where} states protocol version {version!r}, which is not of the form 1.2.3.")
     if match[1] != ours:
         raise ProtocolVersionError(
             f"The {where} speaks protocol {version}, and this kernel speaks {PROTOCOL_VERSION}; "

@@ -228,7 +228,8 @@ class Codec:
         from pydantic import ValidationError
 
         try:
-            return adapter(cls).validate_python(data, context=self)
+            value: T = adapter(cls).validate_python(data, context=self)  # type: ignore[arg-type]  # classes hash
+            return value
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             path = ".".join(str(p) for p in first["loc"] if not str(p).startswith("function-")) or "it"
@@ -263,7 +264,7 @@ def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
         codec = info.context
         target = codec.lookup(tag) if isinstance(codec, Codec) and isinstance(tag, str) else None
         if target is not None and issubclass(target, cls):
-            return adapter(target).validate_python(rest, context=codec)
+            return adapter(target).validate_python(rest, context=codec)  # type: ignore[arg-type]  # classes hash
         if takes_extras:
             extras = {k: v for k, v in value.items() if k not in known}
             rest = {k: v for k, v in rest.items() if k in known and k != "extras"}

@@ -1,0 +1,338 @@
+"""Worlds, seats, barriers and messages, shown with the kernel's own worlds and small ones made here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsap_core import (
+    Action,
+    ActionDef,
+    ActionResult,
+    ActionSpace,
+    AdapterSpec,
+    Barrier,
+    Context,
+    Observation,
+    ParamDef,
+    Seat,
+    World,
+)
+from wsap_core.builtin import plugin
+from wsap_core.errors import SnapshotError, UsageError, WorldError
+
+
+def matrix(name: str = "matrix", **options: object) -> World:
+    spec = next(s for s in plugin.wsap_adapters() if s.name == name)
+    return World.create(spec, Context.create(0, config=options))
+
+
+async def rounds(world: World, choices: Mapping[str, list[str]], *, late_first: bool = False) -> dict[str, float]:
+    """Play each seat's choices in a task of its own and return the seats' totals."""
+    totals = dict.fromkeys(choices, 0.0)
+
+    async def play(seat: Seat) -> None:
+        for choice in choices[seat.agent_id]:
+            await seat.observe()
+            result = await seat.act(Action(choice))
+            assert result.success, result.message
+            totals[seat.agent_id] += result.reward
+
+    seats = [world.open_seat(name) for name in ("row", "column")]
+    await asyncio.gather(*(play(s) for s in (reversed(seats) if late_first else seats)))
+    return totals
+
+
+# Payoffs of the prisoner's dilemma, Axelrod (1984): T=5, R=3, P=1, S=0.
+@pytest.mark.parametrize("late_first", [False, True])
+def test_tit_for_tat_against_a_defector_loses_only_the_first_round(late_first: bool) -> None:
+    totals = asyncio.run(
+        rounds(
+            matrix(rounds=10),
+            {"row": ["cooperate"] + ["defect"] * 9, "column": ["defect"] * 10},
+            late_first=late_first,
+        )
+    )
+    assert totals == {"row": 0 + 9 * 1, "column": 5 + 9 * 1}
+
+
+def test_the_second_mover_of_matching_pennies_sees_the_first_and_always_wins() -> None:
+    async def play() -> tuple[float, float]:
+        world = matrix("matrix-turns", game="matching-pennies", rounds=6)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        rewards = {"row": 0.0, "column": 0.0}
+
+        async def first() -> None:
+            for choice in ["heads", "tails", "tails", "heads", "heads", "tails"]:
+                await row.observe()
+                rewards["row"] += (await row.act(Action(choice))).reward
+
+        async def second() -> None:
+            for _ in range(6):
+                seen = (await column.observe()).status["row's choice"]
+                answer = "tails" if seen == "heads" else "heads"
+                rewards["column"] += (await column.act(Action(answer))).reward
+
+        await asyncio.gather(second(), first())
+        return rewards["row"], rewards["column"]
+
+    assert asyncio.run(play()) == (-6, 6)
+
+
+def test_a_free_running_world_resolves_each_choice_against_the_others_last_one() -> None:
+    async def play() -> list[float]:
+        world = matrix("matrix-free", rounds=2)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        first = await row.act(Action("defect"))  # column has not chosen: its first choice, cooperate, stands
+        second = await column.act(Action("defect"))
+        third = await row.act(Action("cooperate"))
+        return [first.reward, second.reward, third.reward]
+
+    assert asyncio.run(play()) == [5, 1, 0]
+
+
+def test_choices_of_a_round_stay_hidden_until_both_have_chosen() -> None:
+    async def play() -> tuple[Observation, Observation]:
+        world = matrix()
+        row, column = world.open_seat("row"), world.open_seat("column")
+        before = await column.observe()
+        task = asyncio.create_task(row.act(Action("defect")))
+        await asyncio.sleep(0)
+        after = await column.observe()
+        await column.act(Action("cooperate"))
+        await task
+        return before, after
+
+    before, after = asyncio.run(play())
+    assert before == after
+
+
+def test_a_seat_that_misses_the_deadline_gets_the_default_and_its_late_action_is_refused() -> None:
+    async def play() -> tuple[float, ActionResult]:
+        world = matrix(rounds=3)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        await row.observe()
+        await column.observe()
+        waiting = asyncio.create_task(row.act(Action("defect")))
+        await asyncio.sleep(0)
+        assert world.adapter.expire() == ("column",)  # type: ignore[attr-defined]
+        result = await waiting
+        return result.reward, await column.act(Action("defect"))
+
+    reward, late = asyncio.run(play())
+    assert reward == 5  # against the default, cooperate
+    assert not late.success
+    assert "Too late" in late.message
+
+
+def test_a_player_who_leaves_is_replaced_by_the_default_choice() -> None:
+    async def play() -> list[float]:
+        world = matrix(rounds=3)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        await row.observe()
+        waiting = asyncio.create_task(row.act(Action("defect")))
+        await asyncio.sleep(0)
+        left = await column.act(Action("jack_out"))
+        assert left.success
+        assert left.done
+        rewards = [(await waiting).reward]
+        for _ in range(2):
+            await row.observe()
+            rewards.append((await row.act(Action("defect"))).reward)
+        assert not (await column.act(Action("defect"))).success
+        return rewards
+
+    assert asyncio.run(play()) == [5, 5, 5]
+
+
+@given(
+    order=st.permutations(["a", "b", "c"]),
+    values=st.lists(st.sampled_from(["x", "y"]), min_size=3, max_size=3),
+)
+def test_the_order_in_which_actions_arrive_never_changes_what_a_round_does(order: list[str], values: list[str]) -> None:
+    seen: list[list[tuple[str, str]]] = []
+    choices = dict(zip(["a", "b", "c"], values, strict=True))
+
+    def resolve(actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        seen.append([(s, a.name) for s, a in actions.items()])
+        return {s: ActionResult(True) for s in actions}
+
+    async def play() -> None:
+        barrier = Barrier(["a", "b", "c"], resolve, lambda seat: Action("x"), observe=lambda seat: Observation())
+        await asyncio.gather(*(barrier.act(seat, Action(choices[seat])) for seat in order))
+
+    asyncio.run(play())
+    assert seen == [[("a", choices["a"]), ("b", choices["b"]), ("c", choices["c"])]]
+
+
+def test_messages_of_a_round_arrive_after_it_in_the_order_of_the_seats() -> None:
+    async def play() -> tuple[list[str], list[str], list[str]]:
+        world = matrix(rounds=4)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        await column.observe()
+        assert (await column.act(Action("say", {"text": "trust me"}))).success
+        assert (await column.act(Action("tell", {"to": "row", "text": "really"}))).success
+        hidden = [m.content for m in (await row.observe()).messages]
+        await asyncio.gather(row.act(Action("cooperate")), column.act(Action("cooperate")))
+        heard = [m.content for m in (await row.observe()).messages]
+        again = [m.content for m in (await row.observe()).messages]
+        assert heard == again
+        await asyncio.gather(row.act(Action("cooperate")), column.act(Action("cooperate")))
+        later = [m.content for m in (await row.observe()).messages]
+        own = [m.content for m in (await column.observe()).messages]
+        assert own == []
+        return hidden, heard, later
+
+    assert asyncio.run(play()) == ([], ["trust me", "really"], [])
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Action("tell", {"to": "nobody", "text": "hi"}), "nobody"),
+        (Action("tell", {"to": "row", "text": "hi"}), "oneself"),
+        (Action("say", {"text": "  "}), "empty"),
+        (Action("say", {"text": "x" * 2001}), "too long"),
+        (Action("tell_team", {"text": "hi"}), "no team"),
+        (Action("say"), "needs 'text'"),
+    ],
+)
+def test_a_message_that_cannot_be_sent_is_refused_with_the_reason(action: Action, reason: str) -> None:
+    async def play() -> ActionResult:
+        world = matrix()
+        seat = world.open_seat("row")
+        return await seat.act(action)
+
+    result = asyncio.run(play())
+    assert not result.success
+    assert reason in result.message
+
+
+class Counter:
+    """A game of five members that counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[Action] = []
+
+    @property
+    def game_description(self) -> str:
+        return "Count."
+
+    @property
+    def action_space(self) -> ActionSpace:
+        return ActionSpace(
+            [
+                ActionDef("add", "Add", [ParamDef("amount", "1-10"), ParamDef("how", "fast|slow", optional=True)]),
+                ActionDef("crash"),
+            ]
+        )
+
+    def observe(self) -> Observation:
+        return Observation(status={"count": len(self.calls)}, inventory={"bead": 2})
+
+    def act(self, action: Action) -> ActionResult:
+        if action.name == "crash":
+            raise RuntimeError("the wheel came off")
+        self.calls.append(action)
+        return ActionResult(True, observation=self.observe())
+
+    def reset(self) -> Observation:
+        self.calls.clear()
+        return self.observe()
+
+
+def counter() -> tuple[Counter, Seat]:
+    game = Counter()
+    world = World(AdapterSpec("counter", "Counts.", Counter), game)
+    return game, world.open_seat("me")
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        (Action("ad"), "Did you mean add"),
+        (Action("add"), "needs 'amount'"),
+        (Action("add", {"amount": 11}), "1 to 10"),
+        (Action("add", {"amount": "many"}), "1 to 10"),
+        (Action("add", {"amount": 2, "how": "upside down"}), "fast, slow"),
+        (Action("add", {"amount": 2, "when": "now"}), "no parameter 'when'"),
+        (Action("add", {"amount": True}), "1 to 10"),
+        (Action("look", {"target": "north"}), "no way to look"),
+    ],
+)
+def test_an_action_that_was_not_declared_so_never_reaches_the_game(action: Action, reason: str) -> None:
+    game, seat = counter()
+    outcome = asyncio.run(seat.resolve(action))
+    assert not outcome.result.success
+    assert reason in outcome.result.message
+    assert not outcome.stepped
+    assert game.calls == []
+
+
+def test_numbers_and_words_in_a_near_miss_form_are_understood() -> None:
+    game, seat = counter()
+    assert asyncio.run(seat.act(Action("add", {"amount": "3", "how": "FAST"}))).success
+    assert game.calls == [Action("add", {"amount": 3, "how": "fast"})]
+
+
+def test_a_plain_game_gets_one_seat_with_a_body_that_can_be_inspected_and_left() -> None:
+    async def play() -> tuple[str, bool, ActionResult]:
+        _, seat = counter()
+        look = await seat.act(Action("inspect_self"))
+        left = await seat.act(Action("jack_out", {"mode": "suspend"}))
+        after = await seat.act(Action("add", {"amount": 1}))
+        assert seat.left is not None
+        assert seat.left.avatar_state.value == "suspended"
+        return look.message, left.done, after
+
+    message, done, after = asyncio.run(play())
+    assert "2 bead" in message
+    assert done
+    assert not after.success
+
+
+def test_a_second_agent_is_refused_where_there_is_one_seat() -> None:
+    _, seat = counter()
+    with pytest.raises(UsageError, match="seats of 'counter' are taken"):
+        seat.world.open_seat("you")
+    with pytest.raises(UsageError, match="already has a seat"):
+        seat.world.open_seat("me")
+
+
+def test_an_exception_of_the_game_names_the_game_and_keeps_its_cause() -> None:
+    _, seat = counter()
+    with pytest.raises(WorldError, match=r"'counter' raised RuntimeError: the wheel came off") as caught:
+        asyncio.run(seat.act(Action("crash")))
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_world_goes_on_from_its_snapshot_as_if_nothing_had_happened() -> None:
+    async def play(saved: bool) -> list[float]:
+        world = matrix(rounds=4)
+        row, column = world.open_seat("row"), world.open_seat("column")
+        await asyncio.gather(row.act(Action("defect")), column.act(Action("cooperate")))
+        if saved:
+            data = world.snapshot()
+            world = matrix(rounds=4)
+            row, column = world.open_seat("row"), world.open_seat("column")
+            world.restore(data)
+        rewards = []
+        for a, b in [("cooperate", "defect"), ("defect", "defect"), ("cooperate", "cooperate")]:
+            seen = [await row.observe(), await column.observe()]
+            results = await asyncio.gather(row.act(Action(a)), column.act(Action(b)))
+            rewards += [r.reward for r in results] + [seen[0].status["your total"], results[0].done]
+        return rewards
+
+    assert asyncio.run(play(True)) == asyncio.run(play(False))
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"\xff\xfe", b'{"format": 2, "game": "matrix"}'])
+def test_a_damaged_snapshot_is_refused(damage: bytes) -> None:
+    world = matrix()
+    world.open_seat("row")
+    with pytest.raises(SnapshotError):
+        world.restore(damage)

@@ -1,0 +1,1 @@
+"""The kernel's own parts, registered through the same hooks as everyone's."""

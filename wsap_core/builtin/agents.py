@@ -1,0 +1,174 @@
+"""Agents that need no model: baselines that every game can be compared with."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.models import (
+    AVATAR_ACTIONS,
+    Action,
+    ActionDef,
+    ActionResult,
+    ActionSpace,
+    Goal,
+    Observation,
+    ParamDef,
+)
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
+
+_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+
+
+class RandomAgent:
+    """Picks actions with equal chance, and parameters of enumerations and ranges too.
+
+    Actions that every world shares (leaving, emotes, messages) are not picked as long as the
+    game has actions of its own, so that this is the usual random baseline of the game.
+
+    Args:
+        generator: where chance comes from.
+        legal_only: pick only among what the observation says is possible now.
+    """
+
+    def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
+        self._random = generator
+        self._legal_only = legal_only
+        self._actions: tuple[ActionDef, ...] = ()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the declared actions."""
+        own = tuple(a for a in action_space.actions if a.name not in _SHARED)
+        self._actions = own or tuple(action_space.actions)
+
+    def decide(self, observation: Observation) -> Action:
+        """Return an action picked with equal chance."""
+        candidates = self._actions
+        if self._legal_only and observation.available_actions is not None:
+            closed = {a.name for a in observation.available_actions if not a.available}
+            candidates = tuple(a for a in candidates if a.name not in closed) or candidates
+        chosen = candidates[self._random.randrange(len(candidates))]
+        if not chosen.parameters:
+            return Action(chosen.name)
+        return Action(chosen.name, {p.name: self._value(p) for p in chosen.parameters})
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Return the state of the generator."""
+        version, state, gauss = self._random.getstate()
+        return json.dumps([version, list(state), gauss]).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Go on where the snapshot was taken.
+
+        Raises:
+            SnapshotError: the data is damaged.
+        """
+        try:
+            version, state, gauss = json.loads(data)
+            self._random.setstate((version, tuple(state), gauss))
+        except (ValueError, TypeError) as error:
+            raise SnapshotError(f"The random agent's snapshot is damaged: {error}.") from error
+
+    def _value(self, parameter: ParamDef) -> Any:
+        # Any: parameters have every kind of value.
+        return sample(parameter.json_schema(), self._random)
+
+
+class ScriptAgent:
+    """Does the same thing every time, or copies the other player's last choice."""
+
+    def __init__(self, action: str | None = None, *, copies: bool = False) -> None:
+        self._action = action
+        self._copies = copies
+        self._choices: tuple[str, ...] = ()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the declared actions.
+
+        Raises:
+            ConfigError: the configured action is not one of them.
+        """
+        self._choices = tuple(n for n in action_space.names if n not in _SHARED)
+        if self._action is not None and self._action not in action_space.names:
+            raise ConfigError(
+                f"The option action={self._action!r} is not an action of this game; "
+                f"there are: {', '.join(self._choices)}."
+            )
+
+    def decide(self, observation: Observation) -> Action:
+        """Return the configured action, or the other's last choice."""
+        first = self._action or self._choices[0]
+        if self._copies:
+            last = observation.status.get("other's last choice")
+            return Action(last if last in self._choices else first)
+        return Action(first)
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing: all it needs is in the next observation."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Return nothing: there is no state."""
+        return b""
+
+    def restore(self, data: bytes) -> None:
+        """Go on; there is no state."""
+
+
+def sample(schema: dict[str, Any], generator: random.Random) -> Any:
+    """Return a random value that fits a JSON Schema of the kind that parameters have."""
+    if "enum" in schema:
+        return schema["enum"][generator.randrange(len(schema["enum"]))]
+    if "const" in schema:
+        return schema["const"]
+    kind = schema.get("type", "string")
+    if kind == "integer":
+        low = int(schema.get("minimum", 0))
+        return generator.randint(low, int(schema.get("maximum", low + 10)))
+    if kind == "number":
+        low_f = float(schema.get("minimum", 0.0))
+        return generator.uniform(low_f, float(schema.get("maximum", low_f + 1.0)))
+    if kind == "boolean":
+        return generator.random() < 0.5
+    if kind == "array":
+        low = int(schema.get("minItems", 1))
+        count = generator.randint(low, int(schema.get("maxItems", low)))
+        return [sample(dict(schema.get("items", {})), generator) for _ in range(count)]
+    if kind == "object":
+        return {name: sample(dict(part), generator) for name, part in schema.get("properties", {}).items()}
+    words = ("north", "south", "east", "west", "hello", "me")
+    return words[generator.randrange(len(words))][: int(schema.get("maxLength", 100))]
+
+
+def create_random(context: Context) -> RandomAgent:
+    """Return the random baseline."""
+    return RandomAgent(context.random)
+
+
+def create_random_legal(context: Context) -> RandomAgent:
+    """Return the random baseline that only does what is possible."""
+    return RandomAgent(context.random, legal_only=True)
+
+
+def create_always(context: Context) -> ScriptAgent:
+    """Return an agent that does the action named by the option `action`."""
+    action = context.config.get("action")
+    return ScriptAgent(None if action is None else str(action))
+
+
+def create_tit_for_tat(context: Context) -> ScriptAgent:
+    """Return the classic strategy of the repeated prisoner's dilemma (Rapoport, in Axelrod 1984)."""
+    return ScriptAgent(copies=True)

@@ -1,0 +1,193 @@
+"""How a world with several seats waits: for everyone, or for the one whose turn it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from wsap_core.errors import WorldError
+from wsap_core.models import Action, ActionResult, Observation
+
+Resolve = Callable[[Mapping[str, Action]], Mapping[str, ActionResult]]
+"""Carries out the actions of a round, by seat in the world's order, and gives each seat its result.
+
+A seat that it leaves out goes on waiting: a later round gives its result.
+"""
+
+
+class Barrier:
+    """Lets each seat act when it is its turn, and resolves a round once all expected seats have acted.
+
+    The order in which actions arrive never matters: they are resolved in the order of the
+    seats. Whoever keeps the time calls `expire` at a deadline; seats that have not acted then
+    get their default action, and an action that comes too late is refused as a result.
+
+    Args:
+        seats: the agents, in the world's fixed order.
+        resolve: carries out a round; for alternating time a round is one seat's action.
+        default_action: gives what is done for a seat that misses its deadline.
+        timing: `simultaneous` or `alternating`.
+        observe: gives a seat's present state, for refusals.
+        next_seat: for alternating time, gives the seat whose turn comes after the given one;
+            the next in order when None.
+    """
+
+    def __init__(
+        self,
+        seats: Sequence[str],
+        resolve: Resolve,
+        default_action: Callable[[str], Action],
+        *,
+        timing: Literal["simultaneous", "alternating"] = "simultaneous",
+        observe: Callable[[str], Observation],
+        next_seat: Callable[[str], str] | None = None,
+    ) -> None:
+        if not seats:
+            raise WorldError("A world needs at least one seat to wait for.")
+        self._order = tuple(seats)
+        self._active = list(seats)
+        self._absent: set[str] = set()
+        self._resolve = resolve
+        self._default_action = default_action
+        self._timing = timing
+        self._observe = observe
+        self._next_seat = next_seat
+        self._turn = self._order[0]
+        self._submitted: dict[str, Action] = {}
+        self._results: dict[str, asyncio.Future[ActionResult]] = {}
+        self._open = asyncio.Event()
+        self.round = 0
+        """How many rounds have been resolved."""
+        self.forced: list[tuple[int, str, Action]] = []
+        """(round, seat, action) for each default action that was taken since `clear_forced`."""
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The seats that have yet to act before the round is resolved."""
+        if self._timing == "alternating":
+            return (self._turn,) if self._active else ()
+        return tuple(s for s in self._active if s not in self._submitted)
+
+    async def turn(self, seat: str) -> int:
+        """Wait until the seat can decide, and return the round it decides in."""
+        while seat in self._active and seat not in self.expected:
+            self._open.clear()
+            await self._open.wait()
+        return self.round
+
+    async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
+        """Submit a seat's action and return its result once the round is resolved.
+
+        Args:
+            seat: who acts.
+            action: a legal action.
+            round_seen: the round that the decision was made in; an action for a round that has
+                been resolved without it is refused.
+        """
+        if seat not in self._active or seat in self._absent:
+            return ActionResult(False, "You have left this world.", done=True, observation=self._observe(seat))
+        if round_seen is not None and round_seen != self.round:
+            message = "Too late: the round went on without you, with the default action in your place."
+            return ActionResult(False, message, observation=self._observe(seat))
+        if seat not in self.expected:
+            message = "You have acted already." if seat in self._submitted else "It is not your turn."
+            return ActionResult(False, message, observation=self._observe(seat))
+        future = asyncio.get_running_loop().create_future()
+        self._results[seat] = future
+        self._submitted[seat] = action
+        self._resolve_if_complete()
+        result: ActionResult = await future
+        return result
+
+    def expire(self) -> tuple[str, ...]:
+        """End the time for this round: missing seats get their default action. Return who was forced."""
+        missing = self.expected
+        for seat in missing:
+            action = self._default_action(seat)
+            self._submitted[seat] = action
+            self.forced.append((self.round, seat, action))
+        self._resolve_if_complete()
+        return missing
+
+    def leave(self, seat: str, *, replaced: bool = False) -> None:
+        """Stop waiting for a seat, for good.
+
+        Args:
+            seat: who leaves.
+            replaced: the seat goes on playing its default action; otherwise the world goes on
+                without it.
+        """
+        if seat not in self._active or seat in self._absent:
+            return
+        if replaced:
+            self._absent.add(seat)
+        else:
+            if self._turn == seat and len(self._active) > 1:
+                self._turn = self._following(seat)
+            self._active.remove(seat)
+            self._submitted.pop(seat, None)
+        future = self._results.pop(seat, None)
+        if future is not None and not future.done():
+            observation = self._observe(seat)
+            future.set_result(ActionResult(False, "You have left this world.", done=True, observation=observation))
+        self._open.set()
+        self._resolve_if_complete()
+
+    def restart(self, *, round_number: int = 0, turn: str | None = None) -> None:
+        """Forget an unresolved round and wait for all seats again; for resets and restored snapshots."""
+        for future in self._results.values():
+            future.cancel()
+        self._results.clear()
+        self._submitted.clear()
+        self._active = list(self._order)
+        self._absent.clear()
+        self._turn = turn or self._order[0]
+        self.round = round_number
+        self.forced.clear()
+        self._open.set()
+
+    @property
+    def current_turn(self) -> str:
+        """In alternating time, whose turn it is."""
+        return self._turn
+
+    def _resolve_if_complete(self) -> None:
+        """Resolve as many rounds as can be: the absent act at once, as long as somebody is present."""
+        while len(self._absent) < len(self._active):
+            for seat in self.expected:
+                if seat in self._absent:
+                    self._submitted[seat] = self._default_action(seat)
+            before = self.round
+            self._resolve_round()
+            if self.round == before:
+                return
+
+    def _resolve_round(self) -> None:
+        if not self._active or not self._submitted:
+            return
+        if self._timing == "simultaneous" and any(s not in self._submitted for s in self._active):
+            return
+        actions = {s: self._submitted[s] for s in self._order if s in self._submitted}
+        results = self._resolve(actions)
+        waiting, self._results = self._results, {}
+        self._submitted = {}
+        self.round += 1
+        if self._timing == "alternating":
+            self._turn = self._following(self._turn)
+        for seat, future in waiting.items():
+            if seat not in results:
+                self._results[seat] = future
+            elif not future.done():
+                future.set_result(results[seat])
+        self._open.set()
+
+    def _following(self, seat: str) -> str:
+        if self._next_seat is not None:
+            return self._next_seat(seat)
+        position = self._order.index(seat)
+        for step in range(1, len(self._order) + 1):
+            candidate = self._order[(position + step) % len(self._order)]
+            if candidate in self._active:
+                return candidate
+        return seat

@@ -1,0 +1,87 @@
+"""Is this action declared, and are its parameters what was declared? Asked before a game is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from wsap_core.models import Action, ActionDef, ActionSpace, ParamDef
+from wsap_core.values import validate_value
+
+__all__ = ["check_action", "check_parameters", "index_actions"]
+
+
+def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
+    """Return the declared actions by name."""
+    return {action.name: action for action in space.actions}
+
+
+def check_action(action: Action, declared: Mapping[str, ActionDef]) -> tuple[Action, str]:
+    """Return the action with its parameters in declared form, and the reason for refusing it, if any.
+
+    The reason is empty when the action may go on to the game. Integers written as text are
+    taken for integers, and words of an enumeration in any case; nothing else is guessed.
+    """
+    definition = declared.get(action.name)
+    if definition is None:
+        return action, _unknown(action.name, declared)
+    if not definition.parameters and not action.parameters:
+        return action, ""
+    parameters, reason = check_parameters(definition, action.parameters)
+    if reason:
+        return action, reason
+    return (action if parameters == action.parameters else replace(action, parameters=parameters)), ""
+
+
+def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return the parameters in declared form, and the first thing that is wrong with them, if any."""
+    accepted: dict[str, Any] = {}
+    known = {p.name for p in definition.parameters}
+    for name in sorted(given):
+        if name not in known:
+            takes = ", ".join(p.name for p in definition.parameters) or "none"
+            return accepted, f"{definition.name} has no parameter {name!r}; it takes: {takes}."
+    for parameter in definition.parameters:
+        if parameter.name not in given or (given[parameter.name] is None and parameter.optional):
+            if not parameter.optional:
+                return accepted, f"{definition.name} needs {parameter.name!r} ({_expected(parameter)})."
+            continue
+        value = _tolerant(given[parameter.name], parameter)
+        problem = validate_value(value, parameter.json_schema())
+        if problem:
+            return accepted, (
+                f"{definition.name}: {parameter.name!r} is not right: {problem} (expected {_expected(parameter)})."
+            )
+        accepted[parameter.name] = value
+    return accepted, ""
+
+
+def _tolerant(value: Any, parameter: ParamDef) -> Any:
+    if isinstance(value, str):
+        if parameter.integer_range() is not None:
+            digits = value.strip()
+            return int(digits) if digits.lstrip("-").isdigit() and len(digits) < 20 else value
+        for choice in parameter.choices() or ():
+            if choice.lower() == value.strip().lower():
+                return choice
+    elif isinstance(value, float) and value.is_integer() and parameter.integer_range() is not None:
+        return int(value)
+    return value
+
+
+def _expected(parameter: ParamDef) -> str:
+    if (choices := parameter.choices()) is not None:
+        return "one of " + ", ".join(choices)
+    if (bounds := parameter.integer_range()) is not None:
+        return f"a whole number from {bounds[0]} to {bounds[1]}"
+    return parameter.spec or str(parameter.json_schema().get("type", "text"))
+
+
+def _unknown(name: str, declared: Mapping[str, ActionDef]) -> str:
+    near = difflib.get_close_matches(str(name), declared, n=2, cutoff=0.6)
+    if near:
+        return f"There is no action {name!r} here. Did you mean {' or '.join(near)}?"
+    some = ", ".join(list(declared)[:20])
+    return f"There is no action {name!r} here. There are: {some}{', ...' if len(declared) > 20 else ''}."

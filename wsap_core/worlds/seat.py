@@ -1,0 +1,230 @@
+"""A seat: one agent bound to one avatar in one world."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from wsap_core.errors import WorldError, WsapError
+from wsap_core.interfaces import GameAdapter, HasDefaultAction
+from wsap_core.models import (
+    AVATAR_ACTIONS,
+    Action,
+    ActionResult,
+    ActionSpace,
+    AvatarState,
+    DeathEvent,
+    EmbodiedObservation,
+    JackOutResult,
+    Observation,
+)
+from wsap_core.text import one_line
+from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, message_of
+
+if TYPE_CHECKING:
+    from wsap_core.worlds.world import World
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one decision."""
+
+    action: Action
+    """What was done, with parameters in declared form."""
+    result: ActionResult
+    stepped: bool
+    """Whether the game was asked: False for refusals, messages, and actions the runtime carries out."""
+    left: JackOutResult | None = None
+    """Set when the action took the agent out of the world."""
+    death: DeathEvent | None = None
+    """Set when the avatar was destroyed."""
+
+
+class Seat:
+    """The face of a world for one agent: observe, act, and nothing about anybody else.
+
+    Made by `World.open_seat`. It checks actions before the game sees them, carries out
+    `jack_out`, `inspect_self` and messages itself, and turns a game's exceptions into
+    `WorldError` with their cause.
+    """
+
+    def __init__(self, world: World, agent_id: str, face: GameAdapter) -> None:
+        self.world = world
+        self.agent_id = agent_id
+        self.left: JackOutResult | None = None
+        """Set once the agent has left the world."""
+        self.done = False
+        """True when the episode of this seat is over."""
+        self._face = face
+        self._blocking = world.spec.blocking
+        self._last: Observation | None = None
+        self._space = self._merged_space()
+        self._declared = index_actions(self._space)
+        self._own = frozenset(self._checked(lambda: face.action_space.names))
+
+    @property
+    def game_description(self) -> str:
+        """The game, its goals and mechanics."""
+        return self._checked(lambda: self._face.game_description)
+
+    @property
+    def action_space(self) -> ActionSpace:
+        """All actions there are, those of avatars and messages included."""
+        return self._space
+
+    @property
+    def own_actions(self) -> frozenset[str]:
+        """The names that the game itself declares."""
+        return self._own
+
+    @property
+    def last_observation(self) -> Observation | None:
+        """What was observed last, or None before the first time."""
+        return self._last
+
+    def default_action(self) -> Action | None:
+        """Return what is done when the agent misses its deadline, or None if the world declares nothing."""
+        if isinstance(self._face, HasDefaultAction):
+            return self._checked(self._face.default_action)
+        return self.world.spec.default_action
+
+    async def observe(self) -> Observation:
+        """Return this seat's state at its next decision point. Asking twice gives the same."""
+        observation = await self._call(self._face.observe)
+        if not isinstance(observation, Observation):
+            raise WorldError(f"{self._name} observed a {type(observation).__name__}, not an Observation.")
+        mailbox = self.world.mailbox
+        if mailbox is not None:
+            messages = mailbox.waiting(self.agent_id)
+            if messages:
+                observation = replace(observation, messages=(*observation.messages, *messages))
+        self._last = observation
+        return observation
+
+    async def act(self, action: Action) -> ActionResult:
+        """Carry out an action and return what came of it."""
+        return (await self.resolve(action)).result
+
+    async def resolve(self, action: Action) -> Outcome:
+        """Carry out an action and return what came of it, and how."""
+        if self.left is not None:
+            return await self._refuse(action, "You have left this world.", done=True)
+        action, reason = check_action(action, self._declared)
+        if reason:
+            return await self._refuse(action, reason)
+        if action.name not in self._own:
+            return await self._carry_out(action)
+        mailbox = self.world.mailbox
+        heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
+        result = await self._call(lambda: self._face.act(action))
+        if not isinstance(result, ActionResult):
+            raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
+        if mailbox is not None:
+            mailbox.mark_read(self.agent_id, heard)
+        self.done = result.done
+        self._last = result.observation
+        death = self.world.death_of(self.agent_id, result) if result.done else None
+        return Outcome(action, result, stepped=True, death=death)
+
+    def leave(self, mode: str = "dormant") -> JackOutResult:
+        """Take the agent out of the world by force, without asking whether it is safe."""
+        left = self.world.release(self.agent_id, mode, forced=True)
+        self.left = left
+        return left
+
+    def begin_episode(self) -> None:
+        """Forget that the last episode is over; the world calls this after a reset."""
+        self.done = False
+        self.left = None
+        self._last = None
+
+    @property
+    def _name(self) -> str:
+        return f"The game {self.world.spec.name!r}"
+
+    async def _carry_out(self, action: Action) -> Outcome:
+        """Do what needs no game step: leave, look at oneself, speak; refuse the rest."""
+        if action.name == "inspect_self":
+            observation = await self.observe()
+            return Outcome(action, ActionResult(True, self._describe(observation), observation=observation), False)
+        if action.name == "jack_out":
+            return await self._jack_out(action)
+        message = message_of(action, sender=self.agent_id, step=self._last.step if self._last else None)
+        if message is not None and self.world.mailbox is not None:
+            reason = self.world.mailbox.send(message)
+            if reason:
+                return await self._refuse(action, reason)
+            result = ActionResult(True, "Said.", observation=await self._state())
+            return Outcome(action, result, False)
+        return await self._refuse(action, f"This world has no way to {action.name}.")
+
+    async def _jack_out(self, action: Action) -> Outcome:
+        left = self.world.release(self.agent_id, str(action.parameters.get("mode", "dormant")))
+        if not left.success:
+            return await self._refuse(action, left.message)
+        observation = await self._state()
+        self.left = left
+        result = ActionResult(True, left.message or "You have left.", done=True, observation=observation)
+        return Outcome(action, result, False, left=left)
+
+    async def _refuse(self, action: Action, reason: str, *, done: bool | None = None) -> Outcome:
+        over = self.done if done is None else done
+        return Outcome(action, ActionResult(False, reason, done=over, observation=await self._state()), False)
+
+    async def _state(self) -> Observation:
+        """Return the last observation, without waiting for a turn that may never come."""
+        if self._last is not None:
+            return self._last
+        return Observation() if inspect.iscoroutinefunction(self._face.observe) else await self.observe()
+
+    def _merged_space(self) -> ActionSpace:
+        space = self._checked(lambda: self._face.action_space)
+        if not isinstance(space, ActionSpace):
+            raise WorldError(f"{self._name} declares a {type(space).__name__}, not an ActionSpace.")
+        space = space.merged(AVATAR_ACTIONS)
+        return space if self.world.mailbox is None else space.merged(MESSAGE_ACTIONS)
+
+    def _describe(self, observation: Observation) -> str:
+        avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else None
+        avatar = avatar or self.world.avatar_of(self.agent_id)
+        parts = [f"You are {one_line(avatar.name or avatar.avatar_id)}."]
+        if avatar.state is AvatarState.DESTROYED:
+            parts.append("You are dead.")
+        if avatar.max_health:
+            parts.append(f"Health {avatar.health:g} of {avatar.max_health:g}.")
+        status = ", ".join(f"{one_line(k)} {one_line(v)}" for k, v in observation.status.items())
+        parts.append(f"Status: {status}." if status else "")
+        carried = ", ".join(f"{n} {one_line(k)}" for k, n in observation.inventory.items())
+        parts.append(f"You carry {carried}." if carried else "You carry nothing.")
+        worn = ", ".join(f"{one_line(v)} ({one_line(k)})" for k, v in avatar.equipment.items())
+        parts.append(f"You wear {worn}." if worn else "")
+        return " ".join(p for p in parts if p)
+
+    async def _call(self, method: Callable[[], T | Awaitable[T]]) -> T:
+        try:
+            value = await asyncio.to_thread(method) if self._blocking else method()
+            if inspect.isawaitable(value):
+                value = await value
+        except (WsapError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            raise self._broken(error) from error
+        return cast(T, value)
+
+    def _checked(self, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except WsapError:
+            raise
+        except Exception as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> WorldError:
+        detail = one_line(error)[:300] or "no message"
+        return WorldError(f"{self._name} raised {type(error).__name__}: {detail}")

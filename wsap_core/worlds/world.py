@@ -1,0 +1,238 @@
+"""A world: one running instance of a game, with its avatars and seats."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from wsap_core.context import Context
+from wsap_core.errors import SnapshotError, UsageError, WorldError, WsapError
+from wsap_core.interfaces import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
+from wsap_core.models import (
+    ActionResult,
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    EmbodiedObservation,
+    JackOutResult,
+    Observation,
+    View,
+)
+from wsap_core.specs import AdapterSpec, build
+from wsap_core.worlds.mailbox import Mailbox
+from wsap_core.worlds.seat import Seat
+
+_STATE_AFTER = {
+    "dormant": AvatarState.DORMANT,
+    "suspend": AvatarState.SUSPENDED,
+    "despawn": AvatarState.DESTROYED,
+}
+
+
+@dataclass
+class _Body:
+    """The default avatar of an agent in a world that has none of its own."""
+
+    agent_id: str
+    state: AvatarState = AvatarState.BOUND
+
+
+class World:
+    """One running instance of a game; owns avatars, and seats one or many agents.
+
+    A single-seat `GameAdapter` becomes a world with one seat and a default avatar. A world of
+    several seats answers `seat(agent_id)`.
+
+    Args:
+        spec: the game's description.
+        adapter: the game.
+    """
+
+    def __init__(self, spec: AdapterSpec, adapter: GameAdapter) -> None:
+        self.spec = spec
+        self.adapter = adapter
+        self.has_avatars = isinstance(adapter, AvatarGameAdapter) or "avatars" in spec.abilities
+        """Whether the game keeps avatars itself."""
+        self.seats: dict[str, Seat] = {}
+        """The open seats, by agent id, in the order they were opened."""
+        self._bodies: dict[str, _Body] = {}
+        mailbox = getattr(adapter, "mailbox", None)
+        self.mailbox: Mailbox | None = mailbox if isinstance(mailbox, Mailbox) else None
+        """Where messages between seats wait, if the world has messages."""
+
+    @classmethod
+    def create(cls, spec: AdapterSpec, context: Context) -> World:
+        """Return a new world of a game.
+
+        Raises:
+            PluginError: the game can't be loaded or created.
+        """
+        return cls(spec, cast(GameAdapter, build(spec.factory, context)))
+
+    async def reset(self, seed: int | None = None) -> None:
+        """Begin a new episode for all seats.
+
+        Args:
+            seed: handed to the game if it declares the ability `seed`; None goes on with the
+                game's own sequence.
+        """
+        try:
+            if "seed" in self.spec.abilities and seed is not None:
+                value = cast(Any, self.adapter).reset(seed=seed)  # declared: Seedable
+            else:
+                value = self.adapter.reset()
+            if inspect.isawaitable(value):
+                await value
+        except WsapError:
+            raise
+        except Exception as error:
+            raise WorldError(f"The game {self.spec.name!r} could not be reset: {error}") from error
+        for agent_id, seat in self.seats.items():
+            self._bind(agent_id)
+            seat.begin_episode()
+
+    def open_seat(self, agent_id: str, avatar: AvatarSpec | None = None) -> Seat:
+        """Bind an agent to an avatar, an existing one before a new one, and return its seat.
+
+        Raises:
+            UsageError: the agent has a seat already, or all seats are taken.
+            WorldError: the game refuses.
+        """
+        if agent_id in self.seats and self.seats[agent_id].left is None:
+            raise UsageError(f"{agent_id!r} already has a seat in {self.spec.name!r}.")
+        taken = sum(1 for seat in self.seats.values() if seat.left is None)
+        if taken >= self.spec.seats[1]:
+            raise UsageError(f"All {self.spec.seats[1]} seats of {self.spec.name!r} are taken.")
+        self._bind(agent_id, avatar)
+        if isinstance(self.adapter, HasSeats) and "multi-seat" in self.spec.abilities:
+            face = self.adapter.seat(agent_id)
+        else:
+            face = self.adapter
+        seat = Seat(self, agent_id, face)
+        self.seats[agent_id] = seat
+        return seat
+
+    def avatar_of(self, agent_id: str) -> Avatar:
+        """Return the body that the agent controls, or controlled last."""
+        if self.has_avatars:
+            avatars = self._avatars.list_avatars(agent_id)
+            bound = [a for a in avatars if a.bound_agent == agent_id]
+            if bound or avatars:
+                return (bound or avatars)[0]
+        body = self._bodies.get(agent_id) or _Body(agent_id, AvatarState.UNBOUND)
+        agent = agent_id if body.state is AvatarState.BOUND else None
+        return Avatar(f"{agent_id}@{self.spec.name}", self.spec.name, agent, body.state, agent_id)
+
+    def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
+        """Let an agent out of its avatar: `dormant`, `suspend` or `despawn`.
+
+        Leaving by choice asks the world whether it is safe; leaving by force does not, and where
+        the game refuses, the body stays behind as it is.
+        """
+        if self.has_avatars:
+            result = self._avatars.jack_out(agent_id, mode)
+            if result.success or not forced:
+                return result
+            # The body is not safe, but the agent leaves all the same: the world keeps the body as it is.
+            return replace(result, success=True, message=f"Left by force: {result.message}")
+        state = _STATE_AFTER.get(mode, AvatarState.DORMANT)
+        self._bodies[agent_id] = _Body(agent_id, state)
+        if isinstance(self.adapter, Leavable):
+            self.adapter.leave(agent_id)
+        return JackOutResult(True, state, "You have left your avatar.")
+
+    def death_of(self, agent_id: str, result: ActionResult) -> DeathEvent | None:
+        """Return what happened if the agent's avatar was destroyed by the step that ended its episode."""
+        if not self.has_avatars:
+            return None
+        observation = result.observation
+        avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else self.avatar_of(agent_id)
+        if avatar.state is not AvatarState.DESTROYED:
+            return None
+        return self._avatars.handle_death(avatar.avatar_id)
+
+    def render(self) -> View | None:
+        """Return what a viewer can draw, or None if the game declares no pictures."""
+        if "render" not in self.spec.abilities or not isinstance(self.adapter, Renders):
+            return None
+        return self.adapter.render()
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether the world's state can be taken and given back."""
+        return "snapshot" in self.spec.abilities and isinstance(self.adapter, Snapshots)
+
+    def snapshot(self) -> bytes:
+        """Return the world's whole state, seats and messages included.
+
+        Raises:
+            SnapshotError: the game declares no snapshots.
+        """
+        if not self.can_snapshot:
+            raise SnapshotError(f"The game {self.spec.name!r} can't be saved in the middle of an episode.")
+        game = cast(Snapshots, self.adapter).snapshot()
+        state: Mapping[str, Any] = {
+            "format": 1,
+            "game": self.spec.name,
+            "state": base64.b64encode(game).decode("ascii"),
+            "seats": {name: {"done": s.done, "left": s.left is not None} for name, s in self.seats.items()},
+            "bodies": {agent_id: body.state.value for agent_id, body in self._bodies.items()},
+            "messages": self.mailbox.snapshot() if self.mailbox is not None else None,
+        }
+        return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of; the same seats must be open.
+
+        Raises:
+            SnapshotError: it is damaged, of another game or of other seats.
+        """
+        try:
+            state = json.loads(data)
+            if state["format"] != 1 or state["game"] != self.spec.name:
+                raise SnapshotError(f"This is not a snapshot of {self.spec.name!r}.")
+            game = base64.b64decode(state["state"], validate=True)
+            seats = {agent_id: (bool(s["done"]), bool(s["left"])) for agent_id, s in state["seats"].items()}
+            bodies = {agent_id: AvatarState(value) for agent_id, value in state["bodies"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SnapshotError(f"The snapshot of {self.spec.name!r} is damaged: {error}.") from error
+        if set(seats) != set(self.seats):
+            raise SnapshotError(f"The snapshot has seats {sorted(seats)}, the world {sorted(self.seats)}.")
+        cast(Snapshots, self.adapter).restore(game)
+        if self.mailbox is not None and state.get("messages") is not None:
+            self.mailbox.restore(state["messages"])
+        self._bodies = {agent_id: _Body(agent_id, value) for agent_id, value in bodies.items()}
+        for agent_id, (done, left) in seats.items():
+            self.seats[agent_id].begin_episode()
+            self.seats[agent_id].done = done
+            if left:
+                state_now = self.avatar_of(agent_id).state
+                self.seats[agent_id].left = JackOutResult(True, state_now, "Left before.")
+
+    @property
+    def _avatars(self) -> AvatarGameAdapter:
+        return cast(AvatarGameAdapter, self.adapter)
+
+    def _bind(self, agent_id: str, wanted: AvatarSpec | None = None) -> Observation | None:
+        """Jack an agent in: into the body it has, a sleeping one of its own, or a new one."""
+        if not self.has_avatars:
+            self._bodies[agent_id] = _Body(agent_id)
+            return None
+        avatars = self._avatars.list_avatars(agent_id) or []
+        if any(a.state is AvatarState.BOUND and a.bound_agent == agent_id for a in avatars):
+            return None
+        alive = [a for a in avatars if a.state is not AvatarState.DESTROYED]
+        avatar = alive[0] if alive else None
+        if avatar is None:
+            avatar = self._avatars.create_avatar(agent_id, wanted or AvatarSpec(name=agent_id))
+        if not isinstance(avatar, Avatar):
+            raise WorldError(f"The game {self.spec.name!r} created no avatar for {agent_id!r}.")
+        result = self._avatars.jack_in(agent_id, avatar.avatar_id)
+        if not result.success:
+            raise WorldError(f"The game {self.spec.name!r} did not let {agent_id!r} in: {result.message}")
+        return result.initial_observation
