@@ -84,9 +84,7 @@ def run_command(command: Command, folder: Path, where: str) -> None:
         [*start, *arguments], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
-    assert done.returncode == command.code, (
-        f"{where}: {shlex.join(command.words)}\n{done.stdout}\n{done.stderr}"
-    )
+    assert done.returncode == command.code, f"{where}: {shlex.join(command.words)}\n{done.stdout}\n{done.stderr}"
     assert_shown(command.shown, done.stdout + done.stderr, f"{where}: {shlex.join(command.words)}")
 
 
@@ -161,7 +159,5 @@ def test_a_command_that_ends_otherwise_than_the_page_says_fails(tmp_path: Path) 
 
 def test_a_block_marked_as_not_run_is_left_alone(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- not run: needs a terminal -->\n```console\n$ wsap\n```\n\n```python\n1 / 0\n```\n", "utf-8"
-    )
+    page.write_text("<!-- not run: needs a terminal -->\n```console\n$ wsap\n```\n\n```python\n1 / 0\n```\n", "utf-8")
     assert [block.body for block in blocks(page)] == ["1 / 0\n"]

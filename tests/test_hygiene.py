@@ -94,9 +94,7 @@ def test_every_changelog_fragment_is_well_formed() -> None:
         assert match.group(1) in kinds, f"{path.name}: KIND is one of {', '.join(sorted(kinds))}"
         text = path.read_text(encoding="utf-8").strip()
         assert text.endswith((".", "!")), f"{path.name}: write whole sentences"
-        assert not text.startswith(("-", "*", "#")), (
-            f"{path.name}: leave lists and headings to the release notes"
-        )
+        assert not text.startswith(("-", "*", "#")), f"{path.name}: leave lists and headings to the release notes"
 
 
 def test_the_changelog_has_the_line_where_releases_are_put() -> None:
@@ -114,11 +112,7 @@ def test_the_readme_gives_one_line_for_each_command(name: str) -> None:
 
 def test_links_between_pages_lead_somewhere() -> None:
     """Relative links of the pages that Sphinx does not build; it checks its own."""
-    pages = [
-        path for path in repository_files() if path.suffix == ".md" and ROOT / "docs" not in path.parents
-    ]
-    links = [
-        (page, to) for page in pages for to in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
-    ]
+    pages = [path for path in repository_files() if path.suffix == ".md" and ROOT / "docs" not in path.parents]
+    links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))]
     broken = [(page, to) for page, to in links if "://" not in to and not (page.parent / to).exists()]
     assert not broken

@@ -53,9 +53,7 @@ def test_a_version_stated_in_code_is_that_of_its_distribution() -> None:
     files = tool("bump").package_files(ROOT)
     assert ROOT / "wsap_core" / "__init__.py" in files
     for path in files:
-        assert (
-            importlib.import_module(path.parent.name).__version__ == load(PROJECTS[0])["project"]["version"]
-        )
+        assert importlib.import_module(path.parent.name).__version__ == load(PROJECTS[0])["project"]["version"]
 
 
 def test_the_changelog_is_one_for_all_distributions() -> None:
@@ -128,10 +126,7 @@ def test_bumping_moves_the_version_and_the_siblings_and_nothing_else() -> None:
         before, after = load(path), tomllib.loads(bump.bumped(path.read_text(encoding="utf-8"), "3.1.4rc1"))
         old = before["project"]["version"]
         assert after["project"]["version"] == "3.1.4rc1"
-        back = [
-            re.sub(r"^(wsap-\w+)~=3\.1\.4rc1$", rf"\1~={old}", item)
-            for item in after["project"]["dependencies"]
-        ]
+        back = [re.sub(r"^(wsap-\w+)~=3\.1\.4rc1$", rf"\1~={old}", item) for item in after["project"]["dependencies"]]
         after["project"] |= {"version": old, "dependencies": back}
         assert after == before
 
