@@ -19,7 +19,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from wsap_core.errors import WireError
 from wsap_core.models.base import Part
@@ -170,8 +170,8 @@ def _keepable(value: Any) -> bool:
 
 def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
     data: dict[str, Any] = {TYPE_TAG: tag} if tag else {}
+    data.update(value.extras)  # the tag among them, where it came with one that is not known here
     data.update((name, getattr(value, name)) for name in names)
-    data.update(value.extras)
     return _dump_mapping(data)
 
 
@@ -214,9 +214,11 @@ class Codec:
             WireError: it is not JSON, or not a valid `cls`; the message says where and why.
         """
         try:
-            data = json.loads(text)
+            data = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
             raise WireError(f"The {where} is not valid JSON: {error}.") from None
+        except RecursionError:
+            raise WireError(f"The {where} is nested too deeply to be read.") from None
         return self.decode(cls, data, where=where)
 
     def decode(self, cls: type[T], data: Any, *, where: str = "message") -> T:
@@ -238,6 +240,10 @@ class Codec:
             raise WireError(f"The {where} is nested too deeply to be a {cls.__name__}.") from None
 
 
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a number in JSON")
+
+
 @lru_cache(maxsize=256)
 def adapter(cls: type[T]) -> TypeAdapter[T]:
     """Return the pydantic adapter that validates a protocol type."""
@@ -255,10 +261,13 @@ def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
     own_tag = wire_type(cls)
 
     def validate(value: Any, inner: Any, info: Any) -> Any:
-        if not isinstance(value, dict) or TYPE_TAG not in value:
+        if not isinstance(value, dict):
             return inner(value)
+        if TYPE_TAG not in value:
+            return inner({k: v for k, v in value.items() if k != "extras"} if takes_extras else value)
         tag = value[TYPE_TAG]
-        rest = {k: v for k, v in value.items() if k != TYPE_TAG}
+        # `extras` is where the rest is kept on this side of the wire; on the wire it is a field like any other.
+        rest = {k: v for k, v in value.items() if k != TYPE_TAG and not (takes_extras and k == "extras")}
         if tag == own_tag:
             return inner(rest)
         codec = info.context
@@ -266,9 +275,41 @@ def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
         if target is not None and issubclass(target, cls):
             return adapter(target).validate_python(rest, context=codec)  # type: ignore[arg-type]  # classes hash
         if takes_extras:
-            extras = {k: v for k, v in value.items() if k not in known}
-            rest = {k: v for k, v in rest.items() if k in known and k != "extras"}
-            return inner({**rest, "extras": extras})
+            extras = {k: v for k, v in value.items() if k not in known or k == "extras"}
+            return inner({**{k: v for k, v in rest.items() if k in known}, "extras": extras})
         return inner(rest)
 
-    return core_schema.with_info_wrap_validator_function(validate, schema)
+    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", _strict(schema)))
+
+
+_SCALARS: dict[str, dict[str, Any]] = {
+    "bool": {"strict": True},
+    "float": {"strict": True, "allow_inf_nan": False},
+    "int": {"strict": True},
+    "str": {"strict": True},
+}
+_NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
+
+
+def _strict(schema: Any) -> Any:
+    """Return a pydantic schema whose text, numbers and booleans are what JSON Schema means by them.
+
+    Without this, pydantic reads "3" as 3 and "yes" as true. Its own strict mode is no help: it
+    wants instances of dataclasses where these are to be made from mappings.
+    """
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(kind := schema.get("type"), str) and kind in _SCALARS and "strict" not in schema:
+        strict = {**schema, **_SCALARS[kind]}
+        return {"type": "function-before", "function": _WHOLE, "schema": strict} if kind == "int" else strict
+    return {k: v if k in _NOT_SCHEMAS else _strict(v) for k, v in schema.items()}
+
+
+def _whole(value: Any) -> Any:
+    """Read 3.0 as 3, which JSON does not tell apart."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+_WHOLE: Any = {"type": "no-info", "function": _whole}
