@@ -36,7 +36,7 @@ as fast asleep); with any at 0 you lose 1 about every 15. Water: do on it for +1
 +6 food. A ripe plant: +4 food. Asleep you gain energy and need less, but do nothing else: you wake up when
 energy is full or when you are hurt.
 
-Collecting (do): wood from trees, which stay; a sapling from grass 1 time in 10; stone and coal with a
+Collecting (do): wood from a tree, which becomes grass; a sapling from grass 1 time in 10; stone and coal with a
 wood_pickaxe, iron with a stone_pickaxe, diamond with an iron_pickaxe: the best one you carry is used, and
 nothing wears out. You can carry 9 of each item. Mined cells become path.
 {_recipes()}

@@ -53,11 +53,15 @@ def _hint(name: str) -> str:
     verb, _, thing = name.partition("_")
     if verb == "place":
         rule = constants.place[thing]
-        return f"{name}: {_amounts(rule['uses'])}, facing free {' or '.join(rule['where'])}"
+        return f"{_amounts(rule['uses'])}, facing free {_either(rule['where'])}"
     if verb == "make":
         rule = constants.make[thing]
-        return f"{name}: {_amounts(rule['uses'])}, next to {' and '.join(rule['nearby'])}"
+        return f"{_amounts(rule['uses'])}, next to {' and '.join(rule['nearby'])}"
     return _HINTS[name]
+
+
+def _either(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _amounts(needed: dict[str, int]) -> str:
@@ -69,12 +73,12 @@ _HINTS = {
     "collect_diamond": "do, facing a diamond, with an iron_pickaxe",
     "collect_drink": "do, facing water",
     "collect_iron": "do, facing iron, with a stone_pickaxe",
-    "collect_sapling": "do, facing grass; it takes about ten tries",
+    "collect_sapling": "do, facing grass; about ten tries",
     "collect_stone": "do, facing stone, with a wood_pickaxe",
     "collect_wood": "do, facing a tree",
-    "defeat_skeleton": "do, facing a skeleton, until it falls; they live on the paths of dark tunnels",
+    "defeat_skeleton": "do, facing a skeleton, until it falls; they live in tunnels",
     "defeat_zombie": "do, facing a zombie, until it falls",
     "eat_cow": "do, facing a cow, until it is eaten",
-    "eat_plant": "keep cows and zombies off your sapling for 300 steps near it, then do, facing it",
+    "eat_plant": "stay near your sapling and guard it until ripe, then do, facing it",
     "wake_up": "sleep when energy is low, and wake up rested",
 }

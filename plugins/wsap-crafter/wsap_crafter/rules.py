@@ -28,6 +28,14 @@ _FIRST_ITEM = len(VITALS)
 _LIMITS: dict[str, int] = {name: info["max"] for name, info in constants.items.items()}
 _WALKABLE = frozenset(GROUND_CHARACTERS[name] for name in [*constants.walkable, "lava"])
 _HITTABLE = frozenset("CZSP")
+# Items whose source is still there when they have been taken; with full hands nothing changes.
+_ENDLESS = tuple(
+    item
+    for material, rule in constants.collect.items()
+    for item in rule["receive"]
+    if rule["leaves"] == material and item not in VITALS
+)
+_ENDLESS_ACHIEVEMENTS = tuple(f"collect_{item}" for item in _ENDLESS)
 
 
 class Situation(NamedTuple):
@@ -44,8 +52,8 @@ class Situation(NamedTuple):
     """"t" and "f" if a table and a furnace are in reach; "|" in the column or row where nothing is."""
     items: tuple[int, ...]
     """Counts in the order of :data:`ITEMS`."""
-    had: tuple[bool, bool]
-    """Whether wood, and a sapling, were ever collected."""
+    had: tuple[bool, ...]
+    """Whether each of the things that never run out (see :data:`_ENDLESS`) was ever collected."""
 
 
 def situation_of(player: Any, sight: Sight) -> Situation:
@@ -59,13 +67,13 @@ def situation_of(player: Any, sight: Sight) -> Situation:
         FACINGS[int(player.facing[0]), int(player.facing[1])],
         player.sleeping and not rested,
         rested,
-        _bench(cells, x, y),
+        _bench(sight.ground, x, y),
         tuple(inventory.values())[_FIRST_ITEM:],
-        (achievements["collect_wood"] > 0, achievements["collect_sapling"] > 0),
+        tuple([achievements[name] > 0 for name in _ENDLESS_ACHIEVEMENTS]),
     )
 
 
-def _bench(cells: str, x: int, y: int) -> str:
+def _bench(ground: str, x: int, y: int) -> str:
     """Return which of table and furnace the game finds next to the player, diagonals included.
 
     In the westernmost column and the northernmost row the game's look around starts at -1, which
@@ -73,8 +81,8 @@ def _bench(cells: str, x: int, y: int) -> str:
     """
     if x == 0 or y == 0:
         return "|"
-    around = cells[HERE - WIDTH - 1 : HERE - WIDTH + 2] + cells[HERE - 1 : HERE + 2]
-    around += cells[HERE + WIDTH - 1 : HERE + WIDTH + 2]
+    around = ground[HERE - WIDTH - 1 : HERE - WIDTH + 2] + ground[HERE - 1 : HERE + 2]
+    around += ground[HERE + WIDTH - 1 : HERE + WIDTH + 2]
     return ("t" if "t" in around else "") + ("f" if "f" in around else "")
 
 
@@ -144,8 +152,7 @@ def _against_full_hands(material: str, rule: dict[str, Any], situation: Situatio
     (item,) = rule["receive"]
     if item in VITALS or rule["leaves"] != material:
         return ""
-    first_time = not situation.had[0 if item == "wood" else 1]
-    if first_time or _count(item, situation) < _LIMITS[item]:
+    if not situation.had[_ENDLESS.index(item)] or _count(item, situation) < _LIMITS[item]:
         return ""
     return f"you carry {_LIMITS[item]} {_noun(item)}, the most you can"
 

@@ -28,6 +28,7 @@ def render_crafter(observation: CrafterObservation) -> str:
     sections = [
         ("NEARBY", _nearby(observation.nearby_entities, observation.nearby_terrain)),
         ("MAP (north up, one character a cell)", _map(observation.local_map)),
+        ("POSSIBLE NOW", _possible(observation)),
     ]
     return render_avatar(observation) + "\n" + render_observation(plain, extra_sections=sections)
 
@@ -44,6 +45,10 @@ def _map(rows: tuple[str, ...]) -> str:
     present = sorted(set("".join(rows)) - {PLAYER_CHARACTER}, key=list(WORDS).index)
     legend = ", ".join(f"{'space' if c == ' ' else c} {WORDS[c]}" for c in (PLAYER_CHARACTER, *present))
     return "\n".join(f"|{row}|" for row in rows) + f"\n{legend}"
+
+
+def _possible(observation: CrafterObservation) -> str:
+    return ", ".join(action.name for action in observation.available_actions or () if action.available)
 
 
 def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
