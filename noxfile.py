@@ -136,3 +136,16 @@ def changelog(session: nox.Session) -> None:
 def bump(session: nox.Session) -> None:
     """Move all distributions to one version: `nox -s bump -- 0.2.0`."""
     session.run(sys.executable, "tools/bump.py", *session.posargs)
+
+
+def _measurement(path: Path) -> None:
+    """Make `nox -s NAME` run one file of `benchmarks/`; arguments after `--` go to it."""
+
+    @nox.session(name=path.stem)
+    def measure(session: nox.Session) -> None:
+        _install(session, "bench")
+        session.run("python", str(path.relative_to(ROOT)), *session.posargs)
+
+
+for _path in sorted([*ROOT.glob("benchmarks/bench_*.py"), *ROOT.glob("benchmarks/soak*.py")]):
+    _measurement(_path)
