@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .grid import DIRECTIONS, bearing, distance
-from .knowledge import GRASS, PLACEABLE_STONE, RIPE, RIPENING, STONE, UNKNOWN, WALKABLE
+from .knowledge import GRASS, RIPE, RIPENING, UNKNOWN, WALKABLE
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put, use
 from .paths import spread
@@ -15,6 +15,8 @@ _CLOSE = 18
 """How far a plant may be for going back to it to fence it in."""
 _GARDEN_SEARCH = 20
 """The price within which a place for the garden is sought."""
+_LINGER = 9
+"""How near to a growing plant the agent waits."""
 
 
 def first_sapling(mind: Mind, percept: Percept) -> Decision | None:
@@ -23,27 +25,23 @@ def first_sapling(mind: Mind, percept: Percept) -> Decision | None:
         return None
     if not percept.has("sapling"):
         return seek_sapling(mind, percept)
-    return _plant_anywhere(mind, percept) if percept.step > _LATEST else None
-
-
-def _plant_anywhere(mind: Mind, percept: Percept) -> Decision | None:
+    if percept.step <= _LATEST:
+        return None
     if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
         return Decision("place_plant", "Planting the sapling")
-    return _face_grass(mind, percept, "place_plant", "Planting the sapling")
+    return _face_grass(mind, percept, "Going to plant the sapling")
 
 
 def seek_sapling(mind: Mind, percept: Percept) -> Decision | None:
     """Search the grass for a sapling: one try in ten finds one."""
     if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
         return Decision("do", "Searching the grass for a sapling")
-    return _face_grass(mind, percept, "do", "Going to search the grass for a sapling")
+    return _face_grass(mind, percept, "Going to search the grass for a sapling")
 
 
-def _face_grass(mind: Mind, percept: Percept, action: str, reason: str) -> Decision | None:
+def _face_grass(mind: Mind, percept: Percept, reason: str) -> Decision | None:
     """Walk so that grass is ahead."""
     memory = mind.memory
-    if not memory.knows(bytes((GRASS,))):
-        return None
     for step in DIRECTIONS:
         if memory.free(percept.cell + step) and memory.ground[percept.cell + 2 * step] == GRASS:
             return advance(mind, percept, percept.cell + step, reason)
@@ -60,15 +58,14 @@ def fence(mind: Mind, percept: Percept) -> Decision | None:
     """Wall up the open sides of a plant close by."""
     if not percept.has("stone"):
         return None
-    for plant in mind.memory.plants:
-        if distance(plant, percept.cell) > _CLOSE or mind.memory.ground[plant] == RIPE:
+    memory = mind.memory
+    for plant in memory.plants:
+        if distance(plant, percept.cell) > _CLOSE or memory.ground[plant] == RIPE:
             continue
-        sides = [side for side in mind.memory.open_sides(plant) if mind.memory.ground[side] != UNKNOWN]
-        if percept.has("stone") < min(len(sides), 1):
-            continue
-        sides.sort(key=lambda side: (side != percept.ahead, side in mind.memory.occupied))
+        sides = [side for side in memory.open_sides(plant) if memory.ground[side] != UNKNOWN]
+        sides.sort(key=lambda side: side != percept.ahead)
         for side in sides:
-            if side in mind.memory.occupied:
+            if side in memory.occupied:
                 continue
             decision = put(mind, percept, side, "place_stone", "Fencing the sapling in")
             if decision is not None:
@@ -77,7 +74,7 @@ def fence(mind: Mind, percept: Percept) -> Decision | None:
 
 
 def note_walls(mind: Mind) -> None:
-    """Bring up to date which stones fence a plant in, so that no way leads through them."""
+    """Bring up to date which cells fence a plant in, so that no way leads through them."""
     memory = mind.memory
     memory.walls = {
         plant + step: None
@@ -89,7 +86,7 @@ def note_walls(mind: Mind) -> None:
 
 def garden(mind: Mind, percept: Percept) -> Decision | None:
     """Keep one fenced plant growing, until a ripe one has been eaten."""
-    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe"):
+    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe") or mind.home:
         return None
     fencing = fence(mind, percept)
     if fencing is not None:
@@ -99,88 +96,17 @@ def garden(mind: Mind, percept: Percept) -> Decision | None:
     if percept.has("stone") < 3:
         return None
     if not percept.has("sapling"):
-        return seek_sapling(mind, percept)
-    return _plant_anywhere(mind, percept) if percept.step > _LATEST else None
-
-
-def _plant_anywhere(mind: Mind, percept: Percept) -> Decision | None:
-    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
-        return Decision("place_plant", "Planting the sapling")
-    return _face_grass(mind, percept, "place_plant", "Planting the sapling")
-
-
-def seek_sapling(mind: Mind, percept: Percept) -> Decision | None:
-    """Search the grass for a sapling: one try in ten finds one."""
-    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
-        return Decision("do", "Searching the grass for a sapling")
-    return _face_grass(mind, percept, "do", "Going to search the grass for a sapling")
-
-
-def _face_grass(mind: Mind, percept: Percept, action: str, reason: str) -> Decision | None:
-    """Walk so that grass is ahead."""
-    memory = mind.memory
-    if not memory.knows(bytes((GRASS,))):
-        return None
-    for step in DIRECTIONS:
-        if memory.free(percept.cell + step) and memory.ground[percept.cell + 2 * step] == GRASS:
-            return advance(mind, percept, percept.cell + step, reason)
-    following = head_for(mind, percept, "grass", wanted=bytes((GRASS,)))
-    return None if following is None else advance(mind, percept, following, reason)
-
-
-def tended(mind: Mind, plant: int) -> bool:
-    """Return whether a plant is fenced in on all four sides."""
-    return not any(True for _ in mind.memory.open_sides(plant))
-
-
-def fence(mind: Mind, percept: Percept) -> Decision | None:
-    """Wall up the open sides of a plant close by."""
-    if not percept.has("stone"):
-        return None
-    for plant in mind.memory.plants:
-        if distance(plant, percept.cell) > _CLOSE or mind.memory.ground[plant] == RIPE:
-            continue
-        sides = [side for side in mind.memory.open_sides(plant) if mind.memory.ground[side] != UNKNOWN]
-        if percept.has("stone") < min(len(sides), 1):
-            continue
-        sides.sort(key=lambda side: (side != percept.ahead, side in mind.memory.occupied))
-        for side in sides:
-            if side in mind.memory.occupied:
-                continue
-            decision = put(mind, percept, side, "place_stone", "Fencing the sapling in")
-            if decision is not None:
-                return decision
-    return None
-
-
-def note_walls(mind: Mind) -> None:
-    """Bring up to date which stones fence a plant in, so that no way leads through them."""
-    memory = mind.memory
-    memory.walls = {
-        plant + step: None
-        for plant in memory.plants
-        for step in DIRECTIONS
-        if memory.ground[plant + step] not in WALKABLE
-    }
-
-
-def garden(mind: Mind, percept: Percept) -> Decision | None:
-    """Keep one fenced plant growing, until a ripe one has been eaten."""
-    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe"):
-        return None
-    if mind.memory.plants:
-        return fence(mind, percept)
-    if percept.has("stone") < 4:
-        return None
-    if not percept.has("sapling"):
         return seek_sapling(mind, percept) if _grass_close(mind, percept) else None
-    if not mind.garden or not _fits(mind, mind.garden):
+    return _plant_in_garden(mind, percept)
+
+
+def _plant_in_garden(mind: Mind, percept: Percept) -> Decision | None:
+    """Plant the sapling where it is cheap to fence in."""
+    if not mind.garden or mind.memory.ground[mind.garden] != GRASS or mind.garden in mind.memory.occupied:
         mind.garden = _find_garden(mind, percept)
     if not mind.garden:
         return None
-    if percept.ahead == mind.garden:
-        return Decision("place_plant", "Planting the sapling where I can fence it in")
-    decision = put(mind, percept, mind.garden, "place_plant", "Going to plant the sapling")
+    decision = put(mind, percept, mind.garden, "place_plant", "Planting the sapling where I can fence it in")
     if decision is None:
         mind.garden = 0
     return decision
@@ -188,10 +114,6 @@ def garden(mind: Mind, percept: Percept) -> Decision | None:
 
 def _grass_close(mind: Mind, percept: Percept) -> bool:
     return any(GRASS in mind.memory.ground[percept.cell + row - 3 : percept.cell + row + 4] for row in (-144, 0, 144))
-
-
-def _fits(mind: Mind, cell: int) -> bool:
-    return mind.memory.ground[cell] == GRASS and cell not in mind.memory.occupied
 
 
 def _find_garden(mind: Mind, percept: Percept) -> int:
@@ -208,10 +130,8 @@ def _find_garden(mind: Mind, percept: Percept) -> int:
         if ground[cell] != GRASS or cell == percept.cell:
             return False
         around = [ground[cell + step] for step in DIRECTIONS]
-        if UNKNOWN in around:
-            return False
         open_sides = sum(code in WALKABLE for code in around)
-        if open_sides == 0 or open_sides > percept.has("stone"):
+        if UNKNOWN in around or not 0 < open_sides <= percept.has("stone"):
             return False
         total = price + 6 * open_sides
         if total < best_price:
@@ -237,17 +157,17 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
     if not ripe:
         return None
     plant = min(ripe, key=lambda cell: distance(cell, percept.cell))
-    reason = f"Going to the ripe plant, {bearing(percept.cell, plant)}"
     walls, memory.walls = memory.walls, {}
     following = head_for(mind, percept, f"harvest@{plant}", cells=(plant,))
     memory.walls = walls
     if following is None:
         return None
     if following == plant:
-        if memory.ground[plant] != RIPE:
-            return use(percept, plant, "noop", "Waiting for the plant to ripen")
-        return use(percept, plant, "do", "Eating the ripe plant")
-    return advance(mind, percept, following, reason)
+        ready = memory.ground[plant] == RIPE
+        return use(
+            percept, plant, "do" if ready else "noop", "Eating the ripe plant" if ready else "Waiting for the plant"
+        )
+    return advance(mind, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
 
 
 def linger(mind: Mind, percept: Percept) -> Decision | None:
@@ -255,12 +175,9 @@ def linger(mind: Mind, percept: Percept) -> Decision | None:
     if "eat_plant" in percept.unlocked or not mind.memory.plants:
         return None
     plant = max(mind.memory.plants, key=mind.memory.plants.__getitem__)
-    if distance(plant, percept.cell) > 9:
+    if distance(plant, percept.cell) > _LINGER:
         following = head_for(mind, percept, f"linger@{plant}", cells=(plant,))
         if following is not None and following != plant:
             return advance(mind, percept, following, "Going back to look after the plant")
     mind.resting = "wait"
     return None
-
-
-__all__ = ["PLACEABLE_STONE", "STONE", "first_sapling", "garden", "harvest", "linger", "note_walls"]

@@ -44,7 +44,14 @@ def head_for(
     memory = mind.memory
     blocked = {*memory.occupied, *memory.walls, *avoid}
     way = find_route(
-        memory.ground, here, costs_now(percept), wanted=wanted, cells=cells, blocked=blocked, limit=limit
+        memory.ground,
+        here,
+        costs_now(percept),
+        wanted=wanted,
+        cells=cells,
+        blocked=blocked,
+        kept={*memory.walls, *memory.doors},
+        limit=limit,
     )
     if way is None:
         mind.hopeless[errand] = percept.step + _RETRY

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from .explore import explore
 from .grid import DIRECTIONS, bearing
-from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPENING, WATER, is_evening, is_night
+from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
+from .home import time_to_go, usable
 from .mind import Decision, Mind
-from .moves import fetch, use
+from .moves import advance, fetch, use
 from .percept import Percept
 from .shelter import build, sealed
 
@@ -83,14 +84,19 @@ def _plant_growing(mind: Mind) -> bool:
     return bool(ticks) and max(ticks) < RIPENING
 
 
+def _wounded(step: int) -> int:
+    """Return the health at which to seek rest: in full daylight little can happen, so less is enough."""
+    return 5 if is_night(step) or is_evening(step) else 2
+
+
 def decide_rest(mind: Mind, percept: Percept) -> None:
     """Set or clear the mind's reason for rest."""
-    night = is_night(percept.step)
+    night = is_night(percept.step) or time_to_go(mind, percept)
     needy = min(percept.food, percept.drink) <= (0 if percept.health <= 4 else 1)
     if mind.resting:
         over = {
             "sleep": percept.energy >= MOST,
-            "heal": percept.health >= 8 or not percept.food or not percept.drink,
+            "heal": percept.health >= (8 if night else 5) or not percept.food or not percept.drink,
             "wait": not _plant_growing(mind) or min(percept.food, percept.drink) <= 3,
             "night": not night,
         }[mind.resting]
@@ -101,8 +107,23 @@ def decide_rest(mind: Mind, percept: Percept) -> None:
     late = night and not DUSK <= percept.step % DAY < BEDTIME
     if percept.energy <= 2 or (late and percept.energy <= 6):
         mind.resting = "sleep"
-    elif percept.health <= 4 and percept.food and percept.drink:
+    elif night and usable(mind, percept):
+        mind.resting = "night"
+    elif percept.health <= _wounded(percept.step) and percept.food and percept.drink:
         mind.resting = "heal"
+
+
+def _is_ripe(mind: Mind, cell: int) -> bool:
+    return mind.memory.ground[cell] == RIPE
+
+
+def _other_cell_has_something(mind: Mind, percept: Percept) -> int:
+    """Return the shelter's other cell if water or food wanted now is in reach only from there, else 0."""
+    other = next((cell for cell in mind.refuge if cell != percept.cell), 0)
+    around = [mind.memory.ground[other + step] for step in DIRECTIONS] if other else []
+    thirsty = percept.drink <= 6 and WATER in around
+    hungry = RIPE in around and (percept.food <= 6 or "eat_plant" not in percept.unlocked)
+    return other if thirsty or hungry else 0
 
 
 def stay_in(mind: Mind, percept: Percept) -> Decision | None:
@@ -122,12 +143,20 @@ def rest(mind: Mind, percept: Percept) -> Decision | None:
     if not mind.resting:
         return None
     why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning", "wait": "Waiting for the plant"}[mind.resting]
+    if mind.home and mind.refuge != mind.home and usable(mind, percept) and not sealed(mind, percept):
+        mind.refuge = mind.home
     if sealed(mind, percept):
         if percept.damage:
             mind.refuge = ()  # an arrow came in over water: look for a better place
         water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0)
         if water and percept.drink < MOST:
             return use(percept, water, "do", f"{why}: drinking from inside the shelter")
+        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0)
+        if ripe and (percept.food <= 6 or "eat_plant" not in percept.unlocked):
+            return use(percept, ripe, "do", f"{why}: eating from the garden")
+        elsewhere = _other_cell_has_something(mind, percept)
+        if elsewhere:
+            return advance(mind, percept, elsewhere, f"{why}: moving over to the other side")
         if percept.energy < MOST:
             return Decision("sleep", f"{why}: sleeping in the shelter")
         return Decision("noop", f"{why}: resting in the shelter")

@@ -54,12 +54,14 @@ def find_route(
     wanted: bytes = b"",
     cells: Container[int] = (),
     blocked: Container[int] = (),
+    kept: Container[int] = (),
     limit: int = FAR,
 ) -> list[int] | None:
     """Return the cheapest way as a list of cells without the start, ending on the goal; None if there is none.
 
     A goal is a cell whose ground is `wanted`, or one of `cells`; entering it costs 1 whatever stands there, since
-    goals such as trees and cows are used from beside them. `blocked` cells are entered only as goals. Ties go to
+    goals such as trees and cows are used from beside them. `kept` cells are no goals though their ground is
+    wanted. `blocked` cells are entered only as goals. Ties go to
     the direction that comes first in `grid.DIRECTIONS`. If the start is a goal among `cells`, the way is empty.
     """
     if start in cells:
@@ -81,7 +83,7 @@ def find_route(
                 return _trace(parent, start, cell)
             for step in DIRECTIONS:
                 near = cell + step
-                if ground[near] in wanted or near in cells:
+                if near in cells or (ground[near] in wanted and near not in kept):
                     cost = 1
                     goals.add(near)
                 else:

@@ -23,7 +23,7 @@ _SIDE_PRICE = 10
 """The price of walling up a side from outside."""
 
 
-def _sides(pair: tuple[int, ...]) -> list[int]:
+def sides(pair: tuple[int, ...]) -> list[int]:
     """Return the four cells beside a pair of cells in line."""
     one, two = pair
     step = two - one
@@ -32,7 +32,7 @@ def _sides(pair: tuple[int, ...]) -> list[int]:
     ]
 
 
-def _ends(pair: tuple[int, ...]) -> tuple[int, int]:
+def ends(pair: tuple[int, ...]) -> tuple[int, int]:
     """Return the two cells at the ends of a pair: the first one's, then the second one's."""
     one, two = pair
     return 2 * one - two, 2 * two - one
@@ -45,10 +45,10 @@ def _open(mind: Mind, cell: int) -> bool:
 def sealed(mind: Mind, percept: Percept) -> bool:
     """Return whether the player stands in a finished shelter."""
     pair = mind.refuge
-    return percept.cell in pair and not any(_open(mind, cell) for cell in (*_sides(pair), *_ends(pair)))
+    return percept.cell in pair and not any(_open(mind, cell) for cell in (*sides(pair), *ends(pair)))
 
 
-def _draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
+def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
     """Return whether an arrow could come in: over water or lava, from a path on the other side."""
     for cell in pair:
         for step in DIRECTIONS:
@@ -81,15 +81,15 @@ def find_refuge(mind: Mind, percept: Percept) -> bool:
             pair = (cell, cell + step)
             if not fit(pair[1]):
                 continue
-            sides, ends = _sides(pair), _ends(pair)
-            if any(ground[side] == UNKNOWN for side in (*sides, *ends)) or _draughty(ground, pair):
+            beside_cells, end_cells = sides(pair), ends(pair)
+            if any(ground[side] == UNKNOWN for side in (*beside_cells, *end_cells)) or draughty(ground, pair):
                 continue
-            beside = sum(ground[side] in WALKABLE for side in sides)
-            walls = beside + sum(ground[end] in WALKABLE for end in ends)
+            beside = sum(ground[side] in WALKABLE for side in beside_cells)
+            walls = beside + sum(ground[end] in WALKABLE for end in end_cells)
             solid = sum(ground[spot] not in WALKABLE for spot in pair)
             if walls > stones + (solid if digs else 0):
                 continue
-            water = any(ground[side] == WATER for side in (*sides, *ends))
+            water = any(ground[side] == WATER for side in (*beside_cells, *end_cells))
             total = (0 if water else _DRY) + price + _SIDE_PRICE * beside + 2 * walls + 2 * solid
             if total < best_price:
                 best_price, best = total, pair
@@ -114,23 +114,23 @@ def build(mind: Mind, percept: Percept, reason: str) -> Decision | None:
 
 
 def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> Decision | None:
-    needed = sum(_open(mind, cell) for cell in (*_sides(pair), *_ends(pair)))
+    needed = sum(_open(mind, cell) for cell in (*sides(pair), *ends(pair)))
     solid = sum(not _open(mind, cell) for cell in pair)
     if needed > percept.has("stone") + solid or (needed and not percept.has("stone") and not solid):
         return None
-    for side in _sides(pair):
+    for side in sides(pair):
         if _open(mind, side):
             if not percept.has("stone"):
                 break
             if side in mind.memory.occupied:
                 continue
-            walled = [wall for wall in _sides(pair) if not _open(mind, wall)]
+            walled = [wall for wall in sides(pair) if not _open(mind, wall)]
             return put(mind, percept, side, "place_stone", f"{reason}: walling up a side", walled)
     if percept.cell not in pair:
-        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=_sides(pair))
+        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
         return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
     here = pair.index(percept.cell)
-    own_end, other = _ends(pair)[here], pair[1 - here]
+    own_end, other = ends(pair)[here], pair[1 - here]
     if _open(mind, own_end) and percept.ahead == own_end and percept.has("stone"):
         if own_end in mind.memory.occupied:
             return Decision("do", f"{reason}: something stands in the door")
