@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from wsap_core.errors import StorageReadOnlyError
+
 DATABASE_NAME = "wsap.db"
 """The file's name below the home folder."""
 
@@ -34,6 +36,26 @@ def database_location(option: str | None, environ: Mapping[str, str]) -> str:
     if not chosen:
         return str(home(environ) / DATABASE_NAME)
     return chosen if is_url(chosen) else str(Path(chosen).expanduser().absolute())
+
+
+def prepare_home(location: str, environ: Mapping[str, str]) -> None:
+    """Make the home folder, readable by its owner alone, if the database is to lie directly in it.
+
+    Any other folder is left to whoever named it: a misspelt path should be an error, not a new folder.
+
+    Raises:
+        StorageReadOnlyError: the folder can't be made.
+    """
+    folder = home(environ)
+    if is_url(location) or Path(location).absolute().parent != folder:
+        return
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageReadOnlyError(
+            f"The folder {folder} for WSAP's files can't be made ({error.strerror or error}); "
+            "set WSAP_HOME to a folder that can, or name a database with --database."
+        ) from None
 
 
 def is_url(location: str) -> bool:

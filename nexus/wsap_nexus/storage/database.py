@@ -55,7 +55,14 @@ class Database:
         """Whether writing is refused."""
 
     @classmethod
-    def open(cls, location: str | os.PathLike[str], *, create: bool = True, read_only: bool = False) -> Database:
+    def open(
+        cls,
+        location: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> Database:
         """Return the database at a path or SQLAlchemy URL, at the newest revision.
 
         A new file is readable and writable by its owner alone.
@@ -64,12 +71,13 @@ class Database:
             location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
             create: make the file if there is none.
             read_only: never write, not even to bring it up to date.
+            busy_seconds: how long to wait for another process that is writing.
 
         Raises:
             NotADatabaseError: something else is there.
             StorageVersionError: a newer version of WSAP made it.
             StorageReadOnlyError: it can't be written and `read_only` is false.
-            StorageLockedError: another process held it for `BUSY_SECONDS`.
+            StorageLockedError: another process held it for `busy_seconds`.
             StorageError: its folder is missing, or it is and `create` is false.
             ConfigError: the URL makes no sense.
             MissingServiceError: the driver for it is not installed.
@@ -79,7 +87,9 @@ class Database:
             path = Path(url.database or "").absolute()
             _prepare_file(path, create=create and not read_only, read_only=read_only)
             where = str(path)
-            engine = _sqlite_engine(path, read_only=read_only)
+            with said_clearly(where):
+                _check_owner(path, where, busy_seconds)
+            engine = _sqlite_engine(path, read_only=read_only, busy_seconds=busy_seconds)
         else:
             where = url.render_as_string(hide_password=True)
             engine = _server_engine(url, where)
@@ -130,13 +140,15 @@ class Database:
 
     def _bring_up_to_date(self) -> None:
         with self.read() as connection:
-            migrate.check_ours(connection, self.where)
+            if not self.is_sqlite:
+                migrate.check_ours(connection, self.where)
             found = migrate.revision(connection)
         if found == migrate.HEAD:
             if self.is_sqlite and not self.read_only:
                 _check_writable(Path(self.where))
             return
         if self.read_only:
+            migrate.check_known(found, self.where)
             _refuse_reading(found, self.where)
         with self.write() as connection:
             if self.is_sqlite:
@@ -149,8 +161,8 @@ def _refuse_reading(found: str | None, where: str) -> None:
     if found is None:
         raise StorageError(f"The database {where} is empty; record a run first, with: wsap play")
     raise StorageError(
-        f"The database {where} has another layout (revision {found!r}, this version of WSAP reads "
-        f"{migrate.HEAD!r}); open it once for writing, with any recording command, or update WSAP."
+        f"The database {where} was made by an older version of WSAP (its revision is {found!r}, this version "
+        f"reads {migrate.HEAD!r}); open it once for writing, with any command that records."
     )
 
 
@@ -217,18 +229,37 @@ def _check_writable(path: Path) -> None:
         )
 
 
-def _sqlite_engine(path: Path, *, read_only: bool) -> Engine:
-    uri = path.as_uri()
-    if read_only:
-        wal = path.with_name(path.name + "-wal")
-        # In WAL mode even a reader writes the index beside the file. Where it can't, and nobody
-        # left a log behind, the file as it lies is all there is.
-        sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
-        uri += "?immutable=1" if sealed else "?mode=ro"
+def _check_owner(path: Path, where: str, busy_seconds: float) -> None:
+    """Refuse another program's database before anything in it, even its journal mode, is changed."""
+    if path.stat().st_size == 0:
+        return
+    connection = sqlite3.connect(_reading_uri(path), uri=True, timeout=busy_seconds)
+    try:
+        (identity,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        connection.close()
+    if identity != migrate.APPLICATION_ID and (identity or tables):
+        raise migrate.not_ours(where)
+
+
+def _reading_uri(path: Path) -> str:
+    """Return the URI that opens a file for reading.
+
+    In WAL mode even a reader writes the index beside the file. Where it can't, and nobody left a
+    log behind, the file as it lies is all there is, and nobody changes it.
+    """
+    wal = path.with_name(path.name + "-wal")
+    sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+    return path.as_uri() + ("?immutable=1" if sealed else "?mode=ro")
+
+
+def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engine:
+    uri = _reading_uri(path) if read_only else path.as_uri()
 
     def connect() -> sqlite3.Connection:
         # isolation_level None: sqlite3 begins no transactions behind our back; `_begin` does.
-        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:
             for pragma in _pragmas(read_only=read_only):
                 connection.execute(pragma)

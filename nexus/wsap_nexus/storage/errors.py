@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ _NO_ROOM = (
     sqlite3.SQLITE_IOERR_SHMSIZE,
     sqlite3.SQLITE_IOERR_FSYNC,
 )
+_TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _POSTGRES: dict[str, type[StorageError]] = {
     "53100": StorageFullError,
@@ -34,6 +36,14 @@ _POSTGRES: dict[str, type[StorageError]] = {
     "40001": StorageLockedError,
     "25006": StorageReadOnlyError,
     "42501": StorageReadOnlyError,
+}
+_ERRNO: dict[int, type[StorageError]] = {
+    errno.ENOSPC: StorageFullError,
+    errno.EDQUOT: StorageFullError,
+    errno.EFBIG: StorageFullError,
+    errno.EROFS: StorageReadOnlyError,
+    errno.EACCES: StorageReadOnlyError,
+    errno.EPERM: StorageReadOnlyError,
 }
 _SENTENCES: dict[type[StorageError], str] = {
     StorageLockedError: "The database {where} is in use by another process; wait until it is done, then try again.",
@@ -57,7 +67,7 @@ def said_clearly(where: str) -> Iterator[None]:
     """
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise translate(error, where) from error
 
 
@@ -66,6 +76,11 @@ def translate(error: BaseException, where: str) -> WsapError:
     if isinstance(error, WsapError):
         return error
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    if _is_taken(cause):
+        return StorageError(
+            f"Another process is recording the same run in the database {where}; stop one of the two, "
+            "then go on with --resume."
+        )
     kind = _kind(cause)
     if kind is not None:
         return kind(_SENTENCES[kind].format(where=where))
@@ -82,7 +97,15 @@ def translate(error: BaseException, where: str) -> WsapError:
     return StorageError(f"The database {where} failed: {reason}.")
 
 
+def _is_taken(cause: BaseException) -> bool:
+    """Tell whether an event's number was taken: keys are given out once, by one writer for a run."""
+    code = getattr(cause, "sqlite_errorcode", None)
+    return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
+
+
 def _kind(cause: BaseException) -> type[StorageError] | None:
+    if isinstance(cause, OSError):
+        return _ERRNO.get(cause.errno or 0)
     if isinstance(cause, sqlite3.Error):
         extended = getattr(cause, "sqlite_errorcode", None)
         code = _code(cause)

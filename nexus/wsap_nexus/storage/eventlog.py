@@ -19,6 +19,7 @@ What holds:
 from __future__ import annotations
 
 import atexit
+import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -34,7 +35,7 @@ from wsap_nexus.storage.bodies import LARGEST_BODY, BodyEncoder
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.errors import translate
 from wsap_nexus.storage.records import RunStatus
-from wsap_nexus.storage.sinks import EventValues, Group, Sink, open_sink
+from wsap_nexus.storage.sinks import BUSY_SECONDS, EventValues, Group, Sink, open_sink
 from wsap_nexus.storage.tables import LONGEST_NAME
 
 GROUP = 256
@@ -48,6 +49,9 @@ LIMIT = 20_000
 LIMIT_BYTES = 64 << 20
 """Bytes of bodies that may wait likewise."""
 
+_NAMES = 10_000
+# So many kinds and seats are remembered as fit; more are checked each time.
+
 
 class _Item(NamedTuple):
     run_id: str
@@ -57,7 +61,8 @@ class _Item(NamedTuple):
     episode: int
     step: int | None
     time: float
-    body: str | bytes
+    form: str
+    body: bytes
 
 
 class _State(NamedTuple):
@@ -68,7 +73,17 @@ class _State(NamedTuple):
 
 
 class LogWriter:
-    """Appends events to runs; any thread may call it. Close it, or use it as a context manager."""
+    """Appends events to runs; any thread may call it. Close it, or use it as a context manager.
+
+    Args:
+        database: where the runs are; it has to stay open as long as the writer.
+        wall_clock: gives the time of each event, in seconds since 1970.
+        group: how many events are committed together at most.
+        delay: how long an event waits for others to be committed with, in seconds.
+        force_every: how many seconds commits may wait to be forced to the disk together.
+        limit: how many events may wait to be committed before `append` waits, too.
+        busy_seconds: how long to wait for another process that is writing, before the log fails.
+    """
 
     def __init__(
         self,
@@ -79,6 +94,7 @@ class LogWriter:
         delay: float = DELAY,
         force_every: float = FORCE_EVERY,
         limit: int = LIMIT,
+        busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         if database.read_only:
             raise StorageReadOnlyError(f"The database {database.where} was opened for reading only.")
@@ -88,6 +104,7 @@ class LogWriter:
         self._delay = delay
         self._force_every = force_every
         self._limit = limit
+        self._busy_seconds = busy_seconds
 
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
@@ -96,6 +113,8 @@ class LogWriter:
         """Tells callers: something was committed, or the writer stopped."""
         self._pending: list[_Item | _State] = []
         self._pending_bytes = 0
+        self._names: set[str | None] = {None}
+        """Kinds and seats that were found to be fit."""
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
         self._appended = 0
@@ -105,6 +124,9 @@ class LogWriter:
         self._failure: WsapError | None = None
         self._told = False
 
+        # The writer's thread alone uses these.
+        self._unforced = False
+        self._forced = time.monotonic() - force_every
         self._encoder = BodyEncoder()
         self._thread = threading.Thread(target=self._work, name="wsap-log", daemon=True)
         self._thread.start()
@@ -138,8 +160,21 @@ class LogWriter:
             StorageError: an argument is out of its range, or an earlier event could not be written.
             UnknownNameError: the database has no such run.
         """
-        if not kind or len(kind) > LONGEST_NAME or episode < 0 or len(body) > LARGEST_BODY:
-            raise _wrong_event(kind, episode, body)
+        # Checked here, on the caller: whatever the writer's thread stumbles over ends the log.
+        names = self._names
+        if kind not in names or seat not in names:
+            self._admit(kind, seat)
+        if type(body) is str:
+            form, packed = "json", _encoded(kind, body)
+        else:
+            form, packed = "bytes", body if type(body) is bytes else _copied(kind, body)
+        if len(packed) > LARGEST_BODY:
+            raise StorageError(
+                f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes, "
+                f"and at most {LARGEST_BODY} fit."
+            )
+        if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
+            episode, step = _count("episode", episode), None if step is None else _count("step", step)
         with self._lock:
             if self._failure is not None or self._closing:
                 raise self._refusal()
@@ -149,7 +184,8 @@ class LogWriter:
             if seq is None:
                 seq = self._find_run(run_id)
             self._next[run_id] = seq + 1
-            self._add(_Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), body), len(body))
+            item = _Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
+            self._add(item, len(packed))
         return seq
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
@@ -224,6 +260,13 @@ class LogWriter:
         else:
             self._stop()
 
+    def _admit(self, kind: str, seat: str | None) -> None:
+        _check_name("kind", kind)
+        if seat is not None:
+            _check_name("seat", seat)
+        if len(self._names) < _NAMES:
+            self._names.update((kind, seat))
+
     # --- under the lock ----------------------------------------------------------------------
 
     def _add(self, item: _Item | _State, size: int) -> None:
@@ -283,7 +326,7 @@ class LogWriter:
 
     def _work(self) -> None:
         try:
-            sink = open_sink(self._database, time.monotonic, force_every=self._force_every)
+            sink = open_sink(self._database, busy_seconds=self._busy_seconds)
             try:
                 while (batch := self._next_batch(sink)) is not None:
                     for start in range(0, len(batch), self._group):
@@ -296,25 +339,18 @@ class LogWriter:
             with self._lock:
                 self._failure = failure
                 self._pending.clear()
+                self._pending_bytes = 0
                 self._progress.notify_all()
 
     def _next_batch(self, sink: Sink) -> list[_Item | _State] | None:
         """Wait for events, then for a full group or the end of the delay; None when it is time to stop."""
-        unforced = self._done > 0
+        while not self._await_events(self._force_every if self._unforced else None):
+            if self._unforced:
+                # Idle, or closing: what the last commits left in the system's hands goes to the disk.
+                self._force(sink)
+            elif self._closing:
+                return None
         with self._lock:
-            while not self._pending:
-                if self._closing or (unforced and not self._wake.wait(self._force_every)):
-                    # Idle: what the last commits left in the system's hands goes to the disk now.
-                    self._lock.release()
-                    try:
-                        sink.force()
-                    finally:
-                        self._lock.acquire()
-                    unforced = False
-                    if self._closing and not self._pending:
-                        return None
-                elif not unforced and not self._pending:
-                    self._wake.wait()
             deadline = time.monotonic() + self._delay
             while len(self._pending) < self._group and not self._waiting and not self._closing:
                 left = deadline - time.monotonic()
@@ -325,6 +361,13 @@ class LogWriter:
             self._pending_bytes = 0
             return batch
 
+    def _await_events(self, timeout: float | None) -> bool:
+        """Return True as soon as there are events; False after the timeout, or if it is time to stop."""
+        with self._lock:
+            if not self._pending and not self._closing:
+                self._wake.wait(timeout)
+            return bool(self._pending)
+
     def _commit(self, sink: Sink, batch: list[_Item | _State]) -> None:
         group = self._encode(batch)
         sink.commit(group)
@@ -334,6 +377,14 @@ class LogWriter:
             self._done += len(batch)
             if self._waiting:
                 self._progress.notify_all()
+        self._unforced = True
+        if time.monotonic() - self._forced >= self._force_every:
+            self._force(sink)
+
+    def _force(self, sink: Sink) -> None:
+        sink.force()
+        self._unforced = False
+        self._forced = time.monotonic()
 
     def _encode(self, batch: list[_Item | _State]) -> Group:
         group = Group()
@@ -351,13 +402,12 @@ class LogWriter:
         group.touched = {run: datetime.fromtimestamp(t, UTC).isoformat() for run, t in latest.items()}
         rows: list[EventValues | None] = [None] * len(events)
         for (run_id, kind), places in streams.items():
-            bodies = [_as_bytes(events[place].body) for place in places]
+            bodies = [events[place].body for place in places]
             encoded, made = self._encoder.encode(run_id, kind, bodies)
             if made is not None:
                 group.dictionaries.append(made)
             for place, (codec, dictionary, body) in zip(places, encoded, strict=True):
-                _, seq, _, seat, episode, step, when, given = events[place]
-                form = "json" if type(given) is str else "bytes"
+                _, seq, _, seat, episode, step, when, form, _ = events[place]
                 rows[place] = (run_id, seq, kind, seat, episode, step, when, form, codec, dictionary, body)
         group.events = [row for row in rows if row is not None]
         return group
@@ -372,14 +422,16 @@ class RunLog:
         self.run_id = run_id
         """The run they belong to."""
 
-    def append(self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None) -> int:
+    def append(
+        self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None, episode: int = 0
+    ) -> int:
         """Add an event and return its number; it is durable once `flush` has returned.
 
         Raises:
             WireError: the body holds something that JSON has no word for.
             StorageError: an earlier event could not be written.
         """
-        return self.writer.append(self.run_id, kind, wire.dumps(body), seat=seat, step=step)
+        return self.writer.append(self.run_id, kind, wire.dumps(body), seat=seat, step=step, episode=episode)
 
     def flush(self) -> None:
         """Return when everything appended so far is committed."""
@@ -390,15 +442,38 @@ class RunLog:
         return self.writer.committed(self.run_id)
 
 
-def _as_bytes(body: str | bytes) -> bytes:
-    return body.encode() if isinstance(body, str) else bytes(body)
+def _encoded(kind: str, body: str) -> bytes:
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise StorageError(
+            f"An event of kind {kind!r} can't be recorded: its text holds half of a surrogate pair; "
+            "write JSON text with such characters escaped, as wsap_core.wire.dumps does."
+        ) from None
 
 
-def _wrong_event(kind: str, episode: int, body: str | bytes) -> StorageError:
-    if len(body) > LARGEST_BODY:
-        return StorageError(
-            f"An event of kind {kind!r} is too large to be recorded ({len(body)} bytes, at most {LARGEST_BODY} fit)."
+def _copied(kind: str, body: object) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise StorageError(
+        f"An event of kind {kind!r} can't be recorded: its body is a {type(body).__name__}, not JSON text or bytes."
+    )
+
+
+def _count(what: str, value: Any) -> int:
+    """Return a number that counts from 0 as an int; numpy's integers are welcome, too."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**31:
+        raise StorageError(f"An event can't be recorded: its {what} has to count from 0, and is {value!r}.")
+    return number
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise StorageError(
+            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
+            f"and is {ascii(name)[:80]}."
         )
-    if episode < 0:
-        return StorageError(f"An event of kind {kind!r} can't be recorded: episodes count from 0, not {episode}.")
-    return StorageError(f"An event can't be recorded: its kind has 1 to {LONGEST_NAME} characters, not {len(kind)}.")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
 from wsap_core.errors import NotADatabaseError, StorageVersionError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 HEAD = "0001"
 """The newest revision; stated here so that opening a database that is up to date needs no alembic."""
@@ -26,20 +30,34 @@ def revision(connection: Connection) -> str | None:
 
 
 def check_ours(connection: Connection, where: str) -> None:
-    """Refuse a database that holds something else than WSAP's tables.
+    """Refuse a server's database that holds something else than WSAP's tables.
 
     Raises:
         NotADatabaseError: it has tables, but not ours.
     """
     tables = set(inspect(connection).get_table_names())
-    if connection.dialect.name == "sqlite":
-        identity = connection.exec_driver_sql("PRAGMA application_id").scalar()
-        ours = identity == APPLICATION_ID or (identity == 0 and not tables)
-    else:
-        ours = not tables or {VERSION_TABLE, "run", "event"} <= tables
-    if not ours:
-        raise NotADatabaseError(
-            f"The database {where} belongs to another program; choose another place with --database."
+    if tables and not {VERSION_TABLE, "run", "event"} <= tables:
+        raise not_ours(where)
+
+
+def not_ours(where: str) -> NotADatabaseError:
+    """Return the error for a database that belongs to another program."""
+    return NotADatabaseError(f"The database {where} belongs to another program; choose another place with --database.")
+
+
+def check_known(current: str | None, where: str) -> None:
+    """Refuse a revision that this version of WSAP has not heard of.
+
+    Raises:
+        StorageVersionError: it is none of ours, so a newer version made it.
+    """
+    from alembic.script import ScriptDirectory  # deferred for weight, as below
+
+    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    if current is not None and current not in known:
+        raise StorageVersionError(
+            f"The database {where} was made by a newer version of WSAP (its revision is {current!r}, "
+            f"this version knows up to {HEAD!r}); update with: pip install --upgrade wsap-nexus"
         )
 
 
@@ -51,17 +69,16 @@ def upgrade(connection: Connection, where: str) -> None:
     """
     # Deferred for weight: only a new or an older database needs alembic.
     from alembic import command
+
+    check_known(revision(connection), where)
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _config() -> Config:
     from alembic.config import Config
-    from alembic.script import ScriptDirectory
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    current = revision(connection)
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
-        raise StorageVersionError(
-            f"The database {where} was made by a newer version of WSAP (its revision is {current!r}, "
-            f"this version knows up to {HEAD!r}); update with: pip install --upgrade wsap-nexus"
-        )
-    command.upgrade(config, "head")
+    return config

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
 from typing import Protocol
 
 from sqlalchemy import Connection, Executable, bindparam, insert, update
@@ -14,11 +17,17 @@ from wsap_nexus.storage.bodies import NewDictionary
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.tables import METADATA
 
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
 """A row of the event table, its columns in the table's order."""
 
-WRITER_BUSY_MS = 30_000
-"""How long the writer waits for another process, in milliseconds, before it gives up."""
+BUSY_SECONDS = 30.0
+"""How long the writer waits for another process before it gives up."""
 
 
 @dataclass
@@ -51,17 +60,9 @@ class Sink(Protocol):
         ...
 
 
-def open_sink(database: Database, now: Callable[[], float], *, force_every: float) -> Sink:
-    """Return the sink for a database; to be used by one thread.
-
-    Args:
-        database: where the groups go.
-        now: a clock that never goes back, in seconds.
-        force_every: commits within so many seconds may share one forced write to the disk.
-    """
-    if database.is_sqlite:
-        return SqliteSink(database, now, force_every=force_every)
-    return CoreSink(database)
+def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
+    """Return the sink for a database; to be used by one thread."""
+    return SqliteSink(database, busy_seconds=busy_seconds) if database.is_sqlite else CoreSink(database)
 
 
 _EVENT = METADATA.tables["event"]
@@ -80,52 +81,46 @@ class SqliteSink:
     _EVENTS = _insert_sql("event", _EVENT.columns.keys())
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
 
-    def __init__(self, database: Database, now: Callable[[], float], *, force_every: float) -> None:
-        self._now = now
-        self._force_every = force_every
-        self._forced = now() - force_every
-        self._last_run = ""
+    def __init__(self, database: Database, *, busy_seconds: float) -> None:
+        self._wal = Path(database.where + "-wal")
         self._pooled = database.engine.raw_connection()
         raw = self._pooled.driver_connection
         assert isinstance(raw, sqlite3.Connection)
         self._raw = raw
-        self._raw.execute(f"PRAGMA busy_timeout = {WRITER_BUSY_MS}")
+        self._raw.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
         # The writer has looked each run up before its first event, so a look-up for every row
         # would only cost time.
         self._raw.execute("PRAGMA foreign_keys = OFF")
 
     def commit(self, group: Group) -> None:
-        """Commit a group, forced to the disk if the last forced commit was long enough ago."""
-        moment = self._now()
-        force = moment - self._forced >= self._force_every
-        self._transact(lambda: self._write(group), force=force)
-        if force:
-            self._forced = moment
-
-    def force(self) -> None:
-        """Force everything committed so far to the disk, by a small commit that SQLite forces."""
-        # A commit that changes nothing would not be written, so a row is written as it was.
-        self._transact(
-            lambda: self._raw.execute("UPDATE run SET updated = updated WHERE id = ?", (self._last_run,)), force=True
-        )
-        self._forced = self._now()
-
-    def close(self) -> None:
-        """Give the connection up; it is not used again, since its settings are the writer's own."""
-        self._pooled.invalidate()
-
-    def _transact(self, work: Callable[[], object], *, force: bool) -> None:
+        """Commit a group; it has then reached the operating system."""
         raw = self._raw
-        # FULL makes SQLite force its log at this commit, with all that earlier commits left in it.
-        raw.execute(f"PRAGMA synchronous = {'FULL' if force else 'NORMAL'}")
         raw.execute("BEGIN IMMEDIATE")
         try:
-            work()
+            self._write(group)
             raw.execute("COMMIT")
         except BaseException:
             if raw.in_transaction:
                 raw.execute("ROLLBACK")
             raise
+
+    def force(self) -> None:
+        """Return when all that was committed has reached the disk.
+
+        Commits lie in the write-ahead log until a checkpoint, which forces them itself, folds them
+        into the database; so it is the log's file that has to be forced. SQLite would do it at each
+        commit (`synchronous = FULL`), which a fast run can't wait for. SQLite keeps no lock on this
+        file, so that opening and closing it here sets none free.
+        """
+        with self._wal.open("r+b") as file:
+            if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves it in the drive's cache
+                fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
+            else:
+                os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Give the connection up; it is not used again, since its settings are the writer's own."""
+        self._pooled.invalidate()
 
     def _write(self, group: Group) -> None:
         raw = self._raw
@@ -134,7 +129,6 @@ class SqliteSink:
         raw.executemany(self._EVENTS, group.events)
         for run_id, when in group.touched.items():
             raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
-            self._last_run = run_id
         for run_id, (status, summary) in group.states.items():
             raw.execute(
                 "UPDATE run SET status = ?, summary = coalesce(?, summary) WHERE id = ?", (status, summary, run_id)
