@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import importlib.util
 import re
+import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +36,15 @@ def group(data: dict[str, Any], name: str) -> Iterator[str]:
             yield item
         else:
             yield from group(data, item["include-group"])
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """The top-level packages that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
 
 
 def tool(name: str) -> ModuleType:
@@ -96,6 +108,20 @@ def test_what_is_installed_is_what_the_files_say(path: Path) -> None:
     assert Version(installed.version) == Version(data["version"])
     declared = {(name, value) for name, value in data.get("entry-points", {}).get("wsap", {}).items()}
     assert {(entry.name, entry.value) for entry in installed.entry_points.select(group="wsap")} == declared
+
+
+@pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
+def test_a_package_declares_every_library_it_imports(path: Path) -> None:
+    """Nothing is left to what another library happens to bring; pydantic's core is part of pydantic."""
+    data = load(path)["project"]
+    optional = [item for items in data.get("optional-dependencies", {}).values() for item in items]
+    declared = {canonicalize_name(Requirement(item).name) for item in [*data["dependencies"], *optional]}
+    declared |= {canonicalize_name(data["name"])} | ({"pydantic-core"} if "pydantic" in declared else set())
+    homes = importlib.metadata.packages_distributions()
+    package = path.parent / data["name"].replace("-", "_")
+    imported = {name for file in package.rglob("*.py") for name in imports_of(file)} - sys.stdlib_module_names
+    known = {name: set(map(canonicalize_name, homes.get(name, [name]))) for name in imported}
+    assert not {name for name, distributions in known.items() if not declared & distributions}
 
 
 def test_plain_pip_and_dependency_groups_name_the_same_tools() -> None:
