@@ -1,0 +1,115 @@
+"""What several test files share: any message of the protocol, and an environment of one's own for `wsap`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from wsap_core import models as m
+from wsap_core.envelope import MESSAGES
+
+# What survives JSON as it is: no lone surrogates, no NaN, numbers that a double holds exactly.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+WHOLES = st.integers(-(2**53) + 1, 2**53 - 1)
+REALS = st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | WHOLES | REALS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+OBJECTS = st.dictionaries(TEXTS, JSON, max_size=3)
+COUNTS = st.dictionaries(TEXTS, WHOLES, max_size=3)
+
+
+def some(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """A short list."""
+    return st.lists(strategy, max_size=2)
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """That, or None."""
+    return st.none() | strategy
+
+
+def every_message() -> dict[str, st.SearchStrategy[Any]]:
+    """For each message of the protocol, any instance of it, with every field given."""
+    b = st.builds
+    location = b(m.Location, some(REALS), maybe(TEXTS), TEXTS)
+    entity = b(m.Entity, TEXTS, maybe(TEXTS), REALS, TEXTS, maybe(TEXTS), st.booleans(), TEXTS)
+    terrain = b(m.Terrain, TEXTS, TEXTS, st.booleans(), maybe(REALS))
+    event = b(m.Event, TEXTS, TEXTS, maybe(TEXTS), maybe(WHOLES))
+    effect = b(m.Effect, TEXTS, TEXTS, maybe(REALS))
+    goal = b(m.Goal, TEXTS, TEXTS, TEXTS, maybe(TEXTS), some(TEXTS))
+    achievement = b(m.Achievement, TEXTS, TEXTS, maybe(TEXTS))
+    availability = b(m.ActionAvailability, TEXTS, st.booleans(), TEXTS)
+    message = b(m.AgentMessage, TEXTS, TEXTS, TEXTS, maybe(TEXTS), maybe(WHOLES))
+    perceived: tuple[Any, ...] = (
+        *(OBJECTS, COUNTS, location, some(entity), some(terrain)),
+        *(some(effect), some(goal), some(event), WHOLES, maybe(TEXTS)),
+    )
+    now = {"available_actions": maybe(some(availability)), "messages": some(message)}
+    plain = b(m.Observation, *perceived, **now)
+    state = st.sampled_from(m.AvatarState)
+    avatar = b(
+        m.Avatar, TEXTS, TEXTS, maybe(TEXTS), state, TEXTS, some(REALS), OBJECTS, REALS, REALS, COUNTS,
+        st.dictionaries(TEXTS, TEXTS, max_size=3), TEXTS, TEXTS, WHOLES, WHOLES, maybe(some(REALS)),
+    )  # fmt: skip
+    embodied = b(
+        m.EmbodiedObservation, *perceived, **now, avatar=avatar, facing=TEXTS, stance=TEXTS, velocity=some(REALS),
+        vision_range=maybe(REALS), vision_cone=REALS, hearing_range=maybe(REALS),
+    )  # fmt: skip
+    observation = plain | embodied
+    parameter = b(m.ParamDef, TEXTS, TEXTS, st.booleans(), maybe(OBJECTS), TEXTS)
+    definition = b(m.ActionDef, TEXTS, TEXTS, some(parameter), some(TEXTS), TEXTS)
+    action = b(m.Action, TEXTS, OBJECTS, maybe(TEXTS))
+    result = b(m.ActionResult, st.booleans(), TEXTS, REALS, some(TEXTS), st.booleans(), observation)
+    option = b(m.RespawnOption, TEXTS, TEXTS, some(REALS) | TEXTS, maybe(OBJECTS), some(TEXTS), TEXTS)
+    entry = b(m.HistoryEntry, observation, action, maybe(result), maybe(TEXTS), maybe(WHOLES))
+    line = b(m.ChatLine, TEXTS, TEXTS, TEXTS)
+    image = b(m.ImageBlock.from_png, st.binary(max_size=8), width=WHOLES, height=WHOLES, alt=TEXTS)
+    grid = b(m.GridMapBlock, some(TEXTS), st.dictionaries(TEXTS, TEXTS, max_size=3), TEXTS)
+    places = b(
+        m.PlaceGraphBlock, some(TEXTS), some(st.tuples(TEXTS, TEXTS)), maybe(TEXTS),
+        st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
+    )  # fmt: skip
+    chat = b(m.ChatBlock, some(line), TEXTS)
+    table = b(m.TableBlock, some(TEXTS), some(st.lists(TEXTS, max_size=2).map(tuple)), TEXTS)
+    text = b(m.TextBlock, TEXTS, TEXTS)
+    found = {
+        "Achievement": achievement, "Action": action, "ActionAvailability": availability, "ActionDef": definition,
+        "ActionResult": result, "ActionSpace": b(m.ActionSpace, some(definition)), "AgentMessage": message,
+        "Avatar": avatar, "AvatarRoster": b(m.AvatarRoster, TEXTS, TEXTS, some(avatar), maybe(TEXTS), WHOLES),
+        "AvatarSpec": b(
+            m.AvatarSpec, maybe(TEXTS), maybe(OBJECTS), TEXTS, TEXTS, maybe(st.dictionaries(TEXTS, REALS, max_size=3))
+        ),
+        "ChatBlock": chat, "ChatLine": line,
+        "DeathEvent": b(m.DeathEvent, TEXTS, TEXTS, maybe(TEXTS), some(REALS), TEXTS, COUNTS, REALS, some(option)),
+        "Effect": effect, "EmbodiedObservation": embodied, "Entity": entity, "Event": event, "Goal": goal,
+        "GridMapBlock": grid, "HistoryEntry": entry, "ImageBlock": image,
+        "JackInResult": b(m.JackInResult, st.booleans(), maybe(avatar), TEXTS, OBJECTS, maybe(observation)),
+        "JackOutResult": b(m.JackOutResult, st.booleans(), state, TEXTS, OBJECTS),
+        "Location": location, "Memory": b(m.Memory, some(TEXTS), some(TEXTS), some(entry)),
+        "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "RespawnOption": option,
+        "TableBlock": table, "Terrain": terrain, "TextBlock": text,
+        "Tool": b(m.Tool, TEXTS, TEXTS, some(parameter)),
+        "View": b(m.View, some(image | grid | places | chat | table | text), TEXTS),
+    }  # fmt: skip
+    assert found.keys() == MESSAGES.keys()
+    return found
+
+
+@pytest.fixture(scope="session")
+def messages() -> Mapping[str, st.SearchStrategy[Any]]:
+    """Any instance of each message, by the message's name."""
+    return every_message()
+
+
+@pytest.fixture
+def own_environment(tmp_path: Any) -> dict[str, str]:
+    """The variables for a `wsap` that keeps its files in this test's folder, at a known width and language."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("WSAP_")}
+    return {**kept, "WSAP_HOME": str(tmp_path / "home"), "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
