@@ -4,6 +4,7 @@
     LogWriter     appends events: the hot path, a thread that compresses and commits in groups
     Repository    creates and reads back runs and events, as `RunRecord` and `EventRecord`
     export_jsonl  a run as JSON lines
+    RecordedRuns  the same for plugins: the kernel's `RunReader`
 
 The names are loaded at first use, so that importing this package brings in no database library.
 """
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from wsap_nexus.storage.database import Database as Database
     from wsap_nexus.storage.eventlog import LogWriter as LogWriter
     from wsap_nexus.storage.eventlog import RunLog as RunLog
+    from wsap_nexus.storage.export import RecordedRuns as RecordedRuns
     from wsap_nexus.storage.export import export_jsonl as export_jsonl
     from wsap_nexus.storage.ids import new_run_id as new_run_id
     from wsap_nexus.storage.records import EventRecord as EventRecord
@@ -30,6 +32,7 @@ _WHERE = {
     "EventRecord": "records",
     "LogWriter": "eventlog",
     "NewRun": "records",
+    "RecordedRuns": "export",
     "Repository": "repository",
     "RunLog": "eventlog",
     "RunRecord": "records",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_core import wire
@@ -35,7 +36,27 @@ def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] 
     run = repository.get_run(run_id)
     yield wire.dumps(_header(run))
     for event in repository.read_events(run.id, kinds=kinds):
-        yield _line(event)
+        yield wire.dumps(event_data(event))
+
+
+class RecordedRuns:
+    """Recorded runs, read back: the kernel's `RunReader`."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def events(self, run: str) -> Iterator[Mapping[str, Any]]:
+        """Give the events of a run, oldest first, in the form of the export's lines.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        for event in self._repository.read_events(self._repository.get_run(run).id):
+            yield event_data(event)
+
+    def runs(self) -> Sequence[str]:
+        """Return the ids of all runs, newest first."""
+        return [run.id for run in self._repository.list_runs()]
 
 
 def _header(run: RunRecord) -> dict[str, Any]:
@@ -57,8 +78,13 @@ def _header(run: RunRecord) -> dict[str, Any]:
     }
 
 
-def _line(event: EventRecord) -> str:
-    head = {
+def event_data(event: EventRecord) -> dict[str, Any]:
+    """Return an event as JSON-ready data, its body decoded.
+
+    Text is under `body`, or under `body_text` if it is not JSON that can be written again; bytes
+    are under `body_base64`.
+    """
+    head: dict[str, Any] = {
         "run": event.run_id,
         "seq": event.seq,
         "kind": event.kind,
@@ -68,8 +94,18 @@ def _line(event: EventRecord) -> str:
         "time": event.time,
     }
     if not event.is_text:
-        return wire.dumps({**head, "body_base64": base64.b64encode(event.body).decode()})
+        return {**head, "body_base64": base64.b64encode(event.body).decode()}
     try:
-        return wire.dumps({**head, "body": json.loads(event.body)})
+        # Infinity and NaN are no JSON, whatever json.loads takes them for.
+        return {**head, "body": json.loads(event.body, parse_constant=_refuse, parse_float=_finite)}
     except ValueError:
-        return wire.dumps({**head, "body_text": event.body.decode(errors="replace")})
+        return {**head, "body_text": event.body.decode(errors="replace")}
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)

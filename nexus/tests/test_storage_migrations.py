@@ -1,0 +1,160 @@
+"""The migrations lead to the tables that the code expects, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from wsap_core.errors import NotADatabaseError, StorageError, StorageVersionError
+from wsap_nexus.storage import Database, LogWriter, NewRun, Repository, RunStatus, migrate
+from wsap_nexus.storage.tables import METADATA
+
+
+def differences(database: Database) -> list[object]:
+    with database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        return list(compare_metadata(context, METADATA))
+
+
+def test_models_and_migrations_agree(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "wsap.db") as database:
+        assert differences(database) == []
+
+
+def test_a_difference_would_be_found(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "wsap.db") as database:
+        with database.write() as connection:
+            connection.execute(sqlalchemy.text("ALTER TABLE run ADD COLUMN mood TEXT"))
+            connection.execute(sqlalchemy.text("ALTER TABLE event DROP COLUMN step"))
+        assert len(differences(database)) == 2
+
+
+def test_the_event_table_is_clustered_by_run_and_number(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "wsap.db") as database, database.read() as connection:
+        plan = connection.exec_driver_sql(
+            "EXPLAIN QUERY PLAN SELECT body FROM event WHERE run_id = 'a' AND seq >= 5 ORDER BY seq"
+        ).all()
+        assert [row[-1] for row in plan] == ["SEARCH event USING PRIMARY KEY (run_id=? AND seq>?)"]
+        (sql,) = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'event'").one()
+        assert sql.rstrip().endswith("WITHOUT ROWID")
+
+
+def test_the_revision_in_the_code_is_the_newest_script() -> None:
+    scripts = ScriptDirectory.from_config(migrate._config())
+    assert scripts.get_heads() == [migrate.HEAD]
+
+
+def test_every_migration_can_be_taken_back(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "wsap.db") as database:
+        with database.write() as connection:
+            config = migrate._config()
+            config.attributes["connection"] = connection
+            command.downgrade(config, "base")
+        with database.read() as connection:
+            assert sqlalchemy.inspect(connection).get_table_names() == [migrate.VERSION_TABLE]
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------
+
+BINARIES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)), None)
+INITDB = shutil.which("initdb") or (BINARIES and str(BINARIES.with_name("initdb")))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL server of our own, which listens on a socket in its folder and nowhere else."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'wsap-nexus[postgres]'")
+    if INITDB is None:
+        pytest.skip("needs PostgreSQL's server binaries (initdb, pg_ctl)")
+    # PostgreSQL refuses to run as root, and a socket's path may have about 100 characters only,
+    # so the folder is neither pytest's nor root's.
+    folder = Path(tempfile.mkdtemp(prefix="wsap-pg-"))
+    user: int | None = None
+    if os.geteuid() == 0:
+        user = 65534
+        os.chown(folder, user, -1)
+    data, tool = folder / "data", Path(INITDB).with_name
+
+    def run(*words: str) -> None:
+        subprocess.run(words, check=True, capture_output=True, user=user, cwd=folder, timeout=120)
+
+    run(INITDB, "-D", str(data), "-U", "wsap", "-A", "trust", "--no-sync", "-E", "UTF8")
+    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c shared_buffers=16MB"
+    try:
+        run(str(tool("pg_ctl")), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
+        yield f"postgresql://wsap@/postgres?host={folder}"
+    finally:
+        subprocess.run(
+            [str(tool("pg_ctl")), "-D", str(data), "-m", "immediate", "stop"],
+            check=False, capture_output=True, user=user, cwd=folder, timeout=120,
+        )  # fmt: skip
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_postgresql_serves_as_well(server: str) -> None:
+    bodies: list[str | bytes] = [f'{{"map":"{"~.#T" * 80}","n":{n},"name":"Ünï"}}' for n in range(600)]
+    bodies[100] = b"\x00\xff" * 50
+    with Database.open(server) as database:
+        repository = Repository(database)
+        run = repository.create_run(NewRun(game="crafter", agent="random", config={"a": [1, None]}))
+        assert repository.get_run("last") == run
+        with LogWriter(database) as log:
+            for n, body in enumerate(bodies):
+                assert log.append(run.id, "step", body, seat="alice", step=n) == n
+            log.flush()
+            assert log.committed(run.id) == 599
+            log.set_status(run.id, RunStatus.FINISHED, {"reward": 1.5})
+    # A second opening finds everything there, and a second writer goes on where the first stopped.
+    with Database.open(server) as database:
+        repository = Repository(database)
+        events = list(repository.read_events(run.id))
+        assert [event.body.decode() if event.is_text else event.body for event in events] == bodies
+        assert repository.get_run(run.id).summary == {"reward": 1.5}
+        assert repository.get_run(run.id).status is RunStatus.FINISHED
+        with LogWriter(database) as log:
+            assert log.append(run.id, "step", "{}") == 600
+        with LogWriter(database) as first, LogWriter(database) as second:
+            first.append(run.id, "step", "1")
+            second.append(run.id, "step", "2")
+            first.flush()
+            with pytest.raises(StorageError, match="Another process is recording the same run"):
+                second.flush()
+        assert differences(database) == []
+        repository.delete_run(run.id)
+        assert repository.count_events(run.id) == 0
+
+
+def test_a_postgresql_database_of_another_program_or_a_newer_version_is_refused(server: str) -> None:
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sqlalchemy.text("CREATE DATABASE music"))
+        connection.execute(sqlalchemy.text("CREATE DATABASE newer"))
+    engine.dispose()
+    music, newer = (server.replace("/postgres?", f"/{name}?") for name in ("music", "newer"))
+    engine = sqlalchemy.create_engine(music.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE song (title TEXT)"))
+    engine.dispose()
+    with pytest.raises(NotADatabaseError, match="belongs to another program"):
+        Database.open(music)
+    with Database.open(newer) as database, database.write() as connection:
+        connection.execute(sqlalchemy.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StorageVersionError, match="newer version of WSAP"):
+        Database.open(newer)
+
+
+def test_a_postgresql_database_that_does_not_exist_is_said_clearly(server: str) -> None:
+    with pytest.raises(StorageError, match="nowhere") as caught:
+        Database.open(server.replace("/postgres?", "/nowhere?"))
+    assert "\n" not in str(caught.value)
