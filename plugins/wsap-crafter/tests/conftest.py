@@ -40,6 +40,7 @@ class Original(crafter.Env):
     def __init__(self, seed, length=10_000):
         super().__init__(seed=seed, length=length)
         self._world = OriginalWorld(self._area, constants.materials, (12, 12))
+        self._local_view._world = self._world
         self._sem_view = lambda: None
 
     def render(self, size=None):

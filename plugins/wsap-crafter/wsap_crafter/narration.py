@@ -73,7 +73,7 @@ def _tell_do(before: Before, player: Any) -> str:
     (item,) = rule["receive"]
     if achievements[f"collect_{item}"] == before.achievements[f"collect_{item}"]:
         return "You search the grass and find nothing."
-    return f"You collect {with_article(item)} and have {player.inventory[item]}."
+    return f"You collect 1 {item} and have {player.inventory[item]}."
 
 
 def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Happenings:
