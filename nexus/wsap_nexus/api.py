@@ -1,0 +1,166 @@
+"""Playing, recording and reading back runs from a script or a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_core.host import PluginHost
+from wsap_core.models import Action, ActionResult
+from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.specs import AdapterSpec, AgentSpec, resolve
+from wsap_core.wire import Codec
+from wsap_nexus.runtime.loop import Observer
+from wsap_nexus.runtime.plan import RunPlan, plan_seats
+from wsap_nexus.runtime.recorder import read_step
+from wsap_nexus.runtime.session import Parts, resume, run_to_end, start, unrecorded
+from wsap_nexus.runtime.store import open_database, open_store
+from wsap_nexus.runtime.tally import RunSummary
+from wsap_nexus.storage.records import RunRecord
+from wsap_nexus.storage.repository import Repository
+
+GameLike = str | type | AdapterSpec | Callable[..., Any]
+AgentLike = str | type | AgentSpec | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """One decision of a recorded run."""
+
+    seat: str
+    episode: int
+    step: int
+    """The decision's number in the run, from 1."""
+    action: Action
+    result: ActionResult
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run, read back."""
+
+    record: RunRecord
+    """What, who, when, how it stands, and its summary."""
+    steps: tuple[RecordedStep, ...]
+    """Every decision, in the order it was recorded."""
+
+    @property
+    def rewards(self) -> list[float]:
+        """The reward of each decision."""
+        return [step.result.reward for step in self.steps]
+
+
+def play(
+    game: GameLike,
+    agent: AgentLike | None = None,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    seats: Mapping[str, AgentLike] | None = None,
+    options: Mapping[str, Any] | None = None,
+    agent_options: Mapping[str, Any] | None = None,
+    record: bool = True,
+    database: str | None = None,
+    observers: Iterable[Observer] = (),
+    host: PluginHost | None = None,
+) -> RunSummary:
+    """Play a game and return what it came to.
+
+    Args:
+        game: a registered game, `./file.py:Name`, or a class, factory or spec of your own.
+        agent: likewise; the game's default agent when None.
+        seed: from 0 to 2**31 - 1.
+        steps: decisions for each seat, over as many episodes as it takes; None for one episode.
+        seats: seat name -> agent, for games with several; the agent takes the others.
+        options: the game's own options.
+        agent_options: options handed to the agents.
+        record: write the run to the database.
+        database: path or URL of the database; the usual one when None.
+        observers: called with a `StepTaken` after each decision.
+        host: where names are looked up; everything installed when None.
+
+    Raises:
+        WsapError: anything that a person can be told in a sentence.
+    """
+    found = host or PluginHost.discovered()
+    spec = load_adapter_spec(game, found)
+    agents = {seat: load_agent_spec(a, found) for seat, a in (seats or {}).items()}
+    default = load_agent_spec(spec.default_agent if agent is None else agent, found)
+    names = {seat: _name(a, agents[seat].name) for seat, a in (seats or {}).items()}
+    plan = RunPlan(
+        game=_name(game, spec.name),
+        seats=plan_seats(spec, agent=_name(agent, default.name), seats=names, options=agent_options),
+        seed=seed,
+        steps=steps,
+        options=dict(options or {}),
+    )
+    parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
+    if not record:
+        return run_to_end(unrecorded(plan, found, parts=parts, observers=observers))
+    with open_store(database) as store, start(plan, found, store, parts=parts, observers=observers) as session:
+        return run_to_end(session)
+
+
+def resume_run(
+    run: str = "last",
+    *,
+    database: str | None = None,
+    observers: Iterable[Observer] = (),
+    host: PluginHost | None = None,
+) -> RunSummary:
+    """Go on with a run that was stopped, and return what it came to.
+
+    Raises:
+        WsapError: there is no such run, it is over, or it can't be gone on with.
+    """
+    found = host or PluginHost.discovered()
+    with open_store(database) as store, resume(run, found, store, observers=observers) as session:
+        return run_to_end(session)
+
+
+def read_run(run: str = "last", *, database: str | None = None, host: PluginHost | None = None) -> RecordedRun:
+    """Return a recorded run with all its steps.
+
+    Raises:
+        WsapError: there is no such run, or it can't be read.
+    """
+    found = host or PluginHost.discovered()
+    with open_database(database, read_only=True) as opened:
+        repository = Repository(opened)
+        record = repository.get_run(run)
+        return RecordedRun(record, tuple(_steps(repository, record, found)))
+
+
+def list_runs(*, limit: int | None = None, database: str | None = None) -> list[RunRecord]:
+    """Return the recorded runs, newest first."""
+    with open_database(database, read_only=True) as opened:
+        return Repository(opened).list_runs(limit=limit)
+
+
+def _name(given: object, fallback: str) -> str:
+    """Return what to record: the name as it was given, or where a class of the caller's own can be found."""
+    if isinstance(given, str):
+        return given
+    module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", "")
+    return f"{module}:{name}" if module and name and "<" not in name else fallback
+
+
+def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Iterator[RecordedStep]:
+    codec = Codec()
+    if record.game in host.games.names():
+        codec = Codec([resolve(reference) for reference in host.games.get(record.game).wire_types])
+    for event in repository.read_events(record.id, kinds=("step",)):
+        step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
+        yield RecordedStep(step.seat, step.episode, step.step + 1, step.action, step.result)
+
+
+__all__ = [
+    "RecordedRun",
+    "RecordedStep",
+    "RunSummary",
+    "list_runs",
+    "play",
+    "read_run",
+    "resume_run",
+]

@@ -1,0 +1,73 @@
+"""How a person, or a program, holds a run: pause, step, pace, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+
+class Controls:
+    """Asked by every seat before each decision. Methods may be called from the run's own loop.
+
+    Args:
+        pace: decisions a second for each seat; None for as fast as it goes.
+    """
+
+    YIELD_EVERY = 0.02
+    """Seconds after which a run of fast synchronous steps lets others (a view, the keys) have a turn."""
+
+    def __init__(self, *, pace: float | None = None) -> None:
+        self.pace = pace
+        self.stopping = False
+        """True once the run was asked to stop."""
+        self._running = asyncio.Event()
+        self._running.set()
+        self._allowance = 0
+        self._last_yield = time.monotonic()
+        self._stopped = asyncio.Event()
+
+    @property
+    def paused(self) -> bool:
+        """Whether decisions wait."""
+        return not self._running.is_set()
+
+    def pause(self) -> None:
+        """Let no further decision begin."""
+        self._running.clear()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._allowance = 0
+        self._running.set()
+
+    def step_once(self) -> None:
+        """While paused, let one decision through."""
+        self._allowance += 1
+        self._running.set()
+
+    def stop(self) -> None:
+        """End the run before the next decision; it can be resumed."""
+        self.stopping = True
+        self._running.set()
+        self._stopped.set()
+
+    async def until_stopped(self) -> None:
+        """Return once `stop` was called."""
+        await self._stopped.wait()
+
+    async def gate(self) -> bool:
+        """Wait until a decision may begin; return False if the run is to stop."""
+        if self.stopping:
+            return False
+        if not self._running.is_set():
+            await self._running.wait()
+        if self._allowance:
+            self._allowance -= 1
+            if not self._allowance:
+                self._running.clear()
+        if self.pace:
+            await asyncio.sleep(1 / self.pace)
+        elif time.monotonic() - self._last_yield > self.YIELD_EVERY:
+            await asyncio.sleep(0)
+            self._last_yield = time.monotonic()
+        return not self.stopping

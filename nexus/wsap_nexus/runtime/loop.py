@@ -1,0 +1,194 @@
+"""One agent's loop: observe, decide, act, reflect; recorded, held, and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from wsap_core.decisions import DecisionInfo
+from wsap_core.errors import PluginError, WorldError, WsapError
+from wsap_core.interfaces import Agent
+from wsap_core.models import Action, ActionResult, Observation
+from wsap_core.text import one_line
+from wsap_core.worlds import Outcome, Seat
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.recorder import LoggedStep, Recorder
+from wsap_nexus.runtime.tally import SeatTally, step_line
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepTaken:
+    """What an observer of a run is told after each decision."""
+
+    seat: str
+    episode: int
+    step: int
+    """The decision's number in the run, from 1."""
+    observation: Observation
+    """What the agent decided on."""
+    action: Action
+    result: ActionResult
+    forced: bool
+    """Whether the agent missed its deadline and the default action was taken."""
+    plan: tuple[str, ...]
+    """What the agent said it would do this episode."""
+
+
+Observer = Callable[[StepTaken], None]
+"""Told after each decision; must return quickly."""
+
+
+class SeatLoop:
+    """Plays one seat, episode after episode.
+
+    Args:
+        seat: the agent's face of the world.
+        agent: who decides.
+        tally: where totals are kept.
+        recorder: where events go.
+        controls: what holds and stops the loop.
+        limit: decisions in the whole run; None for no limit.
+        deadline: seconds for a decision; None for as long as it takes.
+        history: recorded steps to go through again before deciding anew.
+        rehearse: whether the agent decides along while history is gone through, so that its own
+            state follows; False for an agent whose state was restored, or a person.
+        after_step: told after each new decision.
+    """
+
+    def __init__(
+        self,
+        seat: Seat,
+        agent: Agent,
+        tally: SeatTally,
+        recorder: Recorder,
+        controls: Controls,
+        *,
+        limit: int | None = None,
+        deadline: float | None = None,
+        history: deque[LoggedStep] | None = None,
+        rehearse: bool = True,
+        after_step: Callable[[StepTaken], None] | None = None,
+    ) -> None:
+        self.seat = seat
+        self.agent = agent
+        self.tally = tally
+        self._recorder = recorder
+        self._controls = controls
+        self._limit = limit
+        self._deadline = deadline
+        self._history = history if history is not None else deque()
+        self._rehearse = rehearse
+        self._after_step = after_step
+        self._plan: tuple[str, ...] = ()
+
+    @property
+    def reached_limit(self) -> bool:
+        """Whether this seat has made all the decisions it may."""
+        return not self._history and self._limit is not None and self.tally.steps >= self._limit
+
+    async def initialize(self) -> None:
+        """Give the agent the game's description and actions."""
+        await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
+
+    async def episode(self, number: int, *, fresh: bool) -> None:
+        """Play until the episode is over, the agent leaves, the limit is reached, or the run is stopped.
+
+        Args:
+            number: the episode, from 0.
+            fresh: False to go on in the middle, without planning anew.
+        """
+        while not self.seat.done and self.seat.left is None and not self.reached_limit:
+            observation = await self.seat.observe()
+            if fresh:
+                fresh = False
+                await self._make_plan(number, observation)
+            if self._history:
+                await self._repeat(observation)
+                continue
+            if not await self._controls.gate():
+                return
+            await self._decide_and_act(number, observation)
+
+    async def _decide_and_act(self, episode: int, observation: Observation) -> None:
+        self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
+        action, forced = await self._decide(observation)
+        outcome = await self.seat.resolve(action)
+        info = getattr(self.agent, "last_decision", None)
+        if forced:
+            info = DecisionInfo(forced=True)
+        result = outcome.result
+        line = step_line(self.seat.agent_id, outcome.action, result)
+        number = self.tally.steps
+        self.tally.add(line, result, info)
+        self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
+        self._record_death(outcome, episode, number)
+        await self._ask(lambda: self.agent.reflect(result))
+        if self._after_step is not None:
+            self._after_step(
+                StepTaken(
+                    self.seat.agent_id, episode, number + 1, observation, outcome.action, result, forced, self._plan
+                )
+            )
+
+    async def _repeat(self, observation: Observation) -> None:
+        """Go through a recorded step again, and make sure that the world goes the same way."""
+        logged = self._history.popleft()
+        if self._rehearse:
+            await self._ask(lambda: self.agent.decide(observation))
+        outcome = await self.seat.resolve(logged.action)
+        line = step_line(self.seat.agent_id, outcome.action, outcome.result)
+        if line != logged.line:
+            raise WorldError(
+                f"{self.seat.world.spec.name!r} did not go the way it was recorded at step {logged.step + 1} of "
+                f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
+            )
+        await self._ask(lambda: self.agent.reflect(outcome.result))
+
+    async def _make_plan(self, episode: int, observation: Observation) -> None:
+        lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
+        self._plan = tuple(one_line(line) for line in lines or ())
+        if self._plan and not self._history:
+            self._recorder.plan(self.seat.agent_id, episode, list(self._plan))
+
+    def _record_death(self, outcome: Outcome, episode: int, step: int) -> None:
+        if outcome.death is not None:
+            self._recorder.death(self.seat.agent_id, episode, step, outcome.death)
+
+    async def _decide(self, observation: Observation) -> tuple[Action, bool]:
+        try:
+            async with asyncio.timeout(self._deadline):
+                action = await self._ask(lambda: self.agent.decide(observation))
+        except TimeoutError:
+            default = self.seat.default_action()
+            if default is None:
+                raise PluginError(
+                    f"The agent of seat {self.seat.agent_id!r} took longer than {self._deadline:g} s, "
+                    f"and {self.seat.world.spec.name!r} declares no default action."
+                ) from None
+            return default, True
+        if not isinstance(action, Action):
+            raise PluginError(
+                f"The agent of seat {self.seat.agent_id!r} decided on a {type(action).__name__}, not an Action."
+            )
+        return action, False
+
+    async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
+        try:
+            answer: Any = question()  # Any: an agent's methods may be synchronous or not
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except (WsapError, TimeoutError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            detail = one_line(error)[:300] or "no message"
+            raise PluginError(
+                f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} raised {type(error).__name__}: {detail}"
+            ) from error
+        value: T = answer
+        return value

@@ -1,0 +1,133 @@
+"""What is to be played, by whom, for how long: everything needed to start a run again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.context import SEED_LIMIT
+from wsap_core.errors import UsageError, WireError
+from wsap_core.specs import AdapterSpec
+
+
+@dataclass(frozen=True)
+class SeatPlan:
+    """Who sits where."""
+
+    name: str
+    """The seat, which is also the agent's id in the world."""
+    agent: str
+    """A registered agent, or `./file.py:Name`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's own options."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run that can be started, and started again the same."""
+
+    game: str
+    """A registered game, or `./file.py:Name`."""
+    seats: tuple[SeatPlan, ...]
+    seed: int = 0
+    """From 0 to 2**31 - 1."""
+    steps: int | None = None
+    """Decisions for each seat, over as many episodes as it takes; None for one episode."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The game's own options."""
+    snapshot_every: int = 500
+    """Decisions between two saved states, where game and agents can be saved; 0 for none."""
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
+            raise UsageError(f"The seed must be a whole number from 0 to {SEED_LIMIT}, not {self.seed!r}.")
+        if self.steps is not None and (not _is_whole(self.steps) or self.steps < 1):
+            raise UsageError(f"The number of steps must be a whole number of at least 1, not {self.steps!r}.")
+        names = [seat.name for seat in self.seats]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
+
+    @property
+    def agent_label(self) -> str:
+        """Return who plays, for a reader."""
+        agents = [seat.agent for seat in self.seats]
+        if len(set(agents)) == 1:
+            return agents[0]
+        return ", ".join(f"{seat.name}={seat.agent}" for seat in self.seats)
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready data, for the database."""
+        return {
+            "game": self.game,
+            "seats": [{"name": s.name, "agent": s.agent, "options": dict(s.options)} for s in self.seats],
+            "seed": self.seed,
+            "steps": self.steps,
+            "options": dict(self.options),
+            "snapshot_every": self.snapshot_every,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> RunPlan:
+        """Return the plan that was recorded.
+
+        Raises:
+            WireError: it is not a plan.
+        """
+        try:
+            return cls(
+                game=config["game"],
+                seats=tuple(SeatPlan(s["name"], s["agent"], s["options"]) for s in config["seats"]),
+                seed=config["seed"],
+                steps=config["steps"],
+                options=config["options"],
+                snapshot_every=config["snapshot_every"],
+            )
+        except (KeyError, TypeError) as error:
+            raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def plan_seats(
+    spec: AdapterSpec,
+    *,
+    agent: str | None = None,
+    seats: Mapping[str, str] | None = None,
+    fill: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> tuple[SeatPlan, ...]:
+    """Return who sits where: named seats first, the rest filled.
+
+    Args:
+        spec: the game.
+        agent: who takes every seat that is not named.
+        seats: seat name -> agent.
+        fill: who takes the seats that are not named; the agent, or the game's default agent, when None.
+        options: options handed to every agent.
+
+    Raises:
+        UsageError: a seat that the game does not have, or more seats than it has.
+    """
+    low, high = spec.seats
+    named = dict(seats or {})
+    wanted = min(max(low, len(named)), high)
+    names = list(spec.names_of_seats(high))
+    for name in named:
+        if name not in names:
+            raise UsageError(
+                f"{spec.name!r} has no seat {name!r}; its seats are: {', '.join(names[:20])}"
+                f"{', ...' if len(names) > 20 else ''}."
+            )
+    chosen = [n for n in names if n in named]
+    for name in names:
+        if len(chosen) >= wanted:
+            break
+        if name not in chosen:
+            chosen.append(name)
+    other = fill or agent or spec.default_agent
+    ordered = [n for n in names if n in chosen]
+    return tuple(SeatPlan(n, named.get(n, other), dict(options or {})) for n in ordered)

@@ -1,0 +1,154 @@
+"""What a run writes to the event log, and how it is read back.
+
+Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
+result showed), `plan`, `step`, `death`, `snapshot`, and `run` (started, resumed, stopped).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wsap_core.decisions import DecisionInfo, Usage
+from wsap_core.errors import WireError
+from wsap_core.models import Action, ActionResult, DeathEvent, Observation
+from wsap_core.wire import Codec, dumps
+
+
+class Log(Protocol):
+    """Where a recorder writes: the log of one run."""
+
+    def append(
+        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
+    ) -> int:
+        """Add an event and return its number."""
+        ...
+
+
+class Recorder:
+    """Writes a run's events; with no log it writes nothing."""
+
+    def __init__(self, log: Log | None, run_id: str | None) -> None:
+        self._log = log
+        self._run_id = run_id
+        self._shown: dict[str, str] = {}
+
+    def episode(self, episode: int, seed: int) -> None:
+        """Record that an episode begins for all seats."""
+        self._shown.clear()
+        self._write("episode", dumps({"seed": seed}), episode=episode)
+
+    def observation(self, seat: str, episode: int, step: int, observation: Observation) -> None:
+        """Record what a seat sees, unless its last result showed just that."""
+        if self._log is None:
+            return
+        text = dumps(observation)
+        if self._shown.get(seat) != text:
+            self._shown[seat] = text
+            self._write("observation", text, seat=seat, episode=episode, step=step)
+
+    def plan(self, seat: str, episode: int, lines: list[str]) -> None:
+        """Record an agent's plan."""
+        self._write("plan", dumps({"plan": lines}), seat=seat, episode=episode)
+
+    def step(
+        self,
+        seat: str,
+        episode: int,
+        step: int,
+        line: str,
+        action: Action,
+        result: ActionResult,
+        info: DecisionInfo | None,
+    ) -> None:
+        """Record a resolved step: its canonical line, why, and how the decision came about."""
+        if self._log is None:
+            return
+        self._shown[seat] = dumps(result.observation)
+        body = '{"decision":' + _decision(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
+        self._write("step", body, seat=seat, episode=episode, step=step)
+
+    def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
+        """Record what an avatar died of."""
+        self._write("death", dumps(death), seat=seat, episode=episode, step=step)
+
+    def snapshot(self, episode: int, world: bytes, agents: Mapping[str, bytes]) -> None:
+        """Record the whole state between two decisions."""
+        state = {"world": _b64(world), "agents": {name: _b64(data) for name, data in agents.items()}}
+        self._write("snapshot", dumps(state), episode=episode)
+
+    def note(self, what: str, **more: Any) -> None:
+        """Record that the run started, was resumed, or stopped."""
+        self._write("run", dumps({"what": what, **more}))
+
+    def _write(
+        self, kind: str, body: str, *, seat: str | None = None, episode: int = 0, step: int | None = None
+    ) -> None:
+        if self._log is not None and self._run_id is not None:
+            self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step)
+
+
+@dataclass(frozen=True)
+class LoggedStep:
+    """A step as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    line: str
+    """Its canonical line, as the trajectory hash takes it."""
+    action: Action
+    result: ActionResult
+    info: DecisionInfo | None
+
+
+def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:
+    """Return a recorded step.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        line = data["step"]
+        action = Action(line["action"]["name"], line["action"]["parameters"], data["reasoning"])
+        result = codec.decode(
+            ActionResult, {**line["result"], "observation": line["observation"]}, where="recorded step"
+        )
+        return LoggedStep(
+            seq, line["seat"], episode, step, dumps(line), action, result, _read_decision(data["decision"])
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
+
+
+def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """Return the world's and the agents' state of a recorded snapshot.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        world = base64.b64decode(data["world"], validate=True)
+        return world, {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _decision(info: DecisionInfo | None) -> str:
+    return "null" if info is None else dumps(info)
+
+
+def _read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
+    if data is None:
+        return None
+    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]))

@@ -1,0 +1,63 @@
+"""A recorded run, made ready to be gone on with."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from wsap_core.decisions import DecisionInfo
+from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_core.wire import Codec
+from wsap_nexus.runtime.plan import RunPlan
+from wsap_nexus.runtime.recorder import LoggedStep, read_snapshot, read_step
+from wsap_nexus.runtime.run import Past
+from wsap_nexus.runtime.tally import SeatTally
+from wsap_nexus.storage.records import EventRecord
+from wsap_nexus.storage.repository import Repository
+
+
+def read_past(
+    repository: Repository,
+    run_id: str,
+    plan: RunPlan,
+    spec: AdapterSpec,
+    agents: dict[str, AgentSpec],
+    codec: Codec,
+) -> Past:
+    """Return what a run has behind it: totals of every step, and how to get back to where it stopped.
+
+    If the game and every agent can be saved, that is the last recorded state and the steps after
+    it; otherwise it is every step from the start.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    past = Past(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
+    snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
+    history: dict[str, deque[LoggedStep]] = {s.name: deque() for s in plan.seats}
+    for event in repository.read_events(run_id, kinds=("episode", "step", "run")):
+        if event.kind == "run":
+            past.seconds += float(event.data.get("seconds", 0.0))
+        elif event.kind == "episode":
+            past.last_episode = event.episode
+            for tally in past.tallies.values():
+                tally.begin_episode(event.episode, int(event.data["seed"]))
+        else:
+            step = _count(event, past, codec)
+            if snapshot is None or event.seq > snapshot.seq:
+                history[step.seat].append(step)
+    past.history = history
+    if snapshot is not None:
+        past.world, past.agents = read_snapshot(snapshot.body)
+        past.first_episode = snapshot.episode
+    return past
+
+
+def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:
+    return "snapshot" in spec.abilities and all("snapshot" in a.abilities for a in agents.values())
+
+
+def _count(event: EventRecord, past: Past, codec: Codec) -> LoggedStep:
+    step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
+    info: DecisionInfo | None = step.info
+    past.tallies[step.seat].add(step.line, step.result, info)
+    return step

@@ -1,0 +1,226 @@
+"""A run: agents in one world, from the start or from where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from wsap_core.context import Clock, Context, SystemClock, derive_seed
+from wsap_core.errors import UsageError
+from wsap_core.interfaces import Agent, Snapshots
+from wsap_core.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec, build
+from wsap_core.worlds import World
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
+from wsap_nexus.runtime.plan import RunPlan
+from wsap_nexus.runtime.recorder import LoggedStep, Recorder
+from wsap_nexus.runtime.tally import RunSummary, SeatTally, score
+
+
+@dataclass
+class Past:
+    """What a run has behind it when it is gone on with; nothing, for a new one."""
+
+    tallies: dict[str, SeatTally] = field(default_factory=dict)
+    history: dict[str, deque[LoggedStep]] = field(default_factory=dict)
+    """Steps to go through again, by seat."""
+    first_episode: int = 0
+    """The episode that play goes on in (or history begins in)."""
+    last_episode: int = -1
+    """The last episode that was recorded."""
+    world: bytes | None = None
+    """The world's state to go on from."""
+    agents: Mapping[str, bytes] = field(default_factory=dict)
+    """The agents' states to go on from."""
+    seconds: float = 0.0
+    """Time spent before."""
+
+
+class Run:
+    """One run of a plan.
+
+    Args:
+        plan: what is played.
+        spec: the game.
+        agents: the agent of each seat.
+        recorder: where events go.
+        run_id: the recorded run's id, or None.
+        past: what was recorded before.
+        controls: what holds and stops it.
+        observers: told after each new decision.
+        clock: for the time it takes, and for agents and games that wait.
+        services: handed to the game and the agents.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        spec: AdapterSpec,
+        agents: Mapping[str, AgentSpec],
+        *,
+        recorder: Recorder | None = None,
+        run_id: str | None = None,
+        past: Past | None = None,
+        controls: Controls | None = None,
+        observers: Iterable[Observer] = (),
+        clock: Clock | None = None,
+        services: Services | None = None,
+    ) -> None:
+        self.plan = plan
+        self.spec = spec
+        self.run_id = run_id
+        self.controls = controls or Controls()
+        self.world: World | None = None
+        """The world, once play has begun."""
+        self._agent_specs = agents
+        self._recorder = recorder or Recorder(None, None)
+        self._past = past or Past()
+        self._observers: list[Observer] = list(observers)
+        self._clock = clock or SystemClock()
+        self._services = services or Services()
+        self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
+        self._loops: list[SeatLoop] = []
+        self._episode = self._past.first_episode
+        self._since_snapshot = 0
+        self._started = time.monotonic()
+
+    def observe(self, observer: Observer) -> None:
+        """Have an observer told after each new decision."""
+        self._observers.append(observer)
+
+    def summary(self) -> RunSummary:
+        """Return what the run has come to so far."""
+        tallies = tuple(self._tallies[s.name] for s in self.plan.seats)
+        seconds = self._past.seconds + self.own_seconds()
+        metrics = score(self.spec, tallies)
+        return RunSummary(self.run_id, self.spec.name, self.plan.agent_label, self.plan.seed, tallies, metrics, seconds)
+
+    def own_seconds(self) -> float:
+        """Return how long this part of the run has taken, in seconds, without what went before."""
+        return time.monotonic() - self._started
+
+    async def play(self) -> RunSummary:
+        """Play to the end of the plan, or until stopped, and return the summary.
+
+        Raises:
+            WorldError: the game broke its contract.
+            PluginError: an agent or the game could not be made, or an agent failed.
+            StorageError: an event could not be recorded.
+        """
+        self._started = time.monotonic()
+        world = await self._set_up()
+        fresh = self._past.world is None
+        while True:
+            if self._episode > self._past.last_episode:
+                self._begin_episode()
+            await self._play_episode(fresh=fresh)
+            fresh = True
+            if self._is_over():
+                break
+            self._episode += 1
+            await world.reset(derive_seed(self.plan.seed, self._episode))
+            if self._episode > self._past.last_episode:
+                self._snapshot()
+        return self.summary()
+
+    def _is_over(self) -> bool:
+        if any(loop.seat.left is not None for loop in self._loops) or self.controls.stopping:
+            return True
+        if self._episode < self._past.last_episode:
+            return False
+        return self.plan.steps is None or all(loop.reached_limit for loop in self._loops)
+
+    async def _set_up(self) -> World:
+        """Make the world and the agents, and put them where the recorded past left them."""
+        plan = self.plan
+        context = Context.create(plan.seed, config=plan.options, clock=self._clock, services=self._services)
+        world = World.create(self.spec, context)
+        self.world = world
+        await world.reset(derive_seed(plan.seed, self._episode))
+        for seat_plan in plan.seats:
+            seat = world.open_seat(seat_plan.name)
+            spec = self._agent_specs[seat_plan.name]
+            own = Context.create(
+                plan.seed,
+                "agent",
+                seat_plan.name,
+                config=seat_plan.options,
+                clock=self._clock,
+                services=self._services,
+                agent_id=seat_plan.name,
+            )
+            agent = build(spec.factory, own)
+            if not isinstance(agent, Agent):
+                raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
+            loop = SeatLoop(
+                seat,
+                agent,
+                self._tallies[seat_plan.name],
+                self._recorder,
+                self.controls,
+                limit=plan.steps,
+                deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
+                history=self._past.history.get(seat_plan.name),
+                rehearse=not spec.interactive,
+                after_step=self._after_step,
+            )
+            await loop.initialize()
+            self._loops.append(loop)
+        if self._past.world is not None:
+            world.restore(self._past.world)
+            for loop in self._loops:
+                cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
+        return world
+
+    def _begin_episode(self) -> None:
+        seed = derive_seed(self.plan.seed, self._episode)
+        self._recorder.episode(self._episode, seed)
+        for tally in self._tallies.values():
+            tally.begin_episode(self._episode, seed)
+
+    async def _play_episode(self, *, fresh: bool) -> None:
+        """Play all seats side by side until each is through with the episode, or the run is stopped."""
+        tasks = [asyncio.create_task(self._play_seat(loop, fresh=fresh)) for loop in self._loops]
+        stop = asyncio.create_task(self.controls.until_stopped())
+        try:
+            pending: set[asyncio.Task[None]] = set(tasks)
+            while pending:
+                done, _ = await asyncio.wait({*pending, stop}, return_when=asyncio.FIRST_COMPLETED)
+                pending -= done
+                for task in done & set(tasks):
+                    task.result()
+                if stop in done:
+                    break
+        finally:
+            for task in (*tasks, stop):
+                task.cancel()
+            await asyncio.gather(*tasks, stop, return_exceptions=True)
+
+    async def _play_seat(self, loop: SeatLoop, *, fresh: bool) -> None:
+        await loop.episode(self._episode, fresh=fresh)
+        if len(self._loops) > 1 and loop.reached_limit and not loop.seat.done and loop.seat.left is None:
+            # The others must not wait for a seat that will not act again.
+            loop.seat.leave()
+
+    def _after_step(self, step: StepTaken) -> None:
+        self._since_snapshot += 1
+        every = self.plan.snapshot_every
+        if every and self._since_snapshot >= every and len(self._loops) == 1 and not step.result.done:
+            self._snapshot()
+        for observer in self._observers:
+            observer(step)
+
+    def _snapshot(self) -> None:
+        """Record the whole state, if the game and every agent can be saved."""
+        world = self.world
+        able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
+        if world is None or not world.can_snapshot or not able or not self.plan.snapshot_every:
+            return
+        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
+        self._recorder.snapshot(self._episode, world.snapshot(), agents)
+        self._since_snapshot = 0

@@ -1,0 +1,49 @@
+"""How a decision came about: what it cost, and whether it was the agent's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What language models were asked for. Adds up with `+`; an unknown cost stays unknown."""
+
+    calls: int = 0
+    """Requests sent."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+    """In US dollars; None if any part of it is not known, never a guessed 0."""
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            cost,
+        )
+
+
+NO_USAGE = Usage()
+"""What a decision without a model costs."""
+
+
+@dataclass(frozen=True)
+class DecisionInfo:
+    """What an agent tells about its last decision."""
+
+    repaired: bool = False
+    """True if its first answer could not be read and it was asked again."""
+    forced: bool = False
+    """True if a fallback was taken in place of an answer."""
+    usage: Usage = field(default=NO_USAGE)
+
+
+@runtime_checkable
+class ExplainsDecisions(Protocol):
+    """An agent that tells how its last decision came about."""
+
+    last_decision: DecisionInfo | None
