@@ -13,16 +13,29 @@ from wsap_core import models as m
 from wsap_core.envelope import MESSAGES
 
 # What survives JSON as it is: no lone surrogates, no NaN, numbers that a double holds exactly.
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-WHOLES = st.integers(-(2**53) + 1, 2**53 - 1)
-REALS = st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | WHOLES | REALS | TEXTS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
-    max_leaves=6,
+TEXTS = st.sampled_from(
+    [
+        "",
+        "a",
+        "$type",
+        "extras",
+        "kind",
+        "two words",
+        'quote"d',
+        "back\\slash",
+        "\x00\x1b[2J",
+        "\u2028\u202e",
+        "Ünïcödé",
+        "\U0001f600",
+    ]
 )
-OBJECTS = st.dictionaries(TEXTS, JSON, max_size=3)
-COUNTS = st.dictionaries(TEXTS, WHOLES, max_size=3)
+WHOLES = st.sampled_from([0, 1, -1, 7, 2**31, -(2**53) + 1, 2**53 - 1])
+REALS = st.sampled_from([0.0, -1.0, 1, 0.1, -2.5, 1e-300, 1e300, 2.0**53, 123456.789])
+LEAVES = st.sampled_from(
+    [None, True, False, 0, -3, 0.5, 1e300, "", "text", "\x1b", [], {}, [1, [2.5, None]], {"b": {"a": [True]}}]
+)
+OBJECTS = st.dictionaries(TEXTS, LEAVES, max_size=2)
+COUNTS = st.dictionaries(TEXTS, WHOLES, max_size=2)
 
 
 def some(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -279,7 +279,10 @@ def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
             return inner({**{k: v for k, v in rest.items() if k in known}, "extras": extras})
         return inner(rest)
 
-    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", _strict(schema)))
+    inside = _strict(schema)
+    # pydantic generates a class once and refers to it from then on; what it refers to must be the wrapped one.
+    reference = inside.pop("ref", None)
+    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", inside), ref=reference)
 
 
 _SCALARS: dict[str, dict[str, Any]] = {

@@ -65,6 +65,8 @@ class PlaceGraphBlock:
     def __post_init__(self) -> None:
         freeze_sequences(self, "places", "exits")
         freeze_mappings(self, "occupants")
+        object.__setattr__(self, "exits", tuple(map(tuple, self.exits)))
+        object.__setattr__(self, "occupants", {place: tuple(who) for place, who in self.occupants.items()})
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ class TableBlock:
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "columns", "rows")
+        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,326 @@
+"""Messages to JSON and back: nothing is lost, and equal values give equal bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wsap_core
+from wsap_core import (
+    Action,
+    ActionResult,
+    Avatar,
+    AvatarState,
+    Codec,
+    EmbodiedObservation,
+    Entity,
+    Event,
+    HistoryEntry,
+    JackInResult,
+    Location,
+    Memory,
+    Observation,
+    RespawnOption,
+)
+from wsap_core.envelope import MESSAGES, decode_envelope, encode_envelope
+from wsap_core.errors import ProtocolVersionError, WireError
+from wsap_core.wire import dumps, encode, wire_type
+
+BODY = Avatar("avatar-1", "crafter", "ada", AvatarState.BOUND, "Ada", (1.0, 2.5))
+
+
+@dataclass(frozen=True)
+class WeatherObservation(Observation):
+    """What a plugin's world adds to an observation."""
+
+    wind: float = field(default=0.0, kw_only=True)
+    near: Location | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class DivingObservation(EmbodiedObservation):
+    """What a plugin's world adds to an embodied observation, under a tag of its own."""
+
+    wire_type = "reef.Diving"
+    air: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Machine(Entity):
+    """A kind of entity of a plugin's."""
+
+    power: int = 0
+
+
+DIVING = DivingObservation(step=3, avatar=BODY, air=7, status={"cold": True})
+
+
+def parts_of(value: Any) -> dict[str, Any]:
+    """What a message holds, field by field, found without the code under test."""
+    if is_dataclass(value):
+        found = {f.name: parts_of(getattr(value, f.name)) for f in fields(value)}
+        return {"class": type(value).__name__, **found}
+    if isinstance(value, list | tuple):
+        return {"items": [parts_of(item) for item in value]}
+    if isinstance(value, Mapping):
+        return {"keys": {key: parts_of(item) for key, item in value.items()}}
+    return {"value": value}
+
+
+@settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("name", sorted(MESSAGES))
+@given(data=st.data())
+def test_a_message_comes_back_as_it_was(name: str, messages: Mapping[str, Any], data: st.DataObject) -> None:
+    sent = data.draw(messages[name])
+    received = Codec().loads(MESSAGES[name], dumps(sent))
+    assert received == sent
+    assert parts_of(received) == parts_of(sent)
+
+
+@settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("name", sorted(MESSAGES))
+@given(data=st.data())
+def test_a_message_comes_back_from_its_envelope(name: str, messages: Mapping[str, Any], data: st.DataObject) -> None:
+    sent = data.draw(messages[name])
+    envelope = decode_envelope(encode_envelope(sent))
+    assert envelope.body == sent
+    assert envelope.type == type(sent).__name__
+    assert envelope.protocol_version == wsap_core.PROTOCOL_VERSION
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_the_text_is_canonical_whoever_writes_it_again(messages: Mapping[str, Any], data: st.DataObject) -> None:
+    text = dumps(data.draw(messages["HistoryEntry"]))
+    # The reference: the standard library, told to sort and to leave no space. All floats here are either
+    # fractions or beyond 2**53, where the two agree; whole ones are read back as integers.
+    assert json.dumps(json.loads(text), sort_keys=True, separators=(",", ":")) == text
+    assert dumps(json.loads(text)) == text
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_key_order_and_whole_floats_make_no_difference(messages: Mapping[str, Any], data: st.DataObject) -> None:
+    plain = json.loads(dumps(data.draw(messages["ActionResult"])))
+
+    def disguise(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: disguise(value[key]) for key in sorted(value, reverse=True)}
+        if isinstance(value, list):
+            return tuple(disguise(item) for item in value)
+        return float(value) if type(value) is int and abs(value) < 2**53 else value
+
+    assert dumps(disguise(plain)) == dumps(plain)
+
+
+def test_whole_numbers_are_written_without_a_fraction() -> None:
+    assert dumps({"b": 1.0, "a": [-0.0, 2.5, 1e300, True]}) == '{"a":[0,2.5,1e+300,true],"b":1}'
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_json_has_no_number_for_is_refused_both_ways(value: float) -> None:
+    with pytest.raises(WireError, match="not a number"):
+        dumps(Observation(status={"heat": value}))
+    with pytest.raises(WireError, match="not a number"):
+        Codec().loads(Observation, json.dumps({"status": {"heat": value}}))
+    with pytest.raises(WireError, match="finite"):
+        Codec().decode(Entity, {"type": "sun", "distance": value})
+
+
+@pytest.mark.parametrize("value", [object(), {1: "a"}, {"a": {1, 2}}, b"bytes"])
+def test_what_json_has_no_word_for_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(WireError, match="JSON"):
+        dumps(Action("wave", {"x": value}))
+
+
+def test_the_same_message_gives_the_same_bytes_whatever_the_hash_seed() -> None:
+    program = (
+        "from wsap_core import *; from wsap_core.wire import dumps;"
+        "print(dumps(Observation({k: 1 for k in 'hunger thirst energy'.split()}, extras={'b': 1, 'a': 2})))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(texts) == 1
+
+
+# --- subclasses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        ActionResult(True, observation=DIVING),
+        JackInResult(True, BODY, initial_observation=DIVING),
+        HistoryEntry(DIVING, Action("swim"), ActionResult(True, observation=DIVING)),
+        Memory(history=[HistoryEntry(WeatherObservation(wind=3.5, near=Location((1, 2))), Action("wait"))]),
+        Observation(nearby_entities=[Machine("mill", power=3), Entity("tree")]),
+    ],
+    ids=lambda holder: type(holder).__name__,
+)
+def test_what_a_plugin_adds_is_kept_wherever_the_base_type_is_expected(holder: Any) -> None:
+    codec = Codec([WeatherObservation, DivingObservation, Machine])
+    received = codec.loads(type(holder), dumps(holder))
+    assert received == holder
+    assert parts_of(received) == parts_of(holder)
+
+
+def test_an_embodied_observation_needs_no_codec_that_knows_it() -> None:
+    sent = ActionResult(True, observation=EmbodiedObservation(avatar=BODY, facing="north"))
+    assert Codec().loads(ActionResult, dumps(sent)) == sent
+
+
+def test_an_unknown_kind_of_observation_keeps_what_it_brought_and_is_passed_on_unchanged() -> None:
+    text = dumps(ActionResult(True, observation=DIVING))
+    received = Codec().loads(ActionResult, text)
+    assert type(received.observation) is Observation
+    assert received.observation.step == 3
+    assert received.observation.status == {"cold": True}
+    assert received.observation.extras["air"] == 7
+    assert dumps(received) == text
+    assert Codec([DivingObservation]).loads(ActionResult, dumps(received)).observation == DIVING
+
+
+@given(st.dictionaries(st.sampled_from(["extras", "air", "step2", "$typo", "ünknown"]), st.integers(), max_size=4))
+def test_an_unknown_kind_may_use_any_field_name(fields_of_theirs: dict[str, int]) -> None:
+    data = {**encode(Observation(step=2)), "$type": "theirs", **fields_of_theirs}
+    assert encode(Codec().decode(Observation, data)) == data
+
+
+def test_a_tag_chooses_no_class_that_does_not_belong_there() -> None:
+    codec = Codec([Machine])
+    received = codec.decode(Observation, {"$type": "Machine", "type": "mill", "power": 3})
+    assert type(received) is Observation
+    assert received.extras == {"$type": "Machine", "type": "mill", "power": 3}
+
+
+def test_two_classes_under_one_tag_are_refused_with_both_names() -> None:
+    def another() -> type:
+        @dataclass(frozen=True)
+        class Machine(Entity):
+            steam: bool = False
+
+        return Machine
+
+    with pytest.raises(WireError, match=r"Machine and .*Machine travel as 'Machine'"):
+        Codec([Machine, another()])
+
+
+def test_only_a_subclass_needs_a_tag() -> None:
+    assert wire_type(Observation) is None
+    assert wire_type(EmbodiedObservation) == "EmbodiedObservation"
+    assert wire_type(DivingObservation) == "reef.Diving"
+
+
+def test_a_field_of_a_newer_minor_version_is_passed_over() -> None:
+    received = Codec().decode(Entity, {"type": "tree", "smell": "resin"})
+    assert received == Entity("tree")
+
+
+def test_extras_can_not_be_smuggled_over_the_fields_they_stand_beside() -> None:
+    received = Codec().decode(Observation, {"step": 1, "extras": {"step": 99}})
+    assert encode(received)["step"] == 1
+    assert encode(Observation(step=1, extras={"step": 99}))["step"] == 1
+
+
+# --- what is wrong is refused -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "data", "words"),
+    [
+        (Entity, {}, "type: Field required"),
+        (Entity, {"type": 3}, "type: Input should be a valid string"),
+        (Entity, {"type": "a", "distance": "3"}, "distance"),
+        (Entity, {"type": "a", "interactable": 1}, "interactable"),
+        (Observation, {"step": "3"}, "step"),
+        (Observation, {"step": True}, "step"),
+        (Observation, {"step": 2.5}, "step"),
+        (Observation, {"nearby_entities": [{"type": "a"}, {"type": None}]}, "nearby_entities.1.type"),
+        (Observation, {"nearby_entities": "tree"}, "nearby_entities"),
+        (Observation, [], "it"),
+        (Avatar, {"avatar_id": "a", "game_id": "g", "state": "asleep"}, "state"),
+        (ActionResult, {"success": True, "observation": {"$type": "EmbodiedObservation"}}, "observation.avatar"),
+    ],
+)
+def test_wrong_data_is_refused_with_its_place_in_one_line(cls: type, data: Any, words: str) -> None:
+    with pytest.raises(WireError) as caught:
+        Codec().decode(cls, data, where="reply")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("The reply is not a valid ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"a":' * 100_000, b"\xff\xfe", "9" * 10_000])
+def test_text_that_is_not_a_message_is_refused_whatever_it_is(text: str | bytes) -> None:
+    with pytest.raises(WireError):
+        Codec().loads(Observation, text)
+
+
+def test_whole_floats_are_whole_numbers() -> None:
+    assert Codec().decode(Event, {"description": "x", "step": 3.0}).step == 3
+
+
+def test_a_place_to_respawn_is_a_text_or_coordinates() -> None:
+    assert Codec().decode(RespawnOption, {"id": "bed", "location": "home"}).location == "home"
+    assert Codec().decode(RespawnOption, {"id": "bed", "location": [1, 2]}).location == (1, 2)
+
+
+# --- envelopes ----------------------------------------------------------------------------
+
+
+def envelope(**changes: Any) -> dict[str, Any]:
+    return {"protocol_version": "1.0.0", "type": "Event", "body": {"description": "x"}, **changes}
+
+
+def test_a_newer_minor_version_is_read() -> None:
+    assert decode_envelope(envelope(protocol_version="1.99.3", mood="good")).body == Event("x")
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "0.9.0", "1.0", "one", "1.0.0.0", "٢.0.0"])
+def test_another_major_version_and_what_is_no_version_are_refused(version: str) -> None:
+    with pytest.raises(ProtocolVersionError):
+        decode_envelope(envelope(protocol_version=version))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        envelope(type="Teleport"),
+        envelope(type=3),
+        envelope(protocol_version=1),
+        envelope(body={"type": "info"}),
+        {"protocol_version": "1.0.0", "type": "Event"},
+        {},
+        "[]",
+        "nonsense",
+    ],
+)
+def test_what_is_no_envelope_is_refused(data: Any) -> None:
+    with pytest.raises(WireError):
+        decode_envelope(data)
+
+
+def test_what_a_plugin_sends_travels_under_the_name_of_the_protocols_type() -> None:
+    text = encode_envelope(DIVING)
+    assert json.loads(text)["type"] == "EmbodiedObservation"
+    assert json.loads(text)["body"]["$type"] == "reef.Diving"
+    assert decode_envelope(text, Codec([DivingObservation])).body == DIVING
+    assert decode_envelope(text).body.extras["air"] == 7
+
+
+def test_what_is_no_message_gets_no_envelope() -> None:
+    with pytest.raises(WireError, match="no message of the protocol"):
+        encode_envelope({"a": 1})  # type: ignore[arg-type]
