@@ -86,7 +86,7 @@ def note_walls(mind: Mind) -> None:
 
 def garden(mind: Mind, percept: Percept) -> Decision | None:
     """Keep one fenced plant growing, until a ripe one has been eaten."""
-    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe") or mind.home:
+    if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe"):
         return None
     fencing = fence(mind, percept)
     if fencing is not None:
@@ -168,6 +168,14 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
             percept, plant, "do" if ready else "noop", "Eating the ripe plant" if ready else "Waiting for the plant"
         )
     return advance(mind, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
+
+
+def pluck(mind: Mind, percept: Percept) -> Decision | None:
+    """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
+    near = any(
+        distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE for plant in mind.memory.plants
+    )
+    return harvest(mind, percept) if near and percept.health >= 3 else None
 
 
 def linger(mind: Mind, percept: Percept) -> Decision | None:

@@ -40,8 +40,6 @@ class Memory:
     """Plants known, and how many updates each has had since it was first seen."""
     walls: dict[int, None] = field(default_factory=dict)
     """Cells that fence a plant in; not to be dug through on the way somewhere."""
-    doors: tuple[int, ...] = ()
-    """Cells of the home's wall that may be dug through to get in and out, but not for their stone."""
     visited: list[int] = field(default_factory=lambda: [-1] * (BLOCKS * BLOCKS))
     """When each block of four by four cells was last seen; -1 for never."""
     occupied: set[int] = field(default_factory=set)
@@ -110,7 +108,6 @@ class Memory:
             "cows": list(self.cows.items()),
             "plants": list(self.plants.items()),
             "walls": list(self.walls),
-            "doors": list(self.doors),
             "visited": self.visited,
         }
 
@@ -122,7 +119,6 @@ class Memory:
             cows={cell: when for cell, when in data["cows"]},
             plants={cell: ticks for cell, ticks in data["plants"]},
             walls=dict.fromkeys(data["walls"]),
-            doors=tuple(data["doors"]),
             visited=list(data["visited"]),
         )
 

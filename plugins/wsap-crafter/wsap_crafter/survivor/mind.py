@@ -32,10 +32,6 @@ class Mind:
     """Why the agent seeks rest (`sleep`, `heal`, `night`), or nothing."""
     refuge: tuple[int, ...] = ()
     """The two cells of the shelter chosen, or nothing."""
-    home: tuple[int, ...] = ()
-    """The two cells of the home (see `home`), or nothing."""
-    beds: tuple[int, ...] = ()
-    """The cells beside the home where plants grow or are to grow."""
     drinking: bool = False
     """Whether to drink on to the full."""
     lookout: int = 0
@@ -66,6 +62,4 @@ class Mind:
             "memory": Memory.from_json(data["memory"]),
             "hopeless": {errand: step for errand, step in data["hopeless"]},
             "refuge": tuple(data["refuge"]),
-            "home": tuple(data["home"]),
-            "beds": tuple(data["beds"]),
         })  # fmt: skip

@@ -50,7 +50,7 @@ def head_for(
         wanted=wanted,
         cells=cells,
         blocked=blocked,
-        kept={*memory.walls, *memory.doors},
+        kept=memory.walls,
         limit=limit,
     )
     if way is None:

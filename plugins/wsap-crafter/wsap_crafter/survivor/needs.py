@@ -5,7 +5,6 @@ from __future__ import annotations
 from .explore import explore
 from .grid import DIRECTIONS, bearing
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
-from .home import time_to_go, usable
 from .mind import Decision, Mind
 from .moves import advance, fetch, use
 from .percept import Percept
@@ -91,7 +90,7 @@ def _wounded(step: int) -> int:
 
 def decide_rest(mind: Mind, percept: Percept) -> None:
     """Set or clear the mind's reason for rest."""
-    night = is_night(percept.step) or time_to_go(mind, percept)
+    night = is_night(percept.step)
     needy = min(percept.food, percept.drink) <= (0 if percept.health <= 4 else 1)
     if mind.resting:
         over = {
@@ -107,8 +106,6 @@ def decide_rest(mind: Mind, percept: Percept) -> None:
     late = night and not DUSK <= percept.step % DAY < BEDTIME
     if percept.energy <= 2 or (late and percept.energy <= 6):
         mind.resting = "sleep"
-    elif night and usable(mind, percept):
-        mind.resting = "night"
     elif percept.health <= _wounded(percept.step) and percept.food and percept.drink:
         mind.resting = "heal"
 
@@ -143,8 +140,6 @@ def rest(mind: Mind, percept: Percept) -> Decision | None:
     if not mind.resting:
         return None
     why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning", "wait": "Waiting for the plant"}[mind.resting]
-    if mind.home and mind.refuge != mind.home and usable(mind, percept) and not sealed(mind, percept):
-        mind.refuge = mind.home
     if sealed(mind, percept):
         if percept.damage:
             mind.refuge = ()  # an arrow came in over water: look for a better place

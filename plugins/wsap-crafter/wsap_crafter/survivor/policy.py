@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import combat, crafting, farm, home, needs
+from . import combat, crafting, farm, needs
 from .explore import explore
 from .grid import DIRECTIONS
 from .knowledge import is_night
@@ -12,6 +12,7 @@ from .percept import Percept
 
 _BY_DAY = (
     combat.defend,
+    farm.pluck,
     needs.rest,
     combat.hunt,
     needs.drink,
@@ -21,7 +22,6 @@ _BY_DAY = (
     crafting.wooden,
     crafting.lay_stone,
     crafting.stony,
-#    home.establish,
     crafting.furnace,
     farm.garden,
     crafting.stock_up,
@@ -31,6 +31,7 @@ _BY_DAY = (
 )
 _BY_NIGHT = (
     combat.defend,
+    farm.pluck,
     needs.rest,
     combat.hunt,
     needs.drink,
@@ -46,7 +47,6 @@ def think(mind: Mind, percept: Percept) -> Decision:
     """Take in what is seen and return what to do next."""
     mind.memory.update(percept)
     farm.note_walls(mind)
-    home.note_home(mind)
     mind.step = percept.step
     if percept.sleeping:
         return Decision("sleep", "Sleeping")
