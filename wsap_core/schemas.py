@@ -9,6 +9,8 @@ The files in `docs/reference/schemas` are what `wsap schema --output` writes; a 
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import inspect
 import json
 import textwrap
@@ -51,7 +53,7 @@ def message_schema(name: str) -> JsonSchema:
         "$schema": DIALECT,
         "$comment": f"WSAP protocol {PROTOCOL_VERSION}",
         "$ref": f"#/$defs/{name}",
-        "$defs": {key: definitions[key] for key in sorted(needed)},
+        "$defs": {key: copy.deepcopy(definitions[key]) for key in sorted(needed)},
     }
 
 
@@ -65,6 +67,7 @@ def to_json(schema: JsonSchema) -> str:
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
 
 
+@functools.cache
 def _definitions() -> dict[str, JsonSchema]:
     from pydantic import TypeAdapter  # deferred for weight: only who exports schemas needs it
 
