@@ -72,7 +72,7 @@ def test_reward_is_health_and_achievements_as_in_the_game(scene):
     assert (result.reward, result.achievements, result.message) == (
         1.0,
         ("collect_wood",),
-        "You collect a wood and have 1.",
+        "You collect 1 wood and have 1.",
     )
     assert result.observation.inventory == {"wood": 1}
 
