@@ -20,7 +20,7 @@ from wsap_core.errors import StorageError
 LEVEL = 3
 """zstandard's level: lower ones save no time on bodies of this size, higher ones take thrice it."""
 
-DICTIONARY_SAMPLES = 4
+DICTIONARY_SAMPLES = 8
 """How many bodies make a dictionary; more gain nothing measurable."""
 
 DICTIONARY_BYTES = 65536

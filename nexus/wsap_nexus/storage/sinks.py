@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -70,15 +70,30 @@ _DICTIONARY = METADATA.tables["dictionary"]
 _RUN = METADATA.tables["run"]
 
 
-def _insert_sql(table: str, columns: Sequence[str]) -> str:
+_BLOCKS = (64, 16, 4, 1)
+# Rows that one statement inserts. sqlite3 lets go of the interpreter for every statement, and while
+# another thread is computing it takes 5 ms to get it back; row by row the log would fall behind.
+
+
+def _blocks(count: int) -> Iterator[tuple[int, int]]:
+    """Give the start and size of the blocks that a number of rows is inserted in."""
+    start = 0
+    for size in _BLOCKS:
+        while count - start >= size:
+            yield start, size
+            start += size
+
+
+def _insert_sql(table: str, columns: Sequence[str], *, rows: int = 1) -> str:
     # The names are ours, from the table definitions.
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"  # noqa: S608
 
 
 class SqliteSink:
     """Commits to a file; see `LogWriter` for what is durable when."""
 
-    _EVENTS = _insert_sql("event", _EVENT.columns.keys())
+    _EVENTS = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
 
     def __init__(self, database: Database, *, busy_seconds: float) -> None:
@@ -126,7 +141,9 @@ class SqliteSink:
         raw = self._raw
         if group.dictionaries:
             raw.executemany(self._DICTIONARIES, group.dictionaries)
-        raw.executemany(self._EVENTS, group.events)
+        for start, size in _blocks(len(group.events)):
+            rows = group.events[start : start + size]
+            raw.execute(self._EVENTS[size], [value for row in rows for value in row])
         for run_id, when in group.touched.items():
             raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
         for run_id, (status, summary) in group.states.items():
