@@ -11,6 +11,7 @@ from wsap_core.models.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.models.goals import Goal
 from wsap_core.models.messages import AgentMessage
 from wsap_core.models.spatial import Entity, Location, Terrain
+from wsap_core.models.views import View
 
 NOWHERE = Location()
 
@@ -99,6 +100,14 @@ class Observation(Part):
         from wsap_core.text import render_observation
 
         return render_observation(self)
+
+    def to_view(self) -> View:
+        """Return what a viewer can draw of what was perceived, such as a map; empty where there is nothing to draw.
+
+        A subclass with a map of its own overrides it. Unlike a world's `render()` it knows no more
+        than the agent did, and works for an observation read from a recording.
+        """
+        return View()
 
     def to_structured(self) -> dict[str, Any]:
         """Return the state as JSON-ready dicts, lists, strings and numbers, without loss."""

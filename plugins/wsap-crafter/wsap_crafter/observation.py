@@ -11,8 +11,10 @@ from wsap_core.models import (
     EmbodiedObservation,
     Entity,
     Event,
+    GridMapBlock,
     Location,
     Terrain,
+    View,
 )
 from wsap_crafter.daytime import daylight_at, phase_at
 from wsap_crafter.engine import CrafterEngine
@@ -69,6 +71,12 @@ class CrafterObservation(EmbodiedObservation):
         from wsap_crafter.text import render_crafter
 
         return render_crafter(self)
+
+    def to_view(self) -> View:
+        """Return the map, with a legend of what is on it."""
+        present = set("".join(self.local_map))
+        legend = {character: word for character, word in WORDS.items() if character in present}
+        return View((GridMapBlock(self.local_map, legend),))
 
 
 @dataclass(frozen=True)
