@@ -1,0 +1,328 @@
+"""From what a user names to a spec: a registered name, `./game.py:Game`, `package.module:Game`, or the thing itself.
+
+What is not registered has no spec, so one is made by looking: the name and the summary come from
+the class, the abilities from its members. A class says what can't be seen, or what is seen
+wrongly, in an attribute `wsap_spec`, a mapping of the spec's fields:
+
+    class Duel:
+        wsap_spec = {"seats": (2, 2), "timing": "simultaneous"}
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import types
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_type_hints
+
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
+from wsap_core.host import PluginHost
+from wsap_core.models import Part
+from wsap_core.specs import Ability, AdapterSpec, AgentSpec, build
+from wsap_core.wire import wire_type
+
+# Any, in this module: a reference may name anything; what it names is looked at here.
+
+SPEC_ATTRIBUTE = "wsap_spec"
+"""The attribute in which a class says what its spec is to hold."""
+
+_S = TypeVar("_S", AdapterSpec, AgentSpec)
+_AVATAR_MEMBERS = ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn")
+
+
+class Given:
+    """A factory that hands out an object which is there already, such as one made in a notebook."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __call__(self) -> object:
+        """Return the object; every time the same one."""
+        return self.value
+
+
+def load_adapter_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
+    """Return the spec of a game.
+
+    Args:
+        reference: a registered name; `file.py:Class` or `module:Class`; a class, a factory or an
+            adapter; or a spec, which is returned as it is.
+        host: where registered names are looked up; everything installed when None.
+
+    Raises:
+        UnknownNameError: no game or attribute of that name; it suggests similar ones.
+        DuplicateNameError: several plugins claim the name.
+        UsageError: there is no such file, or the thing named is no game.
+        PluginError: the file or module can't be imported.
+        ConfigError: its `wsap_spec` is wrong.
+    """
+    if isinstance(reference, AdapterSpec):
+        return reference
+    if isinstance(reference, str) and not names_object(reference):
+        _hint_at_file(reference, "game")
+        return (host or PluginHost.discovered()).games.get(reference)
+    target, name = _target(reference)
+    if isinstance(target, AdapterSpec):
+        return target
+    face = _face_of(target, ("observe", "act"), f"{name} is no game: it has no", Context())
+    abilities = _abilities_of_game(face)
+    spec = AdapterSpec(
+        _kebab(name),
+        _summary(face, name),
+        _factory(target),
+        title=name,
+        abilities=abilities,
+        seats=(2, 2) if "multi-seat" in abilities else (1, 1),
+        wire_types=_own_wire_types(face),
+    )
+    return _overridden(spec, face)
+
+
+def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
+    """Return the spec of an agent; takes and raises what `load_adapter_spec` does."""
+    if isinstance(reference, AgentSpec):
+        return reference
+    if isinstance(reference, str) and not names_object(reference):
+        _hint_at_file(reference, "agent")
+        return (host or PluginHost.discovered()).agents.get(reference)
+    target, name = _target(reference)
+    if isinstance(target, AgentSpec):
+        return target
+    face = _face_of(target, ("decide",), f"{name} is no agent: it has no", Context())
+    abilities: tuple[Ability, ...] = ("snapshot",) if _has(face, "snapshot", "restore") else ()
+    return _overridden(AgentSpec(_kebab(name), _summary(face, name), _factory(target), abilities), face)
+
+
+def names_object(text: str) -> bool:
+    """Return whether a text names something in a file or module rather than something registered."""
+    return ":" in text or text.endswith(".py")
+
+
+def load_object(reference: str) -> Any:
+    """Return what `file.py:Name` or `module:Name` names, importing the file or module.
+
+    A file is imported under a private module name, and again only when it has changed. Its folder
+    is added to the end of `sys.path`, so that it can import what lies beside it.
+
+    Raises:
+        UsageError: there is no such file, or no name is given.
+        UnknownNameError: it holds nothing of that name; it suggests similar ones.
+        PluginError: it can't be imported.
+    """
+    place, _, attribute = reference.rpartition(":")
+    if not place or attribute.endswith(".py"):
+        place, attribute = reference, ""
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    if not attribute:
+        raise UsageError(f"Say what in {place} is meant: {place}:Name, for instance {_example(place, module)}.")
+    target: Any = module
+    for part in attribute.split("."):
+        if not hasattr(target, part):
+            raise UnknownNameError(f"attribute of {place}", attribute, _public_names(module))
+        target = getattr(target, part)
+    return target
+
+
+def portable_reference(factory: object) -> str | None:
+    """Return a text with which `load_object` finds a factory in another process, or None if nothing does.
+
+    Nothing does for an object that is there already, or a class made inside a function.
+    """
+    if isinstance(factory, str):
+        return factory
+    name = getattr(factory, "__qualname__", "")
+    module = sys.modules.get(getattr(factory, "__module__", None) or "")
+    if module is None or not name or "<" in name:
+        return None
+    file = getattr(module, "__file__", None)
+    importable = getattr(module, "__spec__", None) is not None and not module.__name__.startswith(_PRIVATE)
+    if importable and _found_again(module.__name__, file):
+        return f"{module.__name__}:{name}"
+    return f"{Path(file).resolve()}:{name}" if file and file.endswith(".py") else None
+
+
+# --- files and modules --------------------------------------------------------------------
+
+_PRIVATE = "_wsap_file_"
+
+
+def _import_file(place: str) -> types.ModuleType:
+    path = Path(place).expanduser()
+    if not path.is_file():
+        folder = path.parent
+        beside = [p.name for p in sorted(folder.glob("*.py"))] if folder.is_dir() else []
+        raise UnknownNameError(f"file in {folder}", path.name, beside, hint="Look at the path.")
+    path = path.resolve()
+    name = f"{_PRIVATE}{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
+    stamp = path.stat().st_mtime_ns
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "_wsap_stamp", None) == stamp:
+        return known
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{place} can't be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and typing look a class's module up by name.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if not isinstance(error, Exception):
+            raise
+        raise PluginError(f"{place} can't be imported: {_why(error, path)}") from error
+    vars(module)["_wsap_stamp"] = stamp
+    return module
+
+
+def _import_module(name: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise PluginError(f"The module {name!r} can't be imported: {_why(error)}") from error
+
+
+def _found_again(name: str, file: str | None) -> bool:
+    """Return whether importing a module by name, in a process with this one's path, gives this file."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    return found is not None and name != "__main__" and (found.origin == file or file is None)
+
+
+def _why(error: Exception, path: Path | None = None) -> str:
+    if isinstance(error, SyntaxError) and error.lineno:
+        where = f"line {error.lineno}" if path and error.filename == str(path) else f"{error.filename}:{error.lineno}"
+        return f"{where}: {error.msg}."
+    line = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if path is not None and trace.tb_frame.f_code.co_filename == str(path):
+            line = f" (line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}{line}."
+
+
+def _public_names(module: types.ModuleType) -> list[str]:
+    return [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
+
+
+def _example(place: str, module: types.ModuleType) -> str:
+    own = [n for n in _public_names(module) if getattr(getattr(module, n), "__module__", "") == module.__name__]
+    return f"{place}:{own[-1] if own else 'Game'}"
+
+
+def _hint_at_file(text: str, kind: str) -> None:
+    if "/" in text or "\\" in text:
+        raise UsageError(f"{text!r} names no {kind}; something in a file is written as ./file.py:Name.")
+
+
+# --- looking at what was named ------------------------------------------------------------
+
+
+def _target(reference: object) -> tuple[Any, str]:
+    """Return what is referred to, and its name for people."""
+    target: Any = load_object(reference) if isinstance(reference, str) else reference
+    named = target if isinstance(target, type) or inspect.isroutine(target) else type(target)
+    return target, getattr(named, "__name__", type(target).__name__)
+
+
+def _factory(target: Any) -> Callable[..., Any]:
+    return cast(Callable[..., Any], target) if _makes(target) else Given(target)
+
+
+def _makes(target: Any) -> bool:
+    """Return whether something is called to get a game or agent, rather than being one."""
+    return isinstance(target, type) or (callable(target) and not _has(target, "act") and not _has(target, "decide"))
+
+
+def _face_of(target: Any, members: tuple[str, ...], complaint: str, context: Context) -> Any:
+    """Return the class or object that shows which members there are.
+
+    A factory function is asked for its return annotation, or else called once.
+
+    Raises:
+        UsageError: a member is missing.
+    """
+    face = target
+    if _makes(target) and not isinstance(target, type):
+        try:
+            face = get_type_hints(target).get("return")
+        except (NameError, TypeError):
+            face = None
+        if not _has(face, *members):
+            face = build(target, context)
+    missing = [m for m in members if not hasattr(face, m)]
+    if missing:
+        raise UsageError(f"{complaint} {missing[0]}().")
+    return face
+
+
+def _has(face: Any, *members: str) -> bool:
+    return all(callable(getattr(face, member, None)) for member in members)
+
+
+def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
+    seen: dict[Ability, bool] = {
+        "seed": _takes(getattr(face, "reset", None), "seed"),
+        "snapshot": _has(face, "snapshot", "restore"),
+        "render": _has(face, "render"),
+        "avatars": _has(face, *_AVATAR_MEMBERS),
+        "multi-seat": _has(face, "seat"),
+        "transit": _has(face, "admit", "release"),
+        "messages": hasattr(face, "mailbox"),
+    }
+    return tuple(ability for ability, there in seen.items() if there)
+
+
+def _takes(method: Any, parameter: str) -> bool:
+    try:
+        return method is not None and parameter in inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _own_wire_types(face: Any) -> tuple[type, ...]:
+    """Return the protocol subclasses that the module of a class defines."""
+    cls = face if isinstance(face, type) else type(face)
+    module = sys.modules.get(cls.__module__)
+    classes = [v for v in vars(module).values() if isinstance(v, type)] if module is not None else []
+    own = [c for c in classes if issubclass(c, Part) and c.__module__ == cls.__module__]
+    return tuple(dict.fromkeys(c for c in own if wire_type(c) is not None))
+
+
+def _summary(face: Any, name: str) -> str:
+    cls = face if isinstance(face, type) else type(face)
+    first = (inspect.cleandoc(cls.__doc__ or "").splitlines() or [""])[0]
+    return first or name
+
+
+def _kebab(name: str) -> str:
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name)
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "unnamed"
+
+
+def _overridden(spec: _S, face: Any) -> _S:
+    given = getattr(face, SPEC_ATTRIBUTE, None)
+    if given is None:
+        return spec
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{SPEC_ATTRIBUTE} of {spec.name!r} is a mapping of fields, not a {type(given).__name__}.")
+    known = {f.name for f in fields(spec)} - {"factory"}
+    for key in given:
+        if key not in known:
+            raise ConfigError(str(UnknownNameError(f"field of {type(spec).__name__}", str(key), known)))
+    values: Any = {str(k): tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    return replace(spec, **values)
