@@ -1,0 +1,137 @@
+"""What the kernel and the runtime take for a decision, beside the game and the agent.
+
+    python benchmarks/bench_runtime.py [--steps N] [--repeats N] [--json]
+
+A random agent plays Crafter with its whole text observation, in turn with the log off and with the
+durable log on. Time inside the game's `act` and `observe` and inside the agent's `decide` and
+`reflect` is taken out of each decision; what is left is ours: legality, the canonical JSON of the
+result, the trajectory hash, totals, the event for the log. The references are the limits that the
+project sets itself, and one sorted `json.dumps` of the same observation, measured here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wsap_core.host import PluginHost
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.plan import RunPlan, plan_seats
+from wsap_nexus.runtime.session import Session, start, unrecorded
+from wsap_nexus.runtime.store import open_store
+
+LIMITS = {"log off": 100.0, "durable log": 200.0}
+"""Microseconds a decision, at the median."""
+
+
+class Stopwatch:
+    """Adds up the time spent inside the methods that it wraps."""
+
+    def __init__(self) -> None:
+        self.inside = 0.0
+
+    def wrap(self, owner: Any, name: str) -> None:
+        """Replace a method of an object by one that is timed."""
+        method: Callable[..., Any] = getattr(owner, name)
+
+        def timed(*args: Any, **options: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return method(*args, **options)
+            finally:
+                self.inside += time.perf_counter() - begun
+
+        setattr(owner, name, timed)
+
+
+def measure(session: Session) -> list[float]:
+    """Play a session and return what each decision took beside game and agent, in microseconds."""
+    watch = Stopwatch()
+    marks: list[tuple[float, float]] = []
+
+    def mark(step: StepTaken) -> None:
+        if not marks:
+            world = session.run.world
+            assert world is not None
+            for name in ("act", "observe", "reset"):
+                watch.wrap(world.adapter, name)
+            for loop in session.run._loops:
+                for name in ("decide", "reflect"):
+                    watch.wrap(loop.agent, name)
+        marks.append((time.perf_counter(), watch.inside))
+
+    session.run.observe(mark)
+    asyncio.run(session.play())
+    pairs = zip(marks, marks[1:], strict=False)
+    return [(b - a - (inside_b - inside_a)) * 1e6 for (a, inside_a), (b, inside_b) in pairs][10:]
+
+
+def plain_json(host: PluginHost) -> float:
+    """Return the median time of a sorted `json.dumps` of Crafter's observation, in microseconds."""
+    from wsap_core.context import Context
+    from wsap_core.worlds import World
+
+    world = World.create(host.games.get("crafter"), Context.create(0))
+    asyncio.run(world.reset(0))
+    data = asyncio.run(world.open_seat("me").observe()).to_structured()
+    times = []
+    for _ in range(500):
+        begun = time.perf_counter()
+        json.dumps(data, sort_keys=True, separators=(",", ":"))
+        times.append((time.perf_counter() - begun) * 1e6)
+    return statistics.median(times)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one short repeat")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    steps, repeats = (600, 1) if options.quick else (options.steps, options.repeats)
+
+    host = PluginHost.discovered()
+    spec = host.games.get("crafter")
+    medians: dict[str, list[float]] = {name: [] for name in LIMITS}
+    for repeat in range(repeats):
+        plan = RunPlan("crafter", plan_seats(spec, agent="random"), seed=repeat, steps=steps)
+        medians["log off"].append(statistics.median(measure(unrecorded(plan, host))))
+        with tempfile.TemporaryDirectory() as folder:
+            with open_store(str(Path(folder) / "runs.db")) as store, start(plan, host, store) as session:
+                medians["durable log"].append(statistics.median(measure(session)))
+    reference = plain_json(host)
+    rows = [
+        {
+            "what": name,
+            "median_us": round(statistics.median(values), 1),
+            "spread_us": [round(min(values), 1), round(max(values), 1)],
+            "limit_us": LIMITS[name],
+            "of_limit": round(statistics.median(values) / LIMITS[name], 2),
+            "of_plain_json": round(statistics.median(values) / reference, 2),
+        }
+        for name, values in medians.items()
+    ]
+    if options.json:
+        json.dump({"plain_json_us": round(reference, 1), "rows": rows}, sys.stdout, indent=1)
+        return
+    print(f"one json.dumps of the observation, sorted: {reference:.1f} us")
+    for row in rows:
+        low, high = row["spread_us"]  # type: ignore[misc]
+        print(
+            f"{row['what']:<12} {row['median_us']:>7} us a decision  [{low}, {high}]  "
+            f"{row['of_limit']} of the limit of {row['limit_us']:g} us, {row['of_plain_json']} of one json.dumps"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,401 @@
+"""Runs: played, recorded, stopped anywhere and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Observation, PluginHost
+from wsap_core.errors import PluginError, StorageLockedError, UsageError, WorldError
+from wsap_core.host import BUILTIN
+from wsap_nexus.api import list_runs, play, read_run, resume_run
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runtime.session import Parts, Session, start, unrecorded
+from wsap_nexus.runtime.store import hold_run, open_store
+from wsap_nexus.storage.records import RunStatus
+
+
+@pytest.fixture
+def host() -> PluginHost:
+    """A host with nothing but the kernel's own parts."""
+    own = PluginHost()
+    own.load(BUILTIN)
+    return own
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "runs.db")
+
+
+def play_and_stop(plan: RunPlan, host: PluginHost, database: str, after: int) -> str:
+    """Record a run, stop it after so many decisions, and return its id."""
+    controls = Controls()
+    seen: list[StepTaken] = []
+
+    def watch(step: StepTaken) -> None:
+        seen.append(step)
+        if len(seen) >= after:
+            controls.stop()
+
+    with open_store(database) as store, start(plan, host, store, controls=controls, observers=[watch]) as session:
+        asyncio.run(session.play())
+        assert session.run.run_id is not None
+        return session.run.run_id
+
+
+def test_a_run_says_what_it_came_to_in_the_documented_fields(host: PluginHost, database: str) -> None:
+    summary = play("matrix", "tit-for-tat", seats={"column": "always"}, database=database, host=host).to_json()
+    assert list(summary) == [
+        "run",
+        "game",
+        "agent",
+        "seed",
+        "steps",
+        "episodes",
+        "reward",
+        "achievements",
+        "decisions",
+        "usage",
+        "score",
+        "done",
+        "trajectory_hash",
+        "seconds",
+        "seats",
+    ]
+    # Ten rounds of cooperation on both sides: 3 a round each (Axelrod 1984).
+    assert summary["reward"] == 60
+    assert [s["reward"] for s in summary["seats"]] == [30, 30]
+    assert summary["score"] == {"mean_payoff": 3.0}
+    assert summary["decisions"] == {"total": 20, "repaired": 0, "forced": 0}
+    assert summary["done"]
+
+
+def test_the_trajectory_hash_is_the_sha256_of_the_recorded_steps(host: PluginHost, database: str) -> None:
+    summary = play("echo", "random", seed=5, steps=25, database=database, host=host)
+    digest = hashlib.sha256()
+    for step in read_run(database=database, host=host).steps:
+        line = {
+            "seat": step.seat,
+            "action": {"name": step.action.name, "parameters": step.action.parameters},
+            "result": {
+                "success": step.result.success,
+                "message": step.result.message,
+                "reward": int(step.result.reward),
+                "achievements": list(step.result.achievements),
+                "done": step.result.done,
+            },
+            "observation": step.result.observation.to_structured(),
+        }
+        digest.update(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n")
+    assert summary.trajectory_hash == digest.hexdigest()
+
+
+def test_reasoning_is_recorded_but_changes_no_hash(host: PluginHost, database: str) -> None:
+    class Talker:
+        def __init__(self, why: str) -> None:
+            self.why = why
+
+        def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+        def decide(self, observation: Observation) -> Action:
+            return Action("wait", reasoning=self.why)
+
+        def reflect(self, result: ActionResult) -> None: ...
+
+        def plan(self, goals: list[object]) -> list[str]:
+            return []
+
+    hashes = {
+        play("echo", AgentSpec("talker", "", lambda why=why: Talker(why)), database=database, host=host).trajectory_hash
+        for why in ("because", "just so")
+    }
+    assert len(hashes) == 1
+    assert {s.action.reasoning for s in read_run(database=database, host=host).steps} == {"just so"}
+
+
+def test_without_a_step_limit_one_episode_is_played_and_with_one_it_goes_on(host: PluginHost, database: str) -> None:
+    once = play("echo", "random", options={"length": 7}, database=database, host=host)
+    assert (once.steps, len(once.seats[0].all_episodes()), once.done) == (7, 1, True)
+    more = play("echo", "random", options={"length": 7}, steps=16, database=database, host=host)
+    episodes = more.seats[0].all_episodes()
+    assert [e.steps for e in episodes] == [7, 7, 2]
+    assert [e.done for e in episodes] == [True, True, False]
+    assert episodes[0].seed == 0
+    assert len({e.seed for e in episodes}) == 3
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    game=st.sampled_from(["echo", "matrix", "matrix-turns", "matrix-free"]),
+    agent=st.sampled_from(["random", "random-legal"]),
+    seed=st.integers(0, 2**31 - 1),
+    stops=st.lists(st.integers(1, 25), min_size=1, max_size=3),
+    every=st.sampled_from([0, 1, 4]),
+)
+def test_a_run_stopped_anywhere_ends_like_one_that_never_stopped(
+    game: str, agent: str, seed: int, stops: list[int], every: int, host: PluginHost, tmp_path: Path
+) -> None:
+    database = str(tmp_path / f"{game}-{agent}-{seed}-{every}-{'-'.join(map(str, stops))}.db")
+    options = {"length": 9} if game == "echo" else {"rounds": 9}
+    spec = host.games.get(game)
+    plan = RunPlan(game, plan_seats(spec, agent=agent), seed=seed, steps=30, options=options, snapshot_every=every)
+    whole = asyncio.run(unrecorded(plan, host).play()).to_json()
+
+    run = play_and_stop(plan, host, database, stops[0])
+    assert list_runs(database=database)[0].status is RunStatus.INTERRUPTED
+    for stop in stops[1:]:
+        controls = Controls()
+        seen: list[StepTaken] = []
+
+        def watch(
+            step: StepTaken, stop: int = stop, controls: Controls = controls, seen: list[StepTaken] = seen
+        ) -> None:
+            seen.append(step)
+            if len(seen) >= stop:
+                controls.stop()
+
+        from wsap_nexus.runtime.session import resume
+
+        try:
+            with (
+                open_store(database) as store,
+                resume(run, host, store, controls=controls, observers=[watch]) as session,
+            ):
+                asyncio.run(session.play())
+        except UsageError:
+            break  # it had come to its end
+    if list_runs(database=database)[0].status is not RunStatus.FINISHED:
+        resume_run(run, database=database, host=host)
+    ended = list_runs(database=database)[0].summary
+    assert ended is not None
+    volatile = {"run", "seconds"}
+    assert {k: v for k, v in ended.items() if k not in volatile} == {
+        k: v for k, v in whole.items() if k not in volatile
+    }
+
+
+def test_a_finished_run_is_not_gone_on_with(host: PluginHost, database: str) -> None:
+    play("echo", "random", database=database, host=host)
+    with pytest.raises(UsageError, match="was played to its end"):
+        resume_run(database=database, host=host)
+
+
+def test_a_run_that_another_process_plays_is_left_alone(host: PluginHost, database: str) -> None:
+    plan = RunPlan("echo", plan_seats(host.games.get("echo")))
+    run = play_and_stop(plan, host, database, 3)
+    with open_store(database) as store, hold_run(store.database, run):
+        with pytest.raises(StorageLockedError, match="being played by another process"):
+            resume_run(run, database=database, host=host)
+
+
+def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: PluginHost, database: str) -> None:
+    class Fickle:
+        """Gives a reward that depends on how many of its kind were made before."""
+
+        made = 0
+
+        def __init__(self) -> None:
+            Fickle.made += 1
+            self.step = 0
+
+        @property
+        def game_description(self) -> str:
+            return "Fickle."
+
+        @property
+        def action_space(self) -> ActionSpace:
+            return ActionSpace([ActionDef("go", "Go")])
+
+        def observe(self) -> Observation:
+            return Observation(step=self.step)
+
+        def act(self, action: Action) -> ActionResult:
+            self.step += 1
+            return ActionResult(True, reward=Fickle.made, done=self.step > 20, observation=self.observe())
+
+        def reset(self) -> Observation:
+            self.step = 0
+            return self.observe()
+
+    own = PluginHost()
+    own.load(BUILTIN)
+    own.games.add(_registered(AdapterSpec("fickle", "", Fickle)))
+    plan = RunPlan("fickle", (SeatPlan("seat-1", "random"),))
+    run = play_and_stop(plan, own, database, 3)
+    with pytest.raises(WorldError, match="did not go the way it was recorded at step 1"):
+        resume_run(run, database=database, host=own)
+    # Nothing of what was recorded is lost by the attempt.
+    assert len(read_run(run, database=database, host=own).steps) == 3
+
+
+def _registered(spec: AdapterSpec) -> object:
+    from wsap_core.host import Registered
+
+    return Registered(spec, "test", "test")
+
+
+class Sleeper:
+    """An agent that never answers."""
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+    async def decide(self, observation: Observation) -> Action:
+        await asyncio.Event().wait()
+        raise AssertionError("never woken")
+
+    def reflect(self, result: ActionResult) -> None: ...
+
+    def plan(self, goals: list[object]) -> list[str]:
+        return []
+
+
+def test_a_seat_whose_agent_never_answers_is_forced_and_the_record_says_so(host: PluginHost) -> None:
+    from dataclasses import replace
+
+    spec = replace(host.games.get("matrix"), deadline=0.001)
+    plan = RunPlan("matrix", (SeatPlan("row", "always", {"action": "defect"}), SeatPlan("column", "sleeper")))
+    agents = {"row": host.agents.get("always"), "column": AgentSpec("sleeper", "", Sleeper)}
+    summary = asyncio.run(unrecorded(plan, host, parts=Parts(spec, agents)).play()).to_json()
+    assert summary["decisions"] == {"total": 20, "repaired": 0, "forced": 10}
+    assert [s["decisions"]["forced"] for s in summary["seats"]] == [0, 10]
+    # The default choice is to cooperate: defection against it pays 5 a round.
+    assert [s["reward"] for s in summary["seats"]] == [50, 0]
+
+
+def test_a_run_that_waits_for_an_agent_can_be_stopped(host: PluginHost) -> None:
+    plan = RunPlan("echo", (SeatPlan("seat-1", "sleeper"),))
+    controls = Controls()
+    parts = Parts(host.games.get("echo"), {"seat-1": AgentSpec("sleeper", "", Sleeper)})
+    session = unrecorded(plan, host, parts=parts, controls=controls)
+
+    async def both() -> int:
+        task = asyncio.create_task(session.play())
+        await asyncio.sleep(0)
+        controls.stop()
+        return (await asyncio.wait_for(task, 5)).steps
+
+    assert asyncio.run(both()) == 0
+
+
+def test_paused_decisions_wait_and_single_steps_let_one_through(host: PluginHost) -> None:
+    controls = Controls()
+    controls.pause()
+    steps: list[int] = []
+    plan = RunPlan("echo", plan_seats(host.games.get("echo")))
+    session: Session = unrecorded(plan, host, controls=controls, observers=[lambda s: steps.append(s.step)])
+
+    async def drive() -> list[list[int]]:
+        task = asyncio.create_task(session.play())
+        seen = []
+        for _ in range(3):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            seen.append(list(steps))
+            controls.step_once()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        seen.append(list(steps))
+        controls.resume()
+        await task
+        return seen
+
+    assert asyncio.run(drive()) == [[], [1], [1, 2], [1, 2, 3]]
+    assert len(steps) == 20
+
+
+def test_an_agent_that_raises_ends_the_run_with_its_name_and_keeps_the_record(host: PluginHost, database: str) -> None:
+    class Clumsy:
+        def __init__(self) -> None:
+            self.count = 0
+
+        def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
+
+        def decide(self, observation: Observation) -> Action:
+            self.count += 1
+            if self.count > 4:
+                raise KeyError("the map")
+            return Action("wait")
+
+        def reflect(self, result: ActionResult) -> None: ...
+
+        def plan(self, goals: list[object]) -> list[str]:
+            return []
+
+    with pytest.raises(PluginError, match="raised KeyError: 'the map'"):
+        play("echo", AgentSpec("clumsy", "", Clumsy), database=database, host=host)
+    run = read_run(database=database, host=host)
+    assert run.record.status is RunStatus.FAILED
+    assert len(run.steps) == 4
+
+
+@pytest.mark.parametrize(
+    ("seats", "reason"),
+    [({"middle": "random"}, "has no seat 'middle'; its seats are: row, column")],
+)
+def test_a_seat_that_does_not_exist_is_refused(host: PluginHost, seats: dict[str, str], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        play("matrix", seats=seats, record=False, host=host)
+
+
+@pytest.mark.parametrize("values", [{"seed": -1}, {"seed": 2**31}, {"steps": 0}, {"steps": -5}])
+def test_seeds_and_steps_out_of_range_are_refused(host: PluginHost, values: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="must be a whole number"):
+        play("echo", record=False, host=host, **values)  # type: ignore[arg-type]
+
+
+def test_an_agent_made_for_another_game_is_refused(host: PluginHost) -> None:
+    with pytest.raises(UsageError, match="plays matrix"):
+        play("echo", "tit-for-tat", record=False, host=host)
+
+
+KILLED = textwrap.dedent(
+    """
+    import os, signal, sys
+    from wsap_core.host import BUILTIN, PluginHost
+    from wsap_nexus.api import play
+
+    host = PluginHost()
+    host.load(BUILTIN)
+    database, after = sys.argv[1], int(sys.argv[2])
+    seen = []
+
+    def watch(step):
+        seen.append(step)
+        if len(seen) == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    play("echo", "random", seed=11, steps=400, options={"length": 30}, database=database, host=host, observers=[watch])
+    """
+)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
+@pytest.mark.parametrize("after", [1, 57, 399])
+def test_a_killed_run_is_gone_on_with_in_mid_episode_and_ends_with_the_same_hash(
+    after: int, host: PluginHost, database: str, tmp_path: Path
+) -> None:
+    whole = play("echo", "random", seed=11, steps=400, options={"length": 30}, record=False, host=host)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    process = subprocess.run(
+        [sys.executable, str(script), database, str(after)], env={**os.environ, "PYTHONHASHSEED": "7"}, check=False
+    )
+    assert process.returncode == -signal.SIGKILL
+    assert list_runs(database=database)[0].status is RunStatus.RUNNING
+    resumed = resume_run(database=database, host=host)
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert len(read_run(database=database, host=host).steps) == 400
