@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import statistics
 import sys
@@ -70,7 +71,7 @@ def measure(session: Session) -> list[float]:
 
     session.run.observe(mark)
     asyncio.run(session.play())
-    pairs = zip(marks, marks[1:], strict=False)
+    pairs = itertools.pairwise(marks)
     return [(b - a - (inside_b - inside_a)) * 1e6 for (a, inside_a), (b, inside_b) in pairs][10:]
 
 
@@ -106,9 +107,12 @@ def main() -> None:
     for repeat in range(repeats):
         plan = RunPlan("crafter", plan_seats(spec, agent="random"), seed=repeat, steps=steps)
         medians["log off"].append(statistics.median(measure(unrecorded(plan, host))))
-        with tempfile.TemporaryDirectory() as folder:
-            with open_store(str(Path(folder) / "runs.db")) as store, start(plan, host, store) as session:
-                medians["durable log"].append(statistics.median(measure(session)))
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            open_store(str(Path(folder) / "runs.db")) as store,
+            start(plan, host, store) as session,
+        ):
+            medians["durable log"].append(statistics.median(measure(session)))
     reference = plain_json(host)
     rows = [
         {

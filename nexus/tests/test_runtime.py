@@ -23,7 +23,7 @@ from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runtime.session import Parts, Session, start, unrecorded
+from wsap_nexus.runtime.session import Parts, Session, resume, start, unrecorded
 from wsap_nexus.runtime.store import hold_run, open_store
 from wsap_nexus.storage.records import RunStatus
 
@@ -168,8 +168,6 @@ def test_a_run_stopped_anywhere_ends_like_one_that_never_stopped(
             if len(seen) >= stop:
                 controls.stop()
 
-        from wsap_nexus.runtime.session import resume
-
         try:
             with (
                 open_store(database) as store,
@@ -197,9 +195,12 @@ def test_a_finished_run_is_not_gone_on_with(host: PluginHost, database: str) -> 
 def test_a_run_that_another_process_plays_is_left_alone(host: PluginHost, database: str) -> None:
     plan = RunPlan("echo", plan_seats(host.games.get("echo")))
     run = play_and_stop(plan, host, database, 3)
-    with open_store(database) as store, hold_run(store.database, run):
-        with pytest.raises(StorageLockedError, match="being played by another process"):
-            resume_run(run, database=database, host=host)
+    with (
+        open_store(database) as store,
+        hold_run(store.database, run),
+        pytest.raises(StorageLockedError, match="being played by another process"),
+    ):
+        resume_run(run, database=database, host=host)
 
 
 def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: PluginHost, database: str) -> None:

@@ -205,10 +205,13 @@ def resume(
 
 
 def _checked(plan: RunPlan, parts: Parts) -> Parts:
+    """Return the parts if they fit together and can be imported, before anything is recorded."""
+    resolve(parts.game.factory)
     for seat in plan.seats:
         games = parts.agents[seat.name].games
         if games and parts.game.name not in games:
             raise UsageError(f"The agent {seat.agent!r} plays {', '.join(games)}, not {parts.game.name!r}.")
+        resolve(parts.agents[seat.name].factory)
     return parts
 
 
