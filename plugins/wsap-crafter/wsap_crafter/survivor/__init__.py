@@ -9,5 +9,20 @@ Read in this order:
 - `explore`: where to look for what has not been seen yet;
 - `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, every one a function from mind to decision;
 - `policy`: the order in which these concerns are asked;
+- `outlook`: the same in words;
 - `agent`: the face towards the protocol.
 """
+
+from __future__ import annotations
+
+from wsap_core.context import Context
+
+from .agent import Survivor
+
+
+def create(context: Context) -> Survivor:
+    """Return a new agent. It takes nothing from the context: it needs no seed, clock or configuration."""
+    return Survivor()
+
+
+__all__ = ["Survivor", "create"]

@@ -48,6 +48,10 @@ class Mind:
     """Decisions made in a row on the same cell, resting aside."""
     step: int = -1
     """The game step of the last decision."""
+    unlocked: tuple[str, ...] = ()
+    """The achievements unlocked at the last decision."""
+    doing: str = ""
+    """The reason of the last decision."""
 
     def to_json(self) -> dict[str, Any]:  # Any: plain JSON values
         """Return the mind as JSON values, `from_json`'s counterpart."""
@@ -62,4 +66,5 @@ class Mind:
             "memory": Memory.from_json(data["memory"]),
             "hopeless": {errand: step for errand, step in data["hopeless"]},
             "refuge": tuple(data["refuge"]),
+            "unlocked": tuple(data["unlocked"]),
         })  # fmt: skip

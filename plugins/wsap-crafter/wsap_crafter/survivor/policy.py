@@ -47,7 +47,13 @@ def think(mind: Mind, percept: Percept) -> Decision:
     """Take in what is seen and return what to do next."""
     mind.memory.update(percept)
     farm.note_walls(mind)
-    mind.step = percept.step
+    mind.step, mind.unlocked = percept.step, percept.unlocked
+    decision = _choose(mind, percept)
+    mind.doing = decision.reason
+    return decision
+
+
+def _choose(mind: Mind, percept: Percept) -> Decision:
     if percept.sleeping:
         return Decision("sleep", "Sleeping")
     if percept.cell == mind.last_cell and not mind.resting:

@@ -17,7 +17,7 @@ from .percept import Percept
 
 _SEARCH = 45
 """The price within which a place for a shelter is sought."""
-_DRY = 8
+_DRY = 15
 """The price of a shelter without water beside it."""
 _SIDE_PRICE = 10
 """The price of walling up a side from outside."""

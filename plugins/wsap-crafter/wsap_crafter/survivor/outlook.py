@@ -1,0 +1,46 @@
+"""What the agent still means to do, in words."""
+
+from __future__ import annotations
+
+from .grid import bearing
+from .knowledge import ACHIEVEMENTS
+from .mind import Mind
+
+_STEPS = (
+    ("collect_sapling", "Search the grass for a sapling"),
+    ("collect_wood", "Gather wood, up to nine pieces"),
+    ("place_table", "Place a table"),
+    ("make_wood_pickaxe", "Make a wood pickaxe"),
+    ("make_wood_sword", "Make a wood sword"),
+    ("collect_stone", "Mine stone"),
+    ("place_stone", "Place a stone"),
+    ("make_stone_pickaxe", "Make a stone pickaxe"),
+    ("make_stone_sword", "Make a stone sword"),
+    ("place_furnace", "Build a furnace"),
+    ("place_plant", "Plant the sapling where it can be fenced in with stones"),
+    ("collect_drink", "Drink when water is near"),
+    ("eat_cow", "Eat a cow when hungry"),
+    ("wake_up", "Sleep at night in a walled shelter, and wake up rested"),
+    ("collect_coal", "Mine coal"),
+    ("collect_iron", "Find and mine iron"),
+    ("make_iron_pickaxe", "Make an iron pickaxe at table and furnace"),
+    ("make_iron_sword", "Make an iron sword at table and furnace"),
+    ("defeat_zombie", "Defeat a zombie"),
+    ("defeat_skeleton", "Defeat a skeleton in the tunnels"),
+    ("collect_diamond", "Find and mine a diamond"),
+    ("eat_plant", "Wait for the plant to ripen, and eat it"),
+)
+
+
+def outlook(mind: Mind) -> list[str]:
+    """Return what the agent is about now, then what is still to be achieved, in its usual order."""
+    now = []
+    if mind.doing:
+        now.append(f"Now: {mind.doing}")
+    for plant, ticks in mind.memory.plants.items():
+        where = bearing(mind.last_cell, plant) if mind.last_cell else "near"
+        now.append(f"Look after the plant {where}, about {ticks} steps old")
+    left = [words for name, words in _STEPS if name not in mind.unlocked]
+    if not left:
+        now.append(f"All {ACHIEVEMENTS} achievements are unlocked: live on, well fed and sheltered")
+    return now + left
