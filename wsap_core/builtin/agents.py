@@ -18,6 +18,7 @@ from wsap_core.models import (
     Observation,
     ParamDef,
 )
+from wsap_core.sampling import sample
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
@@ -126,31 +127,6 @@ class ScriptAgent:
 
     def restore(self, data: bytes) -> None:
         """Go on; there is no state."""
-
-
-def sample(schema: dict[str, Any], generator: random.Random) -> Any:
-    """Return a random value that fits a JSON Schema of the kind that parameters have."""
-    if "enum" in schema:
-        return schema["enum"][generator.randrange(len(schema["enum"]))]
-    if "const" in schema:
-        return schema["const"]
-    kind = schema.get("type", "string")
-    if kind == "integer":
-        low = int(schema.get("minimum", 0))
-        return generator.randint(low, int(schema.get("maximum", low + 10)))
-    if kind == "number":
-        low_f = float(schema.get("minimum", 0.0))
-        return generator.uniform(low_f, float(schema.get("maximum", low_f + 1.0)))
-    if kind == "boolean":
-        return generator.random() < 0.5
-    if kind == "array":
-        low = int(schema.get("minItems", 1))
-        count = generator.randint(low, int(schema.get("maxItems", low)))
-        return [sample(dict(schema.get("items", {})), generator) for _ in range(count)]
-    if kind == "object":
-        return {name: sample(dict(part), generator) for name, part in schema.get("properties", {}).items()}
-    words = ("north", "south", "east", "west", "hello", "me")
-    return words[generator.randrange(len(words))][: int(schema.get("maxLength", 100))]
 
 
 def create_random(context: Context) -> RandomAgent:

@@ -79,6 +79,11 @@ class Seat:
         return self._space
 
     @property
+    def face(self) -> GameAdapter:
+        """The game as it stands behind this seat's checks."""
+        return self._face
+
+    @property
     def own_actions(self) -> frozenset[str]:
         """The names that the game itself declares."""
         return self._own
