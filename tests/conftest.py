@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,7 +124,29 @@ def messages() -> Mapping[str, st.SearchStrategy[Any]]:
 
 
 @pytest.fixture
-def own_environment(tmp_path: Any) -> dict[str, str]:
-    """The variables for a `wsap` that keeps its files in this test's folder, at a known width and language."""
+def own_environment(tmp_path: Path) -> dict[str, str]:
+    """The variables for a `wsap` that keeps its files in this test's folder, at a known width and language.
+
+    The folder `site` in it is on Python's path; nothing needs to be there.
+    """
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WSAP_")}
-    return {**kept, "WSAP_HOME": str(tmp_path / "home"), "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    own = {"WSAP_HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path / "site")}
+    return {**kept, **own, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[..., Path]:
+    """A function that puts a distribution with one plugin into the folder `site`, as pip would."""
+
+    def install(name: str, code: str, *, plugin: str = "", version: str = "1.0") -> Path:
+        site = tmp_path / "site"
+        module = name.replace("-", "_").replace(".", "_").lower()
+        information = site / f"{module}-{version}.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (information / "entry_points.txt").write_text(f"[wsap]\n{plugin or module} = {module}\n")
+        path = site / f"{module}.py"
+        path.write_text(textwrap.dedent(code), encoding="utf-8")
+        return path
+
+    return install

@@ -232,7 +232,7 @@ def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
 
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted.", INTERRUPTED
-    if isinstance(error, click.Abort):
+    if isinstance(error, click.Abort | EOFError):
         return "Aborted.", 1
     if isinstance(error, RunInterruptedError):
         return one_line(error), error.exit_code
