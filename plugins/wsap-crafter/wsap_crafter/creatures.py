@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from crafter import constants, objects
 
+from wsap_crafter import game
+from wsap_crafter.game import constants
 from wsap_crafter.world import OrderedWorld
 
 _WALKABLE = frozenset(constants.walkable)
 
 
-class Located:
+class Located(game.Object):
     """Geometry of an object on the map, put before the game's class."""
 
     world: OrderedWorld
@@ -58,22 +59,34 @@ def _sign(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-class Player(Located, objects.Player):
+class Player(Located, game.Player):
     """The player; it may step into lava, and dies there."""
 
     _ground = _WALKABLE | {"lava"}
 
 
-class Cow(Located, objects.Cow):
+class Cow(Located, game.Cow):
     """A cow; three hit points."""
 
 
-class Zombie(Located, objects.Zombie):
+class Zombie(Located, game.Zombie):
     """A zombie; five hit points."""
 
 
-class Skeleton(Located, objects.Skeleton):
+class Skeleton(Located, game.Skeleton):
     """A skeleton; three hit points, shoots arrows."""
 
 
-CREATURES = {"Cow": Cow, "Zombie": Zombie, "Skeleton": Skeleton}
+def make_creature(kind: str, world: OrderedWorld, pos: Any, player: game.Player) -> game.Object:
+    """Return a new "Cow", "Zombie" or "Skeleton" for that position; it is not in the world yet.
+
+    Raises:
+        ValueError: there is no such creature.
+    """
+    if kind == "Cow":
+        return Cow(world, pos)
+    if kind == "Zombie":
+        return Zombie(world, pos, player)
+    if kind == "Skeleton":
+        return Skeleton(world, pos, player)
+    raise ValueError(f"{kind!r} is no creature of Crafter")

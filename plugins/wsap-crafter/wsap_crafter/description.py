@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crafter import constants
+from wsap_crafter.game import constants
 
 
 def _amounts(needed: dict[str, int]) -> str:
@@ -14,9 +14,9 @@ def _recipes() -> str:
     for thing, rule in constants.place.items():
         where = ", ".join(rule["where"])
         lines.append(f"- place_{thing}: {_amounts(rule['uses'])}; onto free {where} in front of you")
-    for thing, rule in constants.make.items():
-        nearby = " and ".join(f"a {name}" for name in rule["nearby"])
-        lines.append(f"- make_{thing}: {_amounts(rule['uses'])}; {nearby} adjacent to you (diagonals count)")
+    for thing, recipe in constants.make.items():
+        nearby = " and ".join(f"a {name}" for name in recipe["nearby"])
+        lines.append(f"- make_{thing}: {_amounts(recipe['uses'])}; {nearby} adjacent to you (diagonals count)")
     return "\n".join(lines)
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from crafter import constants, env, objects
 
-from wsap_crafter.creatures import CREATURES, Player
+from wsap_crafter.creatures import Player, make_creature
+from wsap_crafter.game import Env, Object, Plant, constants
 from wsap_crafter.world import ChunkKey, OrderedSet, OrderedWorld
 from wsap_crafter.worldgen import generate_world
 
@@ -48,7 +48,7 @@ class StepReport:
     """Where plants were eaten or shot in this step."""
 
 
-class CrafterEngine(env.Env):
+class CrafterEngine(Env):
     """One player in one Crafter world.
 
     Args:
@@ -73,7 +73,8 @@ class CrafterEngine(env.Env):
     @property
     def world(self) -> OrderedWorld:
         """The map and everything on it."""
-        return self._world
+        world: OrderedWorld = self._world
+        return world
 
     @property
     def player(self) -> Any:
@@ -138,9 +139,8 @@ class CrafterEngine(env.Env):
         self._last_health = last_health
         self._unlocked = {name for name, count in player.achievements.items() if count > 0}
 
-    def _creature(self, kind: str, pos: Any) -> objects.Object:
-        cls = CREATURES[kind]
-        return cls(self._world, pos) if kind == "Cow" else cls(self._world, pos, self._player)
+    def _creature(self, kind: str, pos: Any) -> Object:
+        return make_creature(kind, self._world, pos, self._player)
 
     def step(self, action: str) -> StepReport:
         """Do one of the game's 17 actions and let the world go on by one step."""
@@ -183,7 +183,7 @@ class CrafterEngine(env.Env):
             after = inventory["health"]
             if after < before:
                 wounds.append((type(obj).__name__.lower(), before - after))
-            if obj.removed and type(obj) is objects.Plant:
+            if obj.removed and type(obj) is Plant:
                 lost.append((x, y))
 
     def _balance(self) -> None:
@@ -207,13 +207,13 @@ class CrafterEngine(env.Env):
         self,
         chunk: ChunkKey,
         objs: OrderedSet,
-        cls: type[objects.Object],
+        cls: type[Object],
         material: str,
         span_dist: int,
         despan_dist: int,
         spawn_prob: float,
         despawn_prob: float,
-        ctor: Callable[[Any], objects.Object],
+        ctor: Callable[[Any], Object],
         target_fn: Callable[[int, int], tuple[float, float]],
     ) -> None:
         """Leave it to the game where it would draw a random number; elsewhere it does nothing."""

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from crafter import constants
-from crafter import engine as game
 from PIL import Image
 
 from wsap_crafter.engine import CrafterEngine
+from wsap_crafter.game import ItemView, LocalView, Textures, constants
 from wsap_crafter.world import OrderedWorld
 
 _GRID = (9, 9)
@@ -34,13 +33,13 @@ class FramePainter:
     def __init__(self, size: int) -> None:
         self.size = size
         self._unit = np.array((size // _GRID[0], size // _GRID[1]))
-        self._textures = game.Textures(constants.root / "assets")
-        self._items = game.ItemView(self._textures, (_GRID[0], _ITEM_ROWS))
+        self._textures = Textures(constants.root / "assets")
+        self._items = ItemView(self._textures, (_GRID[0], _ITEM_ROWS))
 
     def paint(self, engine: CrafterEngine) -> npt.NDArray[np.uint8]:
         """Return the frame as an array of shape (size, size, 3), rows from the top."""
         shown = _Shown(engine.world, engine.steps)
-        view = game.LocalView(shown, self._textures, (_GRID[0], _GRID[1] - _ITEM_ROWS))
+        view = LocalView(shown, self._textures, (_GRID[0], _GRID[1] - _ITEM_ROWS))
         picture = np.concatenate([view(engine.player, self._unit), self._items(engine.player.inventory, self._unit)], 1)
         canvas = np.zeros((self.size, self.size, 3), np.uint8)
         left, top = (self.size - picture.shape[0]) // 2, (self.size - picture.shape[1]) // 2

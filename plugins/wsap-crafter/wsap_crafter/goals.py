@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from crafter import constants
-
 from wsap_core.models import Goal
 from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES
+from wsap_crafter.game import constants
 
 NEXT = "next"
 """The progress of a goal whose prerequisites have all been achieved."""
@@ -55,8 +54,8 @@ def _hint(name: str) -> str:
         rule = constants.place[thing]
         return f"{_amounts(rule['uses'])}, facing free {_either(rule['where'])}"
     if verb == "make":
-        rule = constants.make[thing]
-        return f"{_amounts(rule['uses'])}, next to {' and '.join(rule['nearby'])}"
+        recipe = constants.make[thing]
+        return f"{_amounts(recipe['uses'])}, next to {' and '.join(recipe['nearby'])}"
     return _HINTS[name]
 
 

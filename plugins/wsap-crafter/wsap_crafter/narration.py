@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from crafter import constants
-
 from wsap_core.models import Event
 from wsap_crafter.daytime import turn_at
 from wsap_crafter.engine import StepReport
+from wsap_crafter.game import constants
 from wsap_crafter.observation import Happenings, offset_in_words
 from wsap_crafter.rules import MOVES, faced_character, with_article
 from wsap_crafter.sight import HEIGHT, WIDTH, WORDS, Sight

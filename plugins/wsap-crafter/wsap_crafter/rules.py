@@ -11,9 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from crafter import constants
-
 from wsap_core.models import ActionAvailability, ActionDef, ActionSpace
+from wsap_crafter.game import constants
 from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
 
 MOVES = {"move_left": "west", "move_right": "east", "move_up": "north", "move_down": "south"}
@@ -144,11 +143,12 @@ def _against_doing(situation: Situation) -> str:
         return f"there is nothing to collect from {with_article(material)}"
     if lacking := _lacking(rule["require"], situation):
         return f"collecting {material} {lacking}"
-    return _against_full_hands(material, rule, situation)
+    return _against_full_hands(material, situation)
 
 
-def _against_full_hands(material: str, rule: dict[str, Any], situation: Situation) -> str:
+def _against_full_hands(material: str, situation: Situation) -> str:
     """Return whether taking more is pointless: nothing received, nothing changed, nothing achieved."""
+    rule = constants.collect[material]
     (item,) = rule["receive"]
     if item in VITALS or rule["leaves"] != material:
         return ""
@@ -246,9 +246,9 @@ def _action_space() -> ActionSpace:
         name, what = f"place_{thing}", {"plant": "a sapling in grass"}.get(thing, with_article(thing))
         conditions = (*_needs(rule["uses"]), f"facing free {_either(rule['where'])}")
         definitions[name] = ActionDef(name, f"Place {what}", (), conditions, "placing")
-    for thing, rule in constants.make.items():
+    for thing, recipe in constants.make.items():
         name = f"make_{thing}"
-        conditions = (*_needs(rule["uses"]), f"{' and '.join(rule['nearby'])} adjacent (diagonals count)")
+        conditions = (*_needs(recipe["uses"]), f"{' and '.join(recipe['nearby'])} adjacent (diagonals count)")
         definitions[name] = ActionDef(name, f"Make {with_article(_noun(thing))}", (), conditions, "crafting")
     return ActionSpace(tuple(definitions[name] for name in GAME_ACTIONS))
 

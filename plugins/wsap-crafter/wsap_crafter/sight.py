@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from crafter import objects
 
+from wsap_crafter.game import Arrow, Plant
 from wsap_crafter.world import OrderedWorld
 
 WIDTH, HEIGHT = 9, 7
@@ -154,9 +154,9 @@ def _by_distance(seen: Seen) -> tuple[int, int]:
 
 def _seen(place: int, obj: Any) -> Seen:
     kind = type(obj).__name__.lower()
-    if isinstance(obj, objects.Plant) and obj.ripe:
+    if isinstance(obj, Plant) and obj.ripe:
         return Seen(place, "ripe plant", "")
-    if isinstance(obj, objects.Arrow):
+    if isinstance(obj, Arrow):
         return Seen(place, kind, FACINGS[int(obj.facing[0]), int(obj.facing[1])])
     return Seen(place, kind, "")
 

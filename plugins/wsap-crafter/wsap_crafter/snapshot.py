@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from crafter import constants, objects
 
 from wsap_core.errors import SnapshotError
-from wsap_crafter.creatures import CREATURES, Player
+from wsap_crafter.creatures import Player, make_creature
 from wsap_crafter.engine import AREA, CrafterEngine
+from wsap_crafter.game import Arrow, Object, Plant, constants
 from wsap_crafter.sight import FACINGS, STEPS
 
 _MAGIC = b"WSAP-CRAFTER-1\n"
@@ -182,7 +182,7 @@ def _load_player(engine: CrafterEngine, data: Any) -> Player:
     return player
 
 
-def _place(engine: CrafterEngine, player: Player, row: Any) -> objects.Object:
+def _place(engine: CrafterEngine, player: Player, row: Any) -> Object:
     """Put one object on the map, behind those that came before it."""
     kind, x, y, *rest = row
     x, y = whole(x, 0, AREA[0] - 1), whole(y, 0, AREA[1] - 1)
@@ -195,25 +195,24 @@ def _place(engine: CrafterEngine, player: Player, row: Any) -> objects.Object:
     return obj
 
 
-def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int], rest: list[Any]) -> objects.Object:
+def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int], rest: list[Any]) -> Object:
     world = engine.world
     health, *extras = rest
+    obj: Object
     if kind == "Arrow":
         (facing,) = extras
-        obj, extras = objects.Arrow(world, pos, np.array(STEPS[facing])), []
+        obj, extras = Arrow(world, pos, np.array(STEPS[facing])), []
     elif kind == "Plant":
-        obj = objects.Plant(world, pos)
-    elif kind == "Cow":
-        obj = CREATURES[kind](world, pos)
+        obj = Plant(world, pos)
     else:
-        obj = CREATURES[kind](world, pos, player)
+        obj = make_creature(kind, world, pos, player)
     obj.health = whole(health, 0, 100)
     for name, value in zip(_EXTRAS[kind], extras, strict=True):
         setattr(obj, name, whole(value, 0, _BIGGEST_NUMBER))
     return obj
 
 
-def _load_chunks(engine: CrafterEngine, everybody: list[objects.Object], rows: Any) -> None:
+def _load_chunks(engine: CrafterEngine, everybody: list[Object], rows: Any) -> None:
     """Put chunks, and the objects in them, into the order they were in."""
     world = engine.world
     world.ordered_chunks.clear()

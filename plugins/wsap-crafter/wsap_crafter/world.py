@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from crafter import engine, objects
 
+from wsap_crafter.game import Object, World
 from wsap_crafter.random_stream import GameRandom
 
 ChunkKey = tuple[int, int, int, int]
 
 
-class OrderedSet(dict[objects.Object, None]):
+class OrderedSet(dict[Object, None]):
     """A set of objects that iterates in order of insertion, with the two methods the game calls."""
 
-    def add(self, item: objects.Object) -> None:
+    def add(self, item: Object) -> None:
         """Put ``item`` last, if it is not in already."""
         self[item] = None
 
-    def remove(self, item: objects.Object) -> None:
+    def remove(self, item: Object) -> None:
         """Take ``item`` out."""
         del self[item]
 
 
-class OrderedWorld(engine.World):
+class OrderedWorld(World):
     """A 64 by 64 (or other) map of materials with the objects on it, in a reproducible order."""
 
     random: GameRandom
@@ -44,7 +44,7 @@ class OrderedWorld(engine.World):
         self.random = GameRandom(0 if seed is None else seed)
         self.daylight = 0.0
         self._chunks: defaultdict[ChunkKey, OrderedSet] = defaultdict(OrderedSet)
-        self._objects: list[objects.Object | None] = [None]
+        self._objects: list[Object | None] = [None]
         self._mat_map: npt.NDArray[np.uint8] = np.zeros(self.area, np.uint8)
         self._obj_map: npt.NDArray[np.uint32] = np.zeros(self.area, np.uint32)
         self._dead = 0
@@ -72,7 +72,7 @@ class OrderedWorld(engine.World):
         return self._obj_map
 
     @property
-    def slots(self) -> list[objects.Object | None]:
+    def slots(self) -> list[Object | None]:
         """Objects by index, in the order in which they move; None where one has died."""
         return self._objects
 
@@ -99,13 +99,13 @@ class OrderedWorld(engine.World):
             self._obj_map[x, y] = index
         self._dead = 0
 
-    def remove(self, obj: objects.Object) -> None:
+    def remove(self, obj: Object) -> None:
         """Take a living object off the map."""
         if not obj.removed:
             self._dead += 1
         super().remove(obj)
 
-    def move(self, obj: objects.Object, pos: Any) -> None:
+    def move(self, obj: Object, pos: Any) -> None:
         """Move a living object to a free cell."""
         if obj.removed:
             return
@@ -120,7 +120,7 @@ class OrderedWorld(engine.World):
             self._chunks[self.chunk_key((x, y))].add(obj)
         obj.pos = np.array((x, y))
 
-    def __getitem__(self, pos: Any) -> tuple[str | None, objects.Object | None]:
+    def __getitem__(self, pos: Any) -> tuple[str | None, Object | None]:
         x, y = int(pos[0]), int(pos[1])
         if not (0 <= x < self.area[0] and 0 <= y < self.area[1]):
             return None, None

@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from crafter import constants, objects
 from opensimplex import OpenSimplex
 
+from wsap_crafter.game import Object, Player, constants
 from wsap_crafter.noise import Floats, noise3_many
 from wsap_crafter.world import OrderedWorld
 
 Mask = npt.NDArray[np.bool_]
-Maker = Callable[[str, tuple[int, int]], objects.Object]
+Maker = Callable[[str, tuple[int, int]], Object]
 """Makes a "Cow", "Zombie" or "Skeleton" at a position."""
 
 # Cells whose material depends on random numbers, by which numbers they may draw.
@@ -55,14 +55,14 @@ class _Fields:
         return out
 
 
-def generate_world(world: OrderedWorld, player: objects.Player, make: Maker) -> None:
+def generate_world(world: OrderedWorld, player: Player, make: Maker) -> None:
     """Fill ``world`` with ground and creatures around ``player``, drawing from ``world.random``."""
     simplex = OpenSimplex(seed=world.random.randint(0, 2**31 - 1))
     tunnels = _set_materials(world, player, _Fields(simplex, world.area))
     _set_creatures(world, player, tunnels, make)
 
 
-def _set_materials(world: OrderedWorld, player: objects.Player, fields: _Fields) -> Mask:
+def _set_materials(world: OrderedWorld, player: Player, fields: _Fields) -> Mask:
     """Set every cell's material and return where the tunnels are."""
     px, py = (int(v) for v in player.pos)
     noises = fields.everywhere((8, 3), (3, 15), (3, 5), (0, 15), (0, 5))
@@ -136,7 +136,7 @@ def _draw_materials(
             out[cell] = ids["lava"] if is_lava else ids["stone"]
 
 
-def _set_creatures(world: OrderedWorld, player: objects.Player, tunnels: Mask, make: Maker) -> None:
+def _set_creatures(world: OrderedWorld, player: Player, tunnels: Mask, make: Maker) -> None:
     """Put cows, zombies and skeletons on walkable cells, drawing in the game's order of cells."""
     px, py = (int(v) for v in player.pos)
     uniform, height = world.random.uniform, world.area[1]

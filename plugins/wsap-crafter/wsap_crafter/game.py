@@ -1,0 +1,27 @@
+"""The parts of the original game that this package stands on, in one place.
+
+Crafter ships no types; ``game.pyi`` beside this file states those of what is used here.
+"""
+
+from __future__ import annotations
+
+from crafter import constants
+from crafter.engine import ItemView, LocalView, Textures, World
+from crafter.env import Env
+from crafter.objects import Arrow, Cow, Object, Plant, Player, Skeleton, Zombie
+
+__all__ = [
+    "Arrow",
+    "Cow",
+    "Env",
+    "ItemView",
+    "LocalView",
+    "Object",
+    "Plant",
+    "Player",
+    "Skeleton",
+    "Textures",
+    "World",
+    "Zombie",
+    "constants",
+]
