@@ -1,0 +1,170 @@
+"""What is asked of a language model, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from wsap_core.decisions import Usage
+
+Role = Literal["system", "user", "assistant", "observation"]
+"""Who speaks. `observation` is a tool's result inside the assistant's turn (seed 002); backends that
+know no such role say it as the user."""
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """Text in a message."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ImagePart:
+    """A picture in a message, for models that see."""
+
+    base64: str
+    """The picture in base64."""
+    media_type: str = "image/png"
+    alt: str = ""
+    """What it shows; sent in its place to a model that can't see."""
+
+
+Part = TextPart | ImagePart
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of the conversation."""
+
+    role: Role
+    content: str | Sequence[Part]
+    """Text, or parts in order."""
+
+    def text(self) -> str:
+        """Return the text of the message; pictures are replaced by what they show."""
+        if isinstance(self.content, str):
+            return self.content
+        return "".join(p.text if isinstance(p, TextPart) else p.alt for p in self.content)
+
+
+@dataclass(frozen=True)
+class JsonConstraint:
+    """The reply is one JSON value that fits a schema."""
+
+    schema: Mapping[str, Any]
+    name: str = "reply"
+
+
+@dataclass(frozen=True)
+class RegexConstraint:
+    """The reply matches a regular expression, as a whole."""
+
+    pattern: str
+
+
+Constraint = JsonConstraint | RegexConstraint
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen; None leaves it to the model's own default."""
+
+    max_tokens: int | None = 300
+    """Most tokens in the reply, thinking included (the seed's 300)."""
+    temperature: float | None = 0.7
+    top_p: float | None = 0.9
+    repeat_penalty: float | None = None
+    seed: int | None = None
+
+
+DEFAULT_SAMPLING = Sampling()
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that one call to a model depends on."""
+
+    messages: Sequence[Message]
+    prefill: str = ""
+    """The beginning of the assistant's turn, which the model goes on with."""
+    stop: Sequence[str] = ()
+    """Texts that end the reply; the one that did is not part of it."""
+    constraint: Constraint | None = None
+    """What the reply must look like; None for free text."""
+    sampling: Sampling = DEFAULT_SAMPLING
+    thinking: bool | None = None
+    """Whether the model is asked to think first; None for its default."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Provider options by backend name: `{"ollama": {"num_ctx": 4096}}`."""
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """A piece of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ThinkingChunk:
+    """A piece of what the model thinks before it replies; never part of the reply."""
+
+    text: str
+
+
+FinishReason = Literal["stop", "stop_sequence", "length", "content_filter", "unknown"]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The end of a stream. Every stream that did not fail has exactly one, as its last chunk."""
+
+    reason: FinishReason = "stop"
+    stop_sequence: str | None = None
+    """Which of the request's stop texts ended it, where the backend tells."""
+    usage: Usage = field(default_factory=Usage)
+
+
+Chunk = TextChunk | ThinkingChunk | Finish
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A whole reply."""
+
+    text: str
+    thinking: str = ""
+    finish: Finish = field(default_factory=Finish)
+
+    @property
+    def usage(self) -> Usage:
+        """What it took."""
+        return self.finish.usage
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the model ran out of tokens before it was through."""
+        return self.finish.reason == "length"
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a backend (with its model) can do; what is not known is not claimed."""
+
+    json_schema: bool = False
+    """Constrains replies by JSON Schema."""
+    regex: bool = False
+    """Constrains replies by regular expression."""
+    prefill: bool = False
+    """Goes on with a trailing assistant message."""
+    resume: bool = False
+    """Goes on inside its own reply with its key-value cache kept (in process)."""
+    images: bool = False
+    thinking: bool = False
+    """Tells its thinking apart from its reply."""
+    stop: bool = True
+    """Honours stop texts."""
+    context: int | None = None
+    """The context window in tokens; None where it is not known."""
