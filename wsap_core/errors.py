@@ -50,6 +50,13 @@ class UsageError(WsapError):
     http_status = 400
 
 
+def _similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return up to three known names that are like this one, leaving out those much less so than the best."""
+    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    likeness = [difflib.SequenceMatcher(None, other, name).ratio() for other in close]
+    return tuple(other for other, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.2)
+
+
 class UnknownNameError(UsageError):
     """There is no such game, agent, plugin, command or run."""
 
@@ -59,7 +66,7 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind = kind
         self.name = name
-        self.suggestions = tuple(difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5))
+        self.suggestions = _similar(name, known)
         message = f"There is no {kind} called {name!r}."
         if self.suggestions:
             message += " Did you mean " + " or ".join(repr(s) for s in self.suggestions) + "?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -232,6 +233,9 @@ class PluginHost:
                     self._collect(hook, implementation.function, label, shelf, row)
 
     def _collect(self, hook: str, function: Any, label: str, shelf: Shelf[Any], row: PluginRow) -> None:
+        if inspect.iscoroutinefunction(function):
+            row.remark(f"{hook} is async; hooks are plain functions.", broken=True)
+            return
         try:
             specs = list(function() or ())
         except Exception as error:
@@ -243,7 +247,7 @@ class PluginHost:
                 row.remark(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
                 continue
             name = cast(Spec, spec).name
-            if not _NAME.fullmatch(str(name)):
+            if not isinstance(cast(Any, name), str) or not _NAME.fullmatch(name):
                 row.remark(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
                 continue
             if row.module != BUILTIN.module and shelf.is_builtin(name):

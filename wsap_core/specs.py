@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wsap_core.context import Context
-from wsap_core.errors import PluginError
+from wsap_core.errors import PluginError, WsapError
 from wsap_core.models import Achievement, Action
 from wsap_core.version import PROTOCOL_VERSION
 
@@ -31,7 +31,7 @@ def resolve(reference: Reference) -> Any:
     """Return the object that a reference names, importing its module at this moment.
 
     Raises:
-        PluginError: the module can't be imported or has no such attribute.
+        PluginError: the module can't be imported, raises, or has no such attribute.
     """
     # Any: a reference may name a class, a function or a value.
     if not isinstance(reference, str):
@@ -41,8 +41,11 @@ def resolve(reference: Reference) -> Any:
         target: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             target = getattr(target, part)
-    except (ImportError, AttributeError) as error:
-        raise PluginError(f"{reference!r} can't be loaded: {error}.") from error
+    except WsapError:
+        raise  # a module may say in its own words what it lacks
+    except Exception as error:
+        what = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        raise PluginError(f"{reference!r} can't be loaded: {what}.") from error
     return target
 
 
@@ -65,8 +68,6 @@ def build(reference: Reference, context: Context) -> Any:
     try:
         return factory(context) if takes_context else factory()
     except Exception as error:
-        from wsap_core.errors import WsapError
-
         if isinstance(error, WsapError):
             raise
         name = getattr(factory, "__qualname__", str(factory))
