@@ -23,6 +23,7 @@ from wsap_core.errors import (
     StorageVersionError,
 )
 from wsap_nexus.storage import Database, LogWriter, NewRun, Repository
+from wsap_nexus.storage.database import PAGE_BYTES
 
 
 @pytest.fixture
@@ -139,6 +140,18 @@ def test_a_damaged_database_is_called_so(path: Path) -> None:
     with pytest.raises(StorageError, match="damaged") as caught, Database.open(path) as database:
         Repository(database).list_runs()
     one_sentence(caught.value)
+
+
+def test_a_sound_database_has_no_problems_and_a_scratched_one_has(path: Path) -> None:
+    with Database.open(path) as database:
+        assert database.problems() == []
+        with database.read() as connection:
+            root = connection.exec_driver_sql("SELECT rootpage FROM sqlite_master WHERE name = 'event'").scalar_one()
+    content = bytearray(path.read_bytes())
+    content[(root - 1) * PAGE_BYTES + 3 : (root - 1) * PAGE_BYTES + 5] = b"\xff\xff"  # how many cells the page has
+    path.write_bytes(content)
+    with Database.open(path) as database:
+        assert database.problems() != []
 
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:

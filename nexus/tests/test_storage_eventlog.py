@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -211,6 +212,36 @@ def test_a_closed_log_takes_nothing_more(database: Database, run_id: str) -> Non
 def test_a_database_opened_for_reading_gets_no_writer(tmp_path: Path, database: Database) -> None:
     with Database.open(tmp_path / "wsap.db", read_only=True) as reading, pytest.raises(StorageReadOnlyError):
         LogWriter(reading)
+
+
+class Interrupted(LogWriter):
+    """A log whose caller presses Ctrl-C while an event is being handed over."""
+
+    strike: str | None = None
+
+    def _add(self, item: Any, size: int) -> None:
+        if self.strike == "before":
+            raise KeyboardInterrupt
+        super()._add(item, size)
+        if self.strike == "after":
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("strike", "expected"), [("before", [0, 1]), ("after", [0, 7, 1])])
+def test_an_interrupt_leaves_no_gap_and_gives_no_number_twice(
+    database: Database, repository: Repository, run_id: str, strike: str, expected: list[int]
+) -> None:
+    with Interrupted(database) as log:
+        log.append(run_id, "step", "0")
+        log.strike = strike
+        with pytest.raises(KeyboardInterrupt):
+            log.append(run_id, "step", "7")
+        log.strike = None
+        log.append(run_id, "step", "1")
+        log.flush()
+        events = list(repository.read_events(run_id))
+    assert [event.data for event in events] == expected
+    assert [event.seq for event in events] == list(range(len(expected)))
 
 
 def test_when_the_disk_is_full_the_caller_is_told_and_what_was_recorded_is_kept(

@@ -2,20 +2,24 @@
 
 Successive observations of a world are mostly the same text. The first few bodies of a kind
 therefore serve as the dictionary of all that follow: no training, a few kilobytes for a run,
-and any event can still be read by itself. A body of Crafter's size (5 KB) takes about 150 bytes
-so, a fifth of what zstandard leaves without a dictionary, in about 3 µs.
+and any event can still be read by itself. A body of Crafter's size (7 KB) takes about 300 bytes
+so, a quarter of what zstandard leaves without a dictionary, in about 4 µs. Training a dictionary,
+or compressing each body against the one before, was measured too: neither is worth its complication.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import zstandard
 
 from wsap_core.errors import StorageError
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 LEVEL = 3
 """zstandard's level: lower ones save no time on bodies of this size, higher ones take thrice it."""
@@ -32,9 +36,13 @@ SMALLEST = 48
 LARGEST_BODY = 1 << 28
 """A body may hold at most 256 MiB."""
 
-_STREAMS = 64
-# So many dictionaries are kept ready for writing, about half a megabyte each; a nexus may have
-# thousands of runs, and one that comes back after others simply gets a new dictionary.
+_READY = 64
+# So many compressors are kept ready, about half a megabyte each; one that is needed again later is
+# made anew from its dictionary, in a tenth of a millisecond.
+
+_STREAMS = 10_000
+# So many dictionaries are remembered, 2 KB each. A nexus may write more runs than that at once; the
+# one that has been quiet longest then gets a new dictionary.
 
 
 class Encoded(NamedTuple):
@@ -63,11 +71,12 @@ class NewDictionary(NamedTuple):
 
 @dataclass
 class _Stream:
-    """The bodies of one kind in one run."""
+    """The bodies of one kind in one run: samples until there are enough, then their dictionary."""
 
     samples: list[bytes] = field(default_factory=list)
-    compressor: zstandard.ZstdCompressor | None = None
     number: int | None = None
+    packed: bytes = b""
+    hopeless: bool = False
 
 
 class BodyEncoder:
@@ -76,6 +85,7 @@ class BodyEncoder:
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
         self._streams: OrderedDict[tuple[str, str], _Stream] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, str], zstandard.ZstdCompressor] = OrderedDict()
         self._numbers: dict[str, int] = {}
 
     def start_run(self, run_id: str, dictionaries: int) -> None:
@@ -84,13 +94,16 @@ class BodyEncoder:
 
     def encode(self, run_id: str, kind: str, bodies: Sequence[bytes]) -> tuple[list[Encoded], NewDictionary | None]:
         """Return bodies of one kind as they are stored, in the same order, and a dictionary if one was made."""
-        stream = self._stream(run_id, kind)
+        key = (run_id, kind)
+        stream = _take(self._streams, key, _Stream, keep=_STREAMS)
         made = None
-        if stream.compressor is None:
+        if stream.number is None and not stream.hopeless:
             stream.samples += bodies[: DICTIONARY_SAMPLES - len(stream.samples)]
             if len(stream.samples) >= DICTIONARY_SAMPLES:
                 made = self._make_dictionary(run_id, kind, stream)
-        compressor = stream.compressor or self._plain
+        compressor = self._plain
+        if stream.number is not None:
+            compressor = _take(self._ready, key, lambda: self._compressor(stream), keep=_READY)
         packed = _compress(compressor, bodies)
         encoded = [
             Encoded("zstd", stream.number, small) if len(small) < len(body) else Encoded("raw", None, body)
@@ -98,30 +111,49 @@ class BodyEncoder:
         ]
         return encoded, made
 
-    def _stream(self, run_id: str, kind: str) -> _Stream:
-        key = (run_id, kind)
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = _Stream()
-            if len(self._streams) > _STREAMS:
-                self._streams.popitem(last=False)
-        else:
-            self._streams.move_to_end(key)
-        return stream
-
     def _make_dictionary(self, run_id: str, kind: str, stream: _Stream) -> NewDictionary | None:
         content = b"".join(stream.samples)[-DICTIONARY_BYTES:]
+        pays = self._pays(stream.samples)
         stream.samples.clear()
-        if len(content) < SMALLEST * DICTIONARY_SAMPLES:
+        stream.hopeless = not pays
+        if not pays:
             return None
         number = self._numbers.get(run_id, 0) + 1
-        self._numbers[run_id] = number
-        dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-        # Once for each dictionary, never twice: a second call crashes in zstandard 0.25.
-        dictionary.precompute_compress(level=LEVEL)
-        stream.compressor = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
-        stream.number = number
-        return NewDictionary(run_id, number, kind, self._plain.compress(content))
+        self._numbers[run_id] = stream.number = number
+        stream.packed = self._plain.compress(content)
+        # A new stream may follow a forgotten one, whose compressor is of another dictionary.
+        self._ready.pop((run_id, kind), None)
+        return NewDictionary(run_id, number, kind, stream.packed)
+
+    def _pays(self, samples: Sequence[bytes]) -> bool:
+        """Tell whether the last sample gains a quarter by the others, as compressed or random bytes don't."""
+        *others, last = samples
+        if len(last) < SMALLEST or not any(others):
+            return False
+        helped = _with_dictionary(b"".join(others)[-DICTIONARY_BYTES:]).compress(last)
+        return len(helped) < 0.75 * len(self._plain.compress(last))
+
+    def _compressor(self, stream: _Stream) -> zstandard.ZstdCompressor:
+        return _with_dictionary(zstandard.ZstdDecompressor().decompress(stream.packed))
+
+
+def _with_dictionary(content: bytes) -> zstandard.ZstdCompressor:
+    dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    # Once for each dictionary, never twice: a second call crashes in zstandard 0.25.
+    dictionary.precompute_compress(level=LEVEL)
+    return zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary)
+
+
+def _take(known: OrderedDict[K, V], key: K, make: Callable[[], V], *, keep: int) -> V:
+    """Return what is known under a key, or make it; of more than `keep`, the longest unused is forgotten."""
+    value = known.get(key)
+    if value is None:
+        value = known[key] = make()
+        if len(known) > keep:
+            known.popitem(last=False)
+    else:
+        known.move_to_end(key)
+    return value
 
 
 def _compress(compressor: zstandard.ZstdCompressor, bodies: Sequence[bytes]) -> list[bytes]:

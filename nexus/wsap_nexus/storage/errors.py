@@ -89,12 +89,17 @@ def translate(error: BaseException, where: str) -> WsapError:
         return StorageError(
             f"The database {where} can't be opened; see whether its folder exists and may be read and written."
         )
-    if isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CORRUPT:
+    if is_damage(cause):
         return StorageError(
             f"The database {where} is damaged ({reason}); restore a copy, or save what can be read with "
             "sqlite3's .recover."
         )
     return StorageError(f"The database {where} failed: {reason}.")
+
+
+def is_damage(cause: BaseException | None) -> bool:
+    """Tell whether SQLite found the file damaged."""
+    return isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CORRUPT
 
 
 def _is_taken(cause: BaseException) -> bool:

@@ -117,7 +117,7 @@ class LogWriter:
         """Kinds and seats that were found to be fit."""
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
-        self._appended = 0
+        self._taken = 0
         self._done = 0
         self._waiting = 0
         self._closing = False
@@ -183,9 +183,16 @@ class LogWriter:
             seq = self._next.get(run_id)
             if seq is None:
                 seq = self._find_run(run_id)
-            self._next[run_id] = seq + 1
             item = _Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
-            self._add(item, len(packed))
+            try:
+                self._next[run_id] = seq + 1
+                self._add(item, len(packed))
+            except BaseException:
+                # Ctrl-C can strike between any two instructions; a number must be given out once
+                # and only with its event.
+                if not self._pending or self._pending[-1] is not item:
+                    self._next[run_id] = seq
+                raise
         return seq
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
@@ -215,11 +222,11 @@ class LogWriter:
             StorageError: it could not be; the message says why.
         """
         with self._lock:
-            goal = self._appended
+            goal = self._taken + len(self._pending)
             self._waiting += 1
             try:
                 self._wake.notify()
-                while self._done < goal and self._failure is None:
+                while self._done < goal and self._failure is None and self._thread.is_alive():
                     self._progress.wait()
             finally:
                 self._waiting -= 1
@@ -273,7 +280,6 @@ class LogWriter:
         pending = self._pending
         pending.append(item)
         self._pending_bytes += size
-        self._appended += 1
         if len(pending) == 1 or len(pending) == self._group:
             self._wake.notify()
 
@@ -289,6 +295,8 @@ class LogWriter:
             self._waiting -= 1
 
     def _refusal(self) -> WsapError:
+        if self._failure is None and not self._closing:
+            return StorageError("The event log's thread is not in this process; open the database anew after a fork.")
         if self._failure is None:
             return StorageError("The event log is closed; open the run again to record more.")
         self._told = True
@@ -359,6 +367,7 @@ class LogWriter:
                 self._wake.wait(left)
             batch, self._pending = self._pending, []
             self._pending_bytes = 0
+            self._taken += len(batch)
             return batch
 
     def _await_events(self, timeout: float | None) -> bool:

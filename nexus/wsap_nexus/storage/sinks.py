@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from sqlalchemy import Connection, Executable, bindparam, insert, update
 
@@ -93,7 +93,7 @@ def _insert_sql(table: str, columns: Sequence[str], *, rows: int = 1) -> str:
 class SqliteSink:
     """Commits to a file; see `LogWriter` for what is durable when."""
 
-    _EVENTS = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
+    _EVENTS: ClassVar = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
 
     def __init__(self, database: Database, *, busy_seconds: float) -> None:
