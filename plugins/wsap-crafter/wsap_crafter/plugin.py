@@ -56,6 +56,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "crafter-survivor",
             "Plays Crafter by rules: gathers, crafts, eats, sleeps sheltered and fights.",
             "wsap_crafter.survivor:create",
+            abilities=("seed", "snapshot"),
             games=("crafter",),
         )
     ]
