@@ -1,0 +1,84 @@
+"""What several commands share: options, pairs, the database, and what is said about a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def database_option(command: F) -> F:
+    """Add `--database`."""
+    return click.option(
+        "--database", metavar="PATH",
+        help="The database, a path or URL; WSAP_DATABASE, or wsap.db in the data folder, when not given.",
+    )(command)  # fmt: skip
+
+
+def json_option(command: F) -> F:
+    """Add `--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")(command)
+
+
+def pairs(option: str, given: Iterable[str], *, example: str) -> dict[str, str]:
+    """Return what was given as KEY=VALUE, repeatedly.
+
+    Raises:
+        UsageError: one is not of that form, or a key comes twice.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key or not value:
+            raise UsageError(f"{option} takes {example}, not {one_line(text)[:60]!r}.")
+        if key in found:
+            raise UsageError(f"{option} names {one_line(key)[:60]!r} twice.")
+        found[key] = value
+    return found
+
+
+def typed_pairs(option: str, given: Iterable[str]) -> dict[str, Any]:
+    """Return KEY=VALUE pairs with values read as JSON where they are JSON, and as text otherwise."""
+    return {key: _value(text) for key, text in pairs(option, given, example="KEY=VALUE").items()}
+
+
+def _value(text: str) -> Any:
+    # Any: options have every kind of value.
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def output_console() -> Console:
+    """Return rich's console on the standard output as it is now, whatever it is replaced by later."""
+    from rich.console import Console  # deferred for weight
+
+    return Console(file=sys.stdout, highlight=False)
+
+
+def is_dumb() -> bool:
+    """Return whether the terminal can do no more than print lines."""
+    return os.environ.get("TERM", "") in ("dumb", "unknown")
+
+
+def both_terminals() -> bool:
+    """Return whether a person sits at both the standard input and the standard output."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

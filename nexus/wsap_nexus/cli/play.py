@@ -1,0 +1,402 @@
+"""`wsap play`: agents in one world, watched, recorded, stopped and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.params import SEED, STEPS, WholeNumber
+from wsap_core.untrusted import printable
+from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
+
+if TYPE_CHECKING:
+    from wsap_core.host import PluginHost
+    from wsap_core.services import Services
+    from wsap_nexus.runtime.controls import Controls
+    from wsap_nexus.runtime.plan import RunPlan
+    from wsap_nexus.runtime.session import Parts, Session
+    from wsap_nexus.runtime.store import Store
+    from wsap_nexus.runtime.tally import RunSummary
+    from wsap_nexus.view.live import LiveView
+    from wsap_nexus.view.plain import PlainProgress
+
+
+@click.command()
+@click.argument("game", required=False)
+@click.option("--agent", metavar="AGENT", help="Who plays; the game's default agent when not given.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same run.")
+@click.option("--steps", type=STEPS, help="Steps to play, over as many episodes as it takes; one episode if not given.")
+@click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT", help="Who plays a seat; may be repeated.")
+@click.option("--fill", metavar="AGENT", help="Who plays the seats that are not named.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
+@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
+@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
+@database_option
+@click.option("--no-record", is_flag=True, help="Leave no trace.")
+@json_option
+@click.option("--watch/--no-watch", default=None, help="The live view; at a terminal it is on.")
+@click.option("--fps", type=WholeNumber(1, 60), default=12, show_default=True, help="Pictures a second at most.")
+@click.option("--pace", type=WholeNumber(0, 100_000), default=20, show_default=True,
+              help="Steps a second in the live view; 0 for full speed.")  # fmt: skip
+def play(**given: Any) -> None:
+    """Play a GAME.
+
+    GAME and AGENT are names that `wsap games` and `wsap agents` list, or a class in a file:
+    ./game.py:Game. At a terminal the run is shown while it is played; the last line of the screen
+    names the keys. Every run is recorded: Ctrl-C stops it, and --resume goes on with it in the
+    middle of its episode.
+
+    With --json one JSON object is printed at the end, and nothing else. The exit status is 130 if
+    the run was stopped by Ctrl-C.
+    """
+    request = Request(**given)
+    request.check()
+    _play(request)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed."""
+
+    game: str | None
+    agent: str | None
+    seed: int
+    steps: int | None
+    seats: tuple[str, ...]
+    fill: str | None
+    options: tuple[str, ...]
+    agent_options: tuple[str, ...]
+    resume: str | None
+    database: str | None
+    no_record: bool
+    as_json: bool
+    watch: bool | None
+    fps: int
+    pace: int
+
+    def check(self) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            UsageError: it does; the message says what to leave out.
+        """
+        from wsap_core.errors import UsageError
+
+        if self.resume is None and self.game is None:
+            raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
+        if self.resume is not None:
+            self._check_resuming()
+        if self.watch and self.as_json:
+            raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
+        if self.no_record and self.database:
+            raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
+
+    def _check_resuming(self) -> None:
+        from wsap_core.errors import UsageError
+
+        context = click.get_current_context()
+        fixed = ("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "no_record")
+        default = click.core.ParameterSource.DEFAULT
+        for name in fixed:
+            if context.get_parameter_source(name) not in (default, None):
+                shown = next(p for p in context.command.params if p.name == name)
+                label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
+                raise UsageError(f"--resume goes on with a run just as it was started; leave out {label}.")
+
+
+def _play(request: Request) -> None:
+    from wsap_core.host import PluginHost
+    from wsap_nexus.runtime.controls import Controls
+    from wsap_nexus.runtime.store import open_store
+
+    host = PluginHost.discovered()
+    controls = Controls()
+    watching = _watching(request)
+    if request.resume is not None:
+        with open_store(request.database) as store:
+            _resumed(request, host, store, controls, watching)
+        return
+    plan, parts = _plan(request, host)
+    _check_people(plan, parts, request)
+    if request.no_record:
+        _unrecorded(request, host, plan, parts, controls, watching)
+        return
+    with open_store(request.database) as store:
+        _started(request, host, store, plan, parts, controls, watching)
+
+
+def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
+    from wsap_core.references import load_adapter_spec
+    from wsap_nexus.runtime.plan import RunPlan, plan_seats
+    from wsap_nexus.runtime.session import load_parts
+
+    assert request.game is not None, "check() comes first"
+    seats = plan_seats(
+        load_adapter_spec(request.game, host),
+        agent=request.agent,
+        seats=pairs("--seat", request.seats, example="NAME=AGENT"),
+        fill=request.fill,
+        options=typed_pairs("--agent-option", request.agent_options),
+    )
+    plan = RunPlan(request.game, seats, request.seed, request.steps, typed_pairs("--option", request.options))
+    return plan, load_parts(plan, host)
+
+
+def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
+    """Refuse a person where there is no terminal, before anything is recorded."""
+    from wsap_core.errors import UsageError
+    from wsap_nexus.view.keys import has_keyboard
+
+    people = [seat.name for seat in plan.seats if parts.agents[seat.name].interactive]
+    if not people:
+        return
+    if not has_keyboard() or request.as_json:
+        why = "--json leaves no place for it" if request.as_json else "the standard input is no terminal"
+        raise UsageError(f"Seat {people[0]!r} is played by a person, who needs a terminal, but {why}.")
+    if len(people) > 1:
+        raise UsageError(f"Seats {people[0]!r} and {people[1]!r} can't both be played at one keyboard.")
+
+
+# --- the three ways to play ---------------------------------------------------------------
+
+
+def _started(
+    request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
+) -> None:
+    from wsap_nexus.runtime.session import start
+
+    view = _view(request, controls, watching, store)
+    with start(plan, host, store, parts=parts, controls=controls, services=_services(view)) as session:
+        _conduct(request, session, parts, view)
+
+
+def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
+    from wsap_nexus.runtime.plan import RunPlan
+    from wsap_nexus.runtime.session import load_parts, resume
+    from wsap_nexus.view.recorded import read_notes
+
+    assert request.resume is not None, "the caller asked"
+    record = store.repository.get_run(request.resume)
+    plan = RunPlan.from_config(record.config)
+    parts = load_parts(plan, host)
+    _check_people(plan, parts, request)
+    view = _view(request, controls, watching, store)
+    with resume(record.id, host, store, controls=controls, services=_services(view)) as session:
+        past = list(read_notes(store.repository, record.id)) if view is not None else []
+        _conduct(request, session, parts, view, past=past)
+
+
+def _unrecorded(
+    request: Request, host: PluginHost, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
+) -> None:
+    from wsap_nexus.runtime.session import unrecorded
+
+    view = _view(request, controls, watching, None)
+    session = unrecorded(plan, host, parts=parts, controls=controls, services=_services(view))
+    _conduct(request, session, parts, view)
+
+
+def _services(view: LiveView | None) -> Services | None:
+    from wsap_core.services import Services
+
+    return None if view is None else Services(views=view)
+
+
+def _watching(request: Request) -> bool:
+    """Return whether the live view is shown; where it was asked for and can't be, say why.
+
+    Raises:
+        UsageError: it was asked for, and there is no terminal.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.view.screen import fits, too_small
+
+    if request.as_json or request.watch is False:
+        return False
+    if not sys.stdout.isatty() or is_dumb():
+        if request.watch:
+            raise UsageError("--watch needs a terminal, and the standard output is none; leave it out.")
+        return False
+    size = output_console().size
+    if not fits(size.width, size.height):
+        click.echo(f"{too_small(size.width, size.height)} Going on in plain lines.", err=True)
+        return False
+    return True
+
+
+def _view(request: Request, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:
+    if not watching:
+        return None
+    from wsap_nexus.view.live import LiveView
+
+    return LiveView(
+        output_console(),
+        controls,
+        fps=request.fps,
+        pace=request.pace or None,
+        flush=store.writer.flush if store is not None else None,
+    )
+
+
+# --- playing ------------------------------------------------------------------------------
+
+
+class Interruption:
+    """Whether a signal asked the run to stop; the first asks, the second insists."""
+
+    def __init__(self, controls: Controls) -> None:
+        self.happened = False
+        self._controls = controls
+        self._task: asyncio.Task[Any] | None = None
+
+    def __call__(self) -> None:
+        if self.happened and self._task is not None:
+            self._task.cancel()
+        self.happened = True
+        self._controls.stop()
+
+    @contextlib.contextmanager
+    def watch(self, task: asyncio.Task[Any]) -> Iterator[None]:
+        """Take SIGINT, SIGTERM and SIGHUP for a wish to stop while the block runs."""
+        loop = asyncio.get_running_loop()
+        self._task = task
+        wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        taken = []
+        for number in wanted:
+            # Windows has no signal handlers in its event loops; there Ctrl-C cancels the main task.
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self)
+                taken.append(number)
+        try:
+            yield
+        finally:
+            for number in taken:
+                loop.remove_signal_handler(number)
+
+
+def _conduct(
+    request: Request, session: Session, parts: Parts, view: LiveView | None, *, past: list[Any] | None = None
+) -> None:
+    """Play a session, watched or not, and say what came of it."""
+    from wsap_core.errors import WsapError
+
+    run = session.run
+    interruption = Interruption(run.controls)
+    progress = _follow(request, session, parts, view, past or [])
+    if progress is not None and not request.as_json:
+        click.echo(_header(session))
+    stray = io.StringIO()
+    try:
+        with _kept_apart(request, view, stray):
+            summary = asyncio.run(_run(session, interruption, view))
+    except WsapError as error:
+        if run.run_id is not None and "--resume" not in str(error):
+            error.args = (f"{error} What was recorded is kept; go on with: wsap play --resume {run.run_id}",)
+        elif run.run_id is not None:
+            error.args = (f"{error} (wsap play --resume {run.run_id})",)
+        raise
+    except KeyboardInterrupt:
+        interruption.happened = True
+        summary = run.summary()
+    finally:
+        if text := printable(stray.getvalue()).strip():
+            click.echo(text[-4000:], err=True)
+    _report(request, session, parts, summary, interrupted=interruption.happened)
+
+
+async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:
+    async with view.shown() if view is not None else contextlib.nullcontext():
+        task = asyncio.create_task(session.play())
+        with interruption.watch(task):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                interruption.happened = True
+                return session.run.summary()
+
+
+@contextlib.contextmanager
+def _kept_apart(request: Request, view: LiveView | None, stray: io.StringIO) -> Iterator[None]:
+    """Keep what a game or agent prints out of the JSON and off the picture."""
+    with contextlib.ExitStack() as stack:
+        if view is not None:
+            stack.enter_context(contextlib.redirect_stdout(stray))
+            stack.enter_context(contextlib.redirect_stderr(stray))
+        elif request.as_json:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _follow(
+    request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]
+) -> PlainProgress | None:
+    """Let the view, or lines of progress, follow the run."""
+    from wsap_nexus.view.plain import PlainProgress
+
+    run = session.run
+    if view is not None:
+        people = [name for name, spec in parts.agents.items() if spec.interactive]
+        view.follow(run, parts.game, past=past, interactive=people)
+        run.observe(view.observe)
+        return None
+    if request.as_json and not sys.stderr.isatty():
+        return None
+    # The stream as it is now: while the run is played the names may point elsewhere.
+    stream = sys.stderr if request.as_json else sys.stdout
+    progress = PlainProgress(
+        lambda line: click.echo(line, file=stream),
+        limit=run.plan.steps,
+        seats=len(run.plan.seats),
+        quiet=request.as_json,
+    )
+    progress.begin_with(run.summary().reward)
+    run.observe(progress.observe)
+    return progress
+
+
+def _header(session: Session) -> str:
+    run = session.run
+    plan = run.plan
+    recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
+    length = "one episode" if plan.steps is None else f"{plan.steps} steps"
+    return f"{run.spec.display_title}, {plan.agent_label}, seed {plan.seed}, {length}, {recorded}"
+
+
+def _report(request: Request, session: Session, parts: Parts, summary: RunSummary, *, interrupted: bool) -> None:
+    """Print what the run came to, and what to do next.
+
+    Raises:
+        RunInterruptedError: a signal stopped it; how to go on is in the message.
+    """
+    from wsap_core.cli.output import print_json
+    from wsap_core.errors import RunInterruptedError
+
+    run_id = session.run.run_id
+    stopped = interrupted or session.run.controls.stopping
+    go_on = f"go on with: wsap play --resume {run_id}" if run_id else "it was not recorded, so it can't be gone on with"
+    if request.as_json:
+        print_json(summary.to_json())
+    else:
+        _print_summary(summary, parts, run_id=run_id)
+        if stopped and not interrupted:
+            click.echo(f"Stopped; {go_on}")
+    if interrupted:
+        raise RunInterruptedError(f"Stopped after {summary.steps} steps; {go_on}")
+
+
+def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None) -> None:
+    from wsap_nexus.view.plain import summary_lines
+
+    units = {metric.name: metric.unit for metric in parts.game.score_metrics}
+    for line in summary_lines(summary.to_json(), units=units, catalogue=len(parts.game.achievements)):
+        click.echo(line)
+    if run_id is not None:
+        click.echo(f"Look back: wsap replay {run_id}   Take it out: wsap export {run_id}")

@@ -1,0 +1,128 @@
+"""The agent `human`: a person at the keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from wsap_core.context import Context
+from wsap_core.errors import UsageError
+from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.text import one_line
+from wsap_core.untrusted import printable
+from wsap_nexus.view.keys import has_keyboard
+from wsap_nexus.view.keymap import typed_action, why_not
+
+
+@runtime_checkable
+class Chooser(Protocol):
+    """Where a person is asked; the live view is one."""
+
+    async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
+        """Return what the person wants done."""
+        ...
+
+
+class HumanAgent:
+    """Lets a person decide.
+
+    Args:
+        chooser: where the person is asked.
+        seat: the seat that the person plays.
+    """
+
+    def __init__(self, chooser: Chooser, seat: str) -> None:
+        self._chooser = chooser
+        self._seat = seat
+        self._space = ActionSpace()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the declared actions."""
+        self._space = action_space
+        if isinstance(self._chooser, LineChooser):
+            self._chooser.say(game_desc)
+
+    async def decide(self, observation: Observation) -> Action:
+        """Return what the person chose."""
+        return await self._chooser.choose(self._seat, observation, self._space)
+
+    def reflect(self, result: ActionResult) -> None:
+        """Show what came of it, where nothing else does."""
+        if isinstance(self._chooser, LineChooser):
+            self._chooser.say(("" if result.success else "Refused: ") + result.message)
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan: it is in the person's head."""
+        return []
+
+
+class LineChooser:
+    """Asks line by line, for terminals that can't show the live view, and for scripts.
+
+    Args:
+        write: takes a text of several lines.
+    """
+
+    def __init__(self, write: Callable[[str], None] | None = None) -> None:
+        self._write = write or _to_stderr
+
+    def say(self, text: str) -> None:
+        """Show a text, made safe for terminals."""
+        self._write(printable(text).strip())
+
+    async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
+        """Show the observation, and ask until there is an action that is possible.
+
+        Raises:
+            UsageError: the standard input has ended.
+        """
+        self.say(observation.to_text())
+        possible = [a.name for a in space.actions if not why_not(Action(a.name), observation)]
+        self.say(f"{one_line(seat)}, what do you do? " + ", ".join(possible))
+        while True:
+            line = await _read_line()
+            if not line:
+                raise UsageError("The agent 'human' has nobody to ask any more: the standard input has ended.")
+            action, reason = typed_action(line, space)
+            reason = reason or (why_not(action, observation) if action is not None else "")
+            if action is not None and not reason:
+                return action
+            self.say(reason)
+
+
+def create(context: Context) -> HumanAgent:
+    """Return the agent for the person at this terminal.
+
+    Raises:
+        UsageError: there is no terminal.
+    """
+    seat = context.agent_id or ""
+    chooser = context.services.views
+    if isinstance(chooser, Chooser):
+        return HumanAgent(chooser, seat)
+    if not has_keyboard():
+        raise UsageError(
+            "The agent 'human' needs a person at a terminal, and the standard input is none; choose another --agent."
+        )
+    return HumanAgent(LineChooser(), seat)
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201  # the person's own line of talk
+
+
+async def _read_line() -> str:
+    """Return the next line of the standard input, so that Ctrl-C and other seats are not kept waiting."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":
+        return await loop.run_in_executor(None, sys.stdin.readline)
+    ready: asyncio.Future[None] = loop.create_future()
+    descriptor = sys.stdin.fileno()
+    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+    return sys.stdin.readline()

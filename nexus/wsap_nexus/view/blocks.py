@@ -1,0 +1,112 @@
+"""Every kind of view block as something rich can draw."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from wsap_core.models import (
+    ChatBlock,
+    GridMapBlock,
+    ImageBlock,
+    Observation,
+    PlaceGraphBlock,
+    TableBlock,
+    TextBlock,
+    View,
+)
+from wsap_core.models.views import Block
+from wsap_core.text import one_line
+from wsap_core.untrusted import printable
+from wsap_nexus.view.gridmap import GridMap
+from wsap_nexus.view.picture import Picture
+
+LONGEST_TEXT = 20_000
+"""Characters of a text block that are shown at most."""
+
+_MOST_ROWS = 200
+
+
+def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: bool = False) -> RenderableType:
+    """Return a block as something rich can draw; text in it is shown, never interpreted."""
+    if isinstance(block, GridMapBlock):
+        return GridMap(block, facing=facing, light=light, plain=plain)
+    if isinstance(block, ImageBlock):
+        return Picture(block)
+    if isinstance(block, TableBlock):
+        return _table(block)
+    if isinstance(block, ChatBlock):
+        return _chat(block)
+    if isinstance(block, PlaceGraphBlock):
+        return _places(block)
+    return Text(printable(block.text)[:LONGEST_TEXT])
+
+
+def title_of(block: Block) -> str:
+    """Return what a block is called, on one line; empty where it has no name."""
+    return one_line(getattr(block, "title", ""))[:60]
+
+
+def map_of(view: View | None) -> GridMapBlock | None:
+    """Return the first map of a view, if it has one."""
+    blocks = view.blocks if view is not None else ()
+    return next((b for b in blocks if isinstance(b, GridMapBlock) and b.rows), None)
+
+
+def image_of(view: View | None) -> ImageBlock | None:
+    """Return the first picture of a view, if it has one."""
+    blocks = view.blocks if view is not None else ()
+    return next((b for b in blocks if isinstance(b, ImageBlock)), None)
+
+
+def other_blocks(view: View | None) -> list[Block]:
+    """Return what a view has besides maps and pictures."""
+    blocks = view.blocks if view is not None else ()
+    return [b for b in blocks if not isinstance(b, GridMapBlock | ImageBlock)]
+
+
+def blocks_of(view: View | None, observation: Observation | None) -> list[Block]:
+    """Return the blocks to show where there is neither map nor picture: the world's, else the seat's own text."""
+    blocks = other_blocks(view)
+    if not blocks and observation is not None:
+        blocks = [TextBlock(observation.to_text().strip("\n"))]
+    return blocks
+
+
+def _table(block: TableBlock) -> RenderableType:
+    table = Table(expand=False, show_edge=False, pad_edge=False, header_style="bold")
+    for column in block.columns:
+        table.add_column(Text(one_line(column)))
+    width = len(block.columns)
+    for row in block.rows[-_MOST_ROWS:]:
+        cells = [Text(one_line(cell)) for cell in row][:width]
+        table.add_row(*cells)
+    return table
+
+
+def _chat(block: ChatBlock) -> RenderableType:
+    lines = []
+    for line in block.lines[-_MOST_ROWS:]:
+        text = Text(one_line(line.speaker), "bold cyan")
+        if line.channel:
+            text.append(f" [{one_line(line.channel)}]", "dim")
+        text.append(": ", "dim").append(one_line(line.text), "default")
+        lines.append(text)
+    return Group(*lines)
+
+
+def _places(block: PlaceGraphBlock) -> RenderableType:
+    lines = []
+    for place in block.places[:_MOST_ROWS]:
+        here = place == block.here
+        text = Text("● " if here else "○ ", "bold yellow" if here else "dim")
+        text.append(one_line(place), "bold" if here else "")
+        ways = [one_line(pair[1]) for pair in block.exits if len(pair) == 2 and pair[0] == place]
+        if ways:
+            text.append(" → " + ", ".join(ways), "dim")
+        people = [one_line(name) for name in block.occupants.get(place, ())]
+        if people:
+            text.append("  " + ", ".join(people), "cyan")
+        lines.append(text)
+    return Group(*lines)

@@ -1,0 +1,332 @@
+"""A run while it is played: drawn a dozen times a second, held and stopped by keys.
+
+What is drawn has been committed to the log: before each picture the log is flushed, and only the
+steps taken before that are shown. The game is not slowed down by being looked at, unless a pace
+is set; at full speed drawing gets at most a third of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+
+from wsap_core.errors import WsapError
+from wsap_core.models import Action, ActionSpace, Observation, View
+from wsap_core.specs import AdapterSpec
+from wsap_core.text import one_line
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.run import Run
+from wsap_nexus.view import keys
+from wsap_nexus.view.blocks import map_of
+from wsap_nexus.view.picture import can_decode
+from wsap_nexus.view.question import Question
+from wsap_nexus.view.screen import Look, compose
+from wsap_nexus.view.story import Note, SeatStory, Stage, note_of
+
+PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
+"""Steps a second that + and - go through; None for as fast as it goes."""
+
+DEFAULT_PACE = 20.0
+"""Steps a second at a terminal, unless another pace is asked for: fast, and still to be followed."""
+
+FRAMES = 12
+"""Pictures a second at most."""
+
+KEYS = (
+    ("space", "pause, and go on"),
+    ("s or →", "one step, while paused"),
+    ("+ and -", "faster and slower"),
+    ("f", "full speed, and back"),
+    ("m", "the game's picture or the map"),
+    ("Tab", "the next seat, where there are several"),
+    ("q", "stop; the run can be gone on with"),
+    ("?", "this help"),
+)
+"""What the keys do."""
+
+_KEYS_LINE = "space pause  s step  +/- pace  f full speed  m map/frame  ? help  q stop"
+_KEYS_ASKED = "press an action's key  : type one  m map/frame  ? help  q stop"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A step that was told but not yet drawn."""
+
+    note: Note
+    observation: Observation
+    plan: tuple[str, ...]
+
+
+class LiveView:
+    """Shows one run in the terminal, and lets keys hold it. Also the chooser of people who play.
+
+    Args:
+        console: the terminal.
+        controls: what holds the run.
+        fps: pictures a second at most.
+        pace: steps a second; None for full speed. Not used while a person plays.
+        flush: returns when everything recorded so far is committed.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        controls: Controls,
+        *,
+        fps: float = FRAMES,
+        pace: float | None = DEFAULT_PACE,
+        flush: Callable[[], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._controls = controls
+        self._fps = fps
+        self._flush = flush
+        self._clock = clock
+        self._last_pace = pace or DEFAULT_PACE
+        self._stories: dict[str, SeatStory] = {}
+        self._pending: deque[Taken] = deque()
+        self._run: Run | None = None
+        self._spec: AdapterSpec | None = None
+        self._interactive: frozenset[str] = frozenset()
+        self._focus = 0
+        self._frame = False
+        self._help = False
+        self._remark = ""
+        self._question: Question | None = None
+        self._dirty = asyncio.Event()
+        controls.pace = pace
+
+    def follow(self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()) -> None:
+        """Take in whose run it is, and what was recorded of it before.
+
+        Args:
+            run: the run that will be played.
+            spec: its game.
+            past: its recorded steps, if it is gone on with.
+            interactive: the seats that people play; with several seats they see only their own.
+        """
+        self._run, self._spec = run, spec
+        self._interactive = frozenset(interactive)
+        self._stories = {s.name: SeatStory(s.name, s.agent) for s in run.plan.seats}
+        names = list(self._stories)
+        self._focus = next((names.index(n) for n in names if n in self._interactive), 0)
+        for note in past:
+            if note.seat in self._stories:
+                self._stories[note.seat].take(note)
+        if self._interactive:
+            self._controls.pace = None
+
+    # --- what the run tells --------------------------------------------------------------------
+
+    def observe(self, step: StepTaken) -> None:
+        """Take in a step; an observer of the run."""
+        note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced)
+        self._pending.append(Taken(note, step.result.observation, step.plan))
+        self._dirty.set()
+
+    def show(self, seat: str, observation: Observation, view: View | None) -> None:
+        """Take in what a seat sees, from a game or agent that says so itself."""
+        if seat in self._stories:
+            self._stories[seat].see(observation)
+            self._dirty.set()
+
+    async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
+        """Ask the person at the keyboard what to do, and return it; a way to decide for `human`."""
+        question = Question(seat, observation, space)
+        self._question = question
+        names = list(self._stories)
+        if seat in names:
+            self._focus = names.index(seat)
+            self._stories[seat].see(observation)
+        self._dirty.set()
+        try:
+            return await question.answer
+        finally:
+            self._question = None
+            self._dirty.set()
+
+    # --- what the person does ------------------------------------------------------------------
+
+    def press(self, key: str) -> None:
+        """Do what a key stands for."""
+        self._dirty.set()
+        if self._help:
+            self._help = False
+            return
+        if self._question is not None and self._question.press(key):
+            return
+        controls = self._controls
+        if key == "q":
+            self._remark = "stopping"
+            controls.stop()
+        elif key == "?":
+            self._help = True
+        elif key == "tab":
+            self._focus += 1
+        elif key == "m":
+            self._toggle_frame()
+        elif self._interactive:
+            return
+        elif key == "space":
+            controls.resume() if controls.paused else controls.pause()
+        elif key in ("s", "right") and controls.paused:
+            controls.step_once()
+        elif key in ("+", "=", "-", "_"):
+            self._change_pace(1 if key in "+=" else -1)
+        elif key == "f":
+            self._set_pace(None if controls.pace else self._last_pace)
+
+    def _toggle_frame(self) -> None:
+        if "render" not in (self._spec.abilities if self._spec else ()):
+            self._remark = "this game has no picture"
+        elif not can_decode():
+            self._remark = "pictures need Pillow: pip install pillow"
+        else:
+            self._frame = not self._frame
+
+    def _change_pace(self, by: int) -> None:
+        now = self._controls.pace
+        if now is None:
+            index = len(PACES) - 1
+        else:
+            index = min(range(len(PACES) - 1), key=lambda i: abs((PACES[i] or 0) - now))
+        self._set_pace(PACES[max(0, min(index + by, len(PACES) - 1))])
+
+    def _set_pace(self, pace: float | None) -> None:
+        if pace is not None:
+            self._last_pace = pace
+        self._controls.pace = pace
+
+    # --- drawing -------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        """Show the run on the whole screen while the block runs, and listen to the keys."""
+        with (
+            Live(
+                console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            ) as live,
+            keys.listening(self.press),
+        ):
+            drawing = asyncio.create_task(self._draw(live))
+            try:
+                yield
+            finally:
+                drawing.cancel()
+                await asyncio.gather(drawing, return_exceptions=True)
+
+    async def _draw(self, live: Live) -> None:
+        size = None
+        while True:
+            began = self._clock()
+            # A terminal that was resized is drawn anew even while nothing happens.
+            if self._dirty.is_set() or self._console.size != size or not self._has_observation():
+                self._dirty.clear()
+                size = self._console.size
+                await self._take_committed()
+                live.update(self.screen(size.width, size.height), refresh=True)
+            spent = self._clock() - began
+            await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
+
+    def _has_observation(self) -> bool:
+        return all(story.observation is not None for story in self._stories.values())
+
+    async def _take_committed(self) -> None:
+        """Take in the steps that are committed by now."""
+        count = len(self._pending)
+        if count and self._flush is not None:
+            try:
+                await asyncio.to_thread(self._flush)
+            except WsapError:
+                return  # the run itself meets the same error, and tells it
+        for _ in range(count):
+            taken = self._pending.popleft()
+            story = self._stories[taken.note.seat]
+            # Decided on what was seen before; only the last observation is looked at.
+            story.take(taken.note, taken.observation)
+            story.plan = taken.plan
+
+    def screen(self, width: int, height: int) -> RenderableType:
+        """Return the whole screen as it is now."""
+        look = Look(frame=self._frame, plain=self._console.no_color, help=KEYS if self._help else ())
+        if self._question is not None:
+            lines = self._question.lines(max(20, width // 2 - 6))
+            look = Look(look.frame, look.plain, look.help, Group(*lines), len(lines))
+        return compose(self.stage(), width, height, look)
+
+    def stage(self) -> Stage:
+        """Return what is shown now."""
+        run, spec = self._run, self._spec
+        assert run is not None and spec is not None, "follow() comes first"
+        self._look_at_world(run)
+        names = list(self._stories)
+        focus = self._focus % len(names)
+        scenes = tuple(
+            story.scene(self._view() if index == focus else None) for index, story in enumerate(self._stories.values())
+        )
+        scores = []
+        with contextlib.suppress(WsapError):
+            metrics = run.summary().metrics
+            units = {m.name: m.unit for m in spec.score_metrics}
+            scores = [(name, value, units.get(name, "")) for name, value in metrics.items()]
+        return Stage(
+            spec.display_title,
+            run.run_id,
+            run.plan.seed,
+            run.plan.steps,
+            scenes,
+            focus,
+            spec.achievements,
+            tuple(scores),
+            self._state(),
+            _KEYS_ASKED if self._question is not None else _KEYS_LINE,
+        )
+
+    def _look_at_world(self, run: Run) -> None:
+        """Before the first step, show what the seats begin with."""
+        if run.world is None:
+            return
+        for name, story in self._stories.items():
+            seat = run.world.seats.get(name)
+            if story.observation is None and seat is not None and seat.last_observation is not None:
+                story.see(seat.last_observation)
+
+    def _view(self) -> View | None:
+        """Return what the world draws of itself, where it is wanted and fair to show."""
+        run = self._run
+        names = list(self._stories)
+        story = self._stories[names[self._focus % len(names)]]
+        own_map = story.observation is not None and map_of(story.observation.to_view()) is not None
+        if run is None or run.world is None or (own_map and not self._frame):
+            return None
+        if self._interactive and len(names) > 1:
+            return None  # the world's picture may hold what a player must not know
+        with contextlib.suppress(WsapError):
+            if self._flush is not None:
+                self._flush()
+            try:
+                return run.world.render()
+            except Exception as error:  # a picture that fails must not end the run
+                self._remark = f"no picture: {one_line(error)[:40]}"
+        return None
+
+    def _state(self) -> str:
+        if self._remark:
+            remark, self._remark = self._remark, "" if self._remark != "stopping" else "stopping"
+            return remark
+        if self._question is not None:
+            return "your turn"
+        if self._controls.paused:
+            return "❚❚ paused"
+        pace = self._controls.pace
+        return f"▶ {pace:g}/s" if pace else "▶ full speed"

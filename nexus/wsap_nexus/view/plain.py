@@ -1,0 +1,131 @@
+"""A run in plain lines: for pipes, files, small terminals, and programs that read JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wsap_core.text import one_line
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.view.panels import number
+from wsap_nexus.view.story import Note
+
+EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+
+class PlainProgress:
+    """Says in a line now and then how far a run is, and at once what was achieved and when an episode ended.
+
+    Args:
+        write: takes a line.
+        every: seconds between two lines of progress.
+        limit: the steps that each seat may take, for the line.
+        seats: how many seats there are; their names are said where there are several.
+        quiet: only progress, no achievements.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        every: float = EVERY,
+        limit: int | None = None,
+        seats: int = 1,
+        quiet: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._write = write
+        self._every = every
+        self._limit = limit
+        self._several = seats > 1
+        self._quiet = quiet
+        self._clock = clock
+        self._said = clock()
+        self._reward = 0.0
+
+    def begin_with(self, reward: float) -> None:
+        """Count on from what a resumed run has come to."""
+        self._reward = reward
+
+    def observe(self, step: StepTaken) -> None:
+        """Take in a step; an observer of the run."""
+        result = step.result
+        self._reward += result.reward
+        who = f"{one_line(step.seat)}: " if self._several else ""
+        if not self._quiet:
+            for name in result.achievements:
+                self._write(f"step {step.step}: {who}achieved {one_line(name)}")
+            if result.done:
+                self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {one_line(result.message)}")
+        now = self._clock()
+        if now - self._said >= self._every:
+            self._said = now
+            of = f" of {self._limit}" if self._limit is not None else ""
+            self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {one_line(step.action.name)}")
+
+
+def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int) -> list[str]:
+    """Return what a run came to, as lines for a person.
+
+    Args:
+        summary: what `RunSummary.to_json` gave.
+        units: metric -> unit.
+        catalogue: how many achievements the game has; 0 where it keeps none.
+    """
+    episodes = int(summary["episodes"])
+    steps = int(summary["steps"])
+    took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
+    ended = "" if summary["done"] else ", cut short"
+    lines = [f"{took}{ended}: reward {number(float(summary['reward']))}"]
+    for name, value in summary["score"].items():
+        lines.append(f"{one_line(name)}: {number(round(float(value), 2))}{one_line(units.get(name, ''))}")
+    reached: Mapping[str, int] = summary["achievements"]
+    if reached or catalogue:
+        of = f" of {catalogue}" if catalogue else ""
+        names = ", ".join(
+            one_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
+        )
+        lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
+    decisions = summary["decisions"]
+    if decisions["repaired"] or decisions["forced"]:
+        lines.append(f"decisions: {decisions['repaired']} repaired, {decisions['forced']} forced")
+    usage = summary["usage"]
+    if usage["calls"]:
+        cost = "unknown cost" if usage["cost"] is None else f"${usage['cost']:.4f}"
+        lines.append(
+            f"models: {usage['calls']} calls, {usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost}"
+        )
+    for seat in summary.get("seats", ()):
+        lines.append(
+            f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
+            f"{seat['steps']} step{_s(int(seat['steps']))}"
+        )
+    lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
+    return lines
+
+
+def note_line(note: Note, *, several: bool) -> str:
+    """Return one recorded step as one line for a person or a program that reads lines."""
+    parts = [str(note.number)]
+    if several:
+        parts.append(note.seat)
+    parts.append(note.action)
+    parts.append(("" if note.success else "refused: ") + note.message)
+    if note.reward:
+        parts.append(f"reward {note.reward:+.6g}")
+    if note.achievements:
+        parts.append("achieved " + ", ".join(note.achievements))
+    if note.forced:
+        parts.append("forced")
+    if note.done:
+        parts.append("done")
+    if note.reasoning:
+        parts.append(f"because {note.reasoning}")
+    return "\t".join(parts)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,87 @@
+"""What a person at the keyboard is asked: the actions there are, their keys, and a line to type in."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from wsap_core.models import Action, ActionSpace, Observation
+from wsap_core.text import one_line
+from wsap_nexus.view.keymap import Line, by_action, keymap, typed_action, why_not
+
+
+class Question:
+    """One decision that a person is asked for.
+
+    Args:
+        seat: who is asked.
+        observation: what is seen.
+        space: all actions there are.
+    """
+
+    def __init__(self, seat: str, observation: Observation, space: ActionSpace) -> None:
+        self.seat = seat
+        self.observation = observation
+        self.answer: asyncio.Future[Action] = asyncio.get_running_loop().create_future()
+        """Resolved with the action that was chosen."""
+        self.line = Line()
+        self.reason = ""
+        """Why the last try was not taken."""
+        self._space = space
+        self._keys = keymap(space)
+
+    def press(self, key: str) -> bool:
+        """Take a key; return whether it was meant for this question."""
+        if self.line.open:
+            typed = self.line.press(key, self._space)
+            if typed is not None:
+                action, self.reason = typed_action(typed, self._space)
+                if action is not None:
+                    self._choose(action)
+            return True
+        if key in (":", "/"):
+            self.line.open, self.reason = True, ""
+            return True
+        name = self._keys.get(key)
+        if name is None:
+            return False
+        self._choose(Action(name))
+        return True
+
+    def _choose(self, action: Action) -> None:
+        self.reason = why_not(action, self.observation)
+        if not self.reason and not self.answer.done():
+            self.answer.set_result(action)
+
+    def lines(self, width: int) -> list[Text]:
+        """Return the question, to be drawn in that width."""
+        signs = by_action(self._keys)
+        cells: list[Text] = []
+        for action in self._space.actions:
+            said = self.observation.is_available(action.name)
+            possible = said is None or said.available
+            sign = signs.get(action.name, ":")
+            cell = Text(no_wrap=True)
+            cell.append(f"{sign:>2} ", "bold yellow" if possible else "dim")
+            cell.append(one_line(action.name), "" if possible else "dim strike")
+            cells.append(cell)
+        each = max((cell_len(c.plain) for c in cells), default=1) + 2
+        columns = max(1, width // each)
+        lines = []
+        for start in range(0, len(cells), columns):
+            line = Text(no_wrap=True, overflow="ellipsis")
+            for cell in cells[start : start + columns]:
+                cell.pad_right(max(0, each - cell_len(cell.plain)))
+                line.append_text(cell)
+            lines.append(line)
+        return [self._last_line(), *lines]
+
+    def _last_line(self) -> Text:
+        if self.line.open:
+            return Text.assemble((": ", "bold yellow"), (one_line(self.line.text) or "", "bold"), ("▏", "blink"),
+                                 ("  Tab completes, Esc leaves", "dim"), no_wrap=True, overflow="ellipsis")  # fmt: skip
+        if self.reason:
+            return Text(self.reason, "bold red", no_wrap=False)
+        return Text("Press a key, or : to type an action.", "dim", no_wrap=True, overflow="ellipsis")
