@@ -133,7 +133,7 @@ def _action_line(action: ActionDef) -> str:
 
 def _parameter(parameter: ParamDef) -> str:
     kind = one_line(parameter.spec) if parameter.schema is None else json.dumps(dict(parameter.schema))
-    return parameter.name + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
+    return one_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
@@ -147,7 +147,10 @@ def _value(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
+    if isinstance(value, int):
+        # Python refuses to write out more than 4300 digits, and no reader wants them.
+        return str(value) if value.bit_length() < 1024 else "beyond counting"
+    return str(int(value)) if value.is_integer() else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
 
 
 def _bullets(lines: Iterable[str]) -> str:
