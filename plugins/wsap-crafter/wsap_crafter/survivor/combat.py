@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .grid import bearing, distance
-from .knowledge import strength
+from .knowledge import strength, is_night
 from .mind import Decision, Mind
 from .moves import fetch, use
 from .percept import Percept
@@ -41,12 +41,12 @@ def hunt(mind: Mind, percept: Percept) -> Decision | None:
 def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
     """Return the creatures worth going after now, and what they are."""
     blow = strength(percept.inventory)
-    if percept.skeletons and blow >= 2 and percept.health >= 5:
+    if percept.skeletons and blow >= 2 and percept.health >= 6:
         if "defeat_skeleton" not in percept.unlocked:
             return percept.skeletons, "skeleton"
         close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
         if close and percept.health >= 7:
             return close, "skeleton"
-    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= (6 if blow > 1 else 8):
+    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= 7 and not is_night(percept.step):
         return percept.zombies, "zombie"
     return (), ""

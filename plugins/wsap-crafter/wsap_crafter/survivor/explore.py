@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import add
 
 from .grid import SIDE, WIDTH, bearing, cell_at, place_of
-from .knowledge import GRASS, UNKNOWN
+from .knowledge import GRASS, UNKNOWN, is_night
 from .memory import BLOCKS
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for
@@ -96,6 +96,8 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
     known = _Sums(ground.translate(bytes(0 if code in b"? " else 1 for code in range(256))))
     grass = _Sums(ground.translate(_GRASS_MASK)) if revisit else unknown
     visited = mind.memory.visited
+    dark = is_night(percept.step)
+    lawn = _Sums(ground.translate(_GRASS_MASK)) if dark else unknown
     best_score, best_cell = 0.0, 0
     least, patience = (10, 12) if revisit else (4, 6)
 
@@ -109,7 +111,9 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
         if fresh >= least:
             region = known.within(row, column, 7, 8)
             share = liked.within(row, column, 7, 8) / region if region else 0.0
-            score = fresh * (0.2 + share) / (price + patience)
+            if dark:
+                share *= 1.0 - lawn.within(row, column, 7, 8) / max(1, region)
+            score = fresh * ((0.0 if dark else 0.2) + share) / (price + patience)
             if score > best_score:
                 best_score, best_cell = score, cell
         return False

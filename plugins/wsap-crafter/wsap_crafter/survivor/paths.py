@@ -23,7 +23,8 @@ def cost_table(pickaxe: int, bridges: bool, dark: bool) -> tuple[int, ...]:
     because zombies walk there. Lava is never crossed: turning towards it is walking into it.
     """
     table = [0] * 128
-    table[PATH] = table[SAND] = 1
+    table[SAND] = 1
+    table[PATH] = 4 if dark else 2
     table[GRASS] = 8 if dark else 1
     table[TREE] = 4
     if pickaxe >= 1:

@@ -26,8 +26,8 @@ _BY_DAY = (
     farm.garden,
     crafting.stock_up,
     crafting.iron,
-    crafting.diamond,
     farm.linger,
+    crafting.diamond,
 )
 _BY_NIGHT = (
     combat.defend,
