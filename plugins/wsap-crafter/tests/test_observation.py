@@ -155,6 +155,14 @@ def test_a_creature_is_named_with_direction_distance_and_state(dx, dy, direction
     assert zombie.interactable is False
 
 
+def test_the_view_reaches_its_corners_and_says_so(scene):
+    made = scene(0).empty().stand(32, 32)
+    made.put("Cow", 28, 29)
+    seen = made.look()
+    assert [cow.distance for cow in seen.nearby_entities] == [7]
+    assert seen.vision_range == 7
+
+
 def test_plants_and_arrows_show_their_state(scene):
     made = scene(0).empty().stand(32, 32, (1, 0))
     made.put("Plant", 33, 32, grown=301)

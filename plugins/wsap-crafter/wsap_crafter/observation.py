@@ -32,8 +32,8 @@ from wsap_crafter.sight import (
     Sight,
 )
 
-VISION_RANGE = 4.0
-"""Cells the player sees to the west and east; to the north and south it is one less."""
+VISION_RANGE = float(max(DISTANCES))
+"""The farthest the player sees, in Manhattan distance: 7, to the corners of the 9 by 7 cells."""
 
 _REST = (0.0, 0.0)
 
