@@ -30,9 +30,10 @@ COMMAND = re.compile(r"^  (\S+)(?:  |$)", re.MULTILINE)
 
 def exit_statuses() -> list[str]:
     """A table row for each exit status of the error tree, the most general error of that status naming it."""
+    from wsap_core.cli.app import BROKEN_PIPE
     from wsap_core.errors import WsapError
 
-    rows = {0: "all is well"}
+    rows = {0: "All is well", BROKEN_PIPE: "Nobody reads the output any more"}
     waiting = [WsapError]
     while waiting:
         error = waiting.pop(0)
