@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol, runtime_checkable
 
@@ -24,7 +24,7 @@ class Backend(Protocol):
         """What it can do."""
         ...
 
-    def stream(self, request: Request) -> AsyncIterator[Chunk]:
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply as it comes; the last chunk is a `Finish`.
 
         Closing the iterator before its end ends the request and frees what it holds.
@@ -49,8 +49,7 @@ async def collect(backend: Backend, request: Request) -> Reply:
     text: list[str] = []
     thinking: list[str] = []
     finish: Finish | None = None
-    stream = backend.stream(request)
-    async with aclosing(stream) as chunks:  # type: ignore[type-var]  # generators have aclose; the protocol leaves it out
+    async with aclosing(backend.stream(request)) as chunks:
         async for chunk in chunks:
             match chunk:
                 case TextChunk(piece):

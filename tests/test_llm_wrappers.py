@@ -1,0 +1,286 @@
+"""The wrappers around backends, each around a scripted one, with a clock of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsap_core.decisions import Usage
+from wsap_core.errors import UsageError
+from wsap_core.llm.backend import Backend, collect
+from wsap_core.llm.errors import (
+    BadRequestError,
+    BudgetReachedError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.tokens import estimate_request
+from wsap_core.llm.types import Abilities, Chunk, Finish, Message, Reply, Request, Sampling, TextChunk
+from wsap_core.llm.wrappers import (
+    Budget,
+    Budgeted,
+    Cached,
+    Limited,
+    MemoryJournal,
+    MemoryStore,
+    Price,
+    Recorded,
+    Replayed,
+    Retrying,
+)
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+def ask(text: str = "hello", **more: object) -> Request:
+    return Request((Message("user", text),), **more)  # type: ignore[arg-type]
+
+
+def reply(backend: Backend, request: Request | None = None) -> str:
+    return asyncio.run(collect(backend, request or ask())).text
+
+
+def test_a_passing_failure_is_tried_again_with_growing_pauses_until_the_limit() -> None:
+    clock = Clock()
+    backend = ScriptedBackend([ServerFailedError("no")] * 3 + ["yes"])
+    assert reply(Retrying(backend, first=1, clock=clock, generator=random.Random(1))) == "yes"
+    assert len(backend.requests) == 4
+    # Each pause lies in the upper half of 1, 2 and 4 seconds.
+    for pause, full in zip(clock.slept, (1, 2, 4), strict=True):
+        assert full / 2 <= pause <= full
+
+
+def test_attempts_are_capped_and_the_last_error_is_told() -> None:
+    clock = Clock()
+    backend = ScriptedBackend([NoServerError(f"attempt {i}") for i in range(9)])
+    with pytest.raises(NoServerError, match="attempt 2"):
+        reply(Retrying(backend, attempts=3, clock=clock))
+    assert len(backend.requests) == 3
+
+
+def test_a_bad_request_fails_at_once() -> None:
+    backend = ScriptedBackend([BadRequestError("no such field"), "never"])
+    with pytest.raises(BadRequestError):
+        reply(Retrying(backend, clock=Clock()))
+    assert len(backend.requests) == 1
+
+
+def test_a_rate_limit_waits_as_told_and_gives_up_where_that_is_too_long() -> None:
+    clock = Clock()
+    assert reply(Retrying(ScriptedBackend([RateLimitError("slow", retry_after=7.5), "yes"]), clock=clock)) == "yes"
+    assert clock.slept == [7.5]
+    with pytest.raises(RateLimitError):
+        reply(Retrying(ScriptedBackend([RateLimitError("slow", retry_after=3600), "yes"]), longest=60, clock=clock))
+
+
+class Breaking(ScriptedBackend):
+    """Breaks off in the middle of its first replies."""
+
+    def __init__(self, breaks: int) -> None:
+        super().__init__(lambda request: "whole reply")
+        self.breaks = breaks
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        self.requests.append(request)
+        yield TextChunk("whole ")
+        if len(self.requests) <= self.breaks:
+            raise ServerFailedError("connection dropped")
+        yield TextChunk("reply")
+        yield Finish()
+
+
+def test_a_stream_that_breaks_off_is_asked_again_and_nothing_comes_twice() -> None:
+    assert reply(Retrying(Breaking(2), clock=Clock())) == "whole reply"
+
+
+def test_what_was_passed_on_is_never_repeated_when_chunks_are_not_held() -> None:
+    backend = Breaking(1)
+    with pytest.raises(ServerFailedError):
+        reply(Retrying(backend, hold=False, clock=Clock()))
+    assert len(backend.requests) == 1
+
+
+def test_a_stream_without_an_end_is_a_failure() -> None:
+    class Endless(ScriptedBackend):
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            yield TextChunk("half")
+
+    with pytest.raises(ServerFailedError, match="broke off"):
+        reply(Endless([]))
+
+
+@given(concurrency=st.integers(1, 5), callers=st.integers(1, 20))
+def test_never_more_requests_run_at_once_than_allowed(concurrency: int, callers: int) -> None:
+    running = 0
+    most = 0
+
+    class Slow(ScriptedBackend):
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            yield Finish()
+
+    async def many() -> None:
+        limited = Limited(Slow([]), concurrency=concurrency)
+        await asyncio.gather(*(collect(limited, ask()) for _ in range(callers)))
+
+    asyncio.run(many())
+    assert most == min(concurrency, callers)
+
+
+def test_no_minute_sees_more_starts_than_allowed() -> None:
+    clock = Clock()
+    starts: list[float] = []
+
+    class Timed(ScriptedBackend):
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            starts.append(clock.now())
+            yield Finish()
+
+    async def many() -> None:
+        limited = Limited(Timed([]), per_minute=3, clock=clock)
+        for _ in range(10):
+            await collect(limited, ask())
+            clock.time += 5
+
+    asyncio.run(many())
+    for start in starts:
+        assert sum(start <= other < start + 60 for other in starts) <= 3
+
+
+def test_a_request_that_could_pass_a_limit_is_not_sent() -> None:
+    request = ask("word " * 50, sampling=Sampling(max_tokens=100))
+    prompt = estimate_request(request)
+    budget = Budget("run", tokens=prompt + 100)
+    backend = ScriptedBackend(["short", "again"])
+    budgeted = Budgeted(backend, [budget])
+    assert reply(budgeted, request) == "short"
+    assert budget.spent.calls == 1
+    with pytest.raises(BudgetReachedError, match=r"tokens a run .* raise the limit and resume"):
+        reply(budgeted, request)
+    assert len(backend.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("budget", "reason"),
+    [(Budget("day", calls=0), "0 calls a day"), (Budget("decision", cost=0.000001), r"\$1e-06 a decision")],
+)
+def test_limits_in_calls_and_money_are_kept_too(budget: Budget, reason: str) -> None:
+    with pytest.raises(BudgetReachedError, match=reason):
+        reply(Budgeted(ScriptedBackend(["x"]), [budget], price=Price(3, 15)))
+
+
+def test_a_limit_in_money_is_refused_where_the_price_is_not_known() -> None:
+    with pytest.raises(UsageError, match="price is not known"):
+        reply(Budgeted(ScriptedBackend(["x"]), [Budget("run", cost=1)]))
+
+
+def test_a_failed_request_is_counted_at_its_worst_and_leaves_nothing_held() -> None:
+    budget = Budget("run", calls=2)
+    backend = ScriptedBackend([ServerFailedError("no"), "yes", "more"])
+    budgeted = Budgeted(backend, [budget], price=Price(1_000_000, 1_000_000))
+    with pytest.raises(ServerFailedError):
+        reply(budgeted, ask(sampling=Sampling(max_tokens=10)))
+    # A dollar a token: all of the prompt, and the ten tokens that a reply might have had.
+    assert budget.spent.cost == estimate_request(ask()) + 10
+    assert reply(budgeted, ask(sampling=Sampling(max_tokens=10))) == "yes"
+    with pytest.raises(BudgetReachedError):
+        reply(budgeted)
+
+
+def test_requests_in_flight_count_against_the_limit() -> None:
+    budget = Budget("run", calls=1)
+
+    class Waiting(ScriptedBackend):
+        async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+            await asyncio.sleep(0)
+            yield Finish(usage=Usage(1))
+
+    async def two() -> list[object]:
+        budgeted = Budgeted(Waiting([]), [budget])
+        return await asyncio.gather(collect(budgeted, ask()), collect(budgeted, ask()), return_exceptions=True)
+
+    results = asyncio.run(two())
+    assert [type(r) for r in results] == [Reply, BudgetReachedError]
+
+
+def test_an_unknown_cost_stays_unknown_in_a_sum() -> None:
+    assert (Usage(1, 10, 5, 0.5) + Usage(1, 10, 5, None)).cost is None
+    assert Usage(1, 10, 5, 0.5) + Usage(2, 1, 1, 0.25) == Usage(3, 11, 6, 0.75)
+
+
+def test_the_same_question_is_asked_once_and_the_second_answer_is_free() -> None:
+    backend = ScriptedBackend(["one", "two"])
+    cached = Cached(backend)
+
+    async def ask_all() -> list[Reply]:
+        first, second = await asyncio.gather(collect(cached, ask()), collect(cached, ask()))
+        other = await collect(cached, ask("something else"))
+        return [first, second, other]
+
+    first, second, other = asyncio.run(ask_all())
+    assert (first.text, second.text, other.text) == ("one", "one", "two")
+    assert first.usage.calls == 1
+    assert second.usage == Usage()
+
+
+def test_a_failure_is_not_cached_and_the_store_has_a_size() -> None:
+    cached = Cached(ScriptedBackend([ServerFailedError("no"), "a", "b", "c"]), MemoryStore(1))
+    with pytest.raises(ServerFailedError):
+        reply(cached)
+    assert reply(cached) == "a"
+    assert reply(cached) == "a"
+    assert reply(cached, ask("other")) == "b"
+    assert reply(cached) == "c"
+
+
+def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
+    journal = MemoryJournal()
+    recorded = Recorded(ScriptedBackend(["one", "two", "three"], model="scripted/x"), journal)
+    texts = [reply(recorded, ask(t)) for t in ("a", "a", "b")]
+    replayed = Replayed("scripted/x", journal, Abilities())
+    assert [reply(replayed, ask(t)) for t in ("a", "a", "b")] == texts == ["one", "two", "three"]
+    with pytest.raises(UsageError, match="no reply of scripted/x to this request"):
+        reply(replayed, ask("b"))
+
+
+def test_replies_that_were_journaled_are_not_bought_twice() -> None:
+    journal = MemoryJournal()
+    before = Recorded(ScriptedBackend(["one"]), journal)
+    assert reply(before) == "one"
+    backend = ScriptedBackend(["two"])
+    after = Recorded(backend, journal)
+    assert [reply(after), reply(after)] == ["one", "two"]
+    assert len(backend.requests) == 1
+
+
+@given(text=st.text(max_size=60), piece=st.integers(0, 7), stop=st.text(min_size=1, max_size=3))
+def test_a_stop_text_ends_a_reply_and_is_no_part_of_it(text: str, piece: int, stop: str) -> None:
+    answer = asyncio.run(collect(ScriptedBackend([text], piece=piece), ask(stop=(stop,))))
+    assert stop not in answer.text
+    assert text.startswith(answer.text)
+    assert (answer.finish.reason == "stop_sequence") == (stop in text)

@@ -1,0 +1,116 @@
+"""Every reply is kept, and a whole run can be had again from what was kept, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from wsap_core.errors import UsageError
+from wsap_core.llm.backend import Backend, collect
+from wsap_core.llm.keys import request_key
+from wsap_core.llm.types import Abilities, Chunk, Reply, Request
+from wsap_core.llm.wrappers.base import Wrapper
+from wsap_core.llm.wrappers.cache import chunks_of
+
+
+class Journal(Protocol):
+    """Where replies are kept, in order, under the key of their request."""
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Keep the next reply to a request."""
+        ...
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        ...
+
+
+class MemoryJournal:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self._replies: dict[str, list[Reply]] = {}
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Keep the next reply to a request."""
+        self._replies.setdefault(key, []).append(reply)
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time that a request was sent, or None."""
+        replies = self._replies.get(key, [])
+        return replies[occurrence] if occurrence < len(replies) else None
+
+
+class Recorded(Wrapper):
+    """Keeps every reply in a journal before passing it on; a request whose reply is there already is not sent.
+
+    The second is what makes going on with a run free: replies that were journaled are not bought twice.
+    """
+
+    def __init__(self, inner: Backend, journal: Journal) -> None:
+        super().__init__(inner)
+        self._journal = journal
+        self._seen: dict[str, int] = {}
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, kept or new."""
+        key = request_key(self.model, request)
+        occurrence = self._seen.get(key, 0)
+        self._seen[key] = occurrence + 1
+        reply = self._journal.get(key, occurrence)
+        if reply is None:
+            try:
+                reply = await collect(self.inner, request)
+            except BaseException:
+                self._seen[key] -= 1
+                raise
+            self._journal.add(key, request, reply)
+        for chunk in chunks_of(reply):
+            yield chunk
+
+
+class Replayed:
+    """Gives back what was recorded, and never asks anybody.
+
+    Args:
+        model: the address of the model that was recorded.
+        journal: what was recorded.
+        abilities: what that model could do.
+    """
+
+    def __init__(self, model: str, journal: Journal, abilities: Abilities | None = None) -> None:
+        self._model = model
+        self._journal = journal
+        self._abilities = abilities or Abilities()
+        self._seen: dict[str, int] = {}
+
+    @property
+    def model(self) -> str:
+        """The address of the model that was recorded."""
+        return self._model
+
+    @property
+    def abilities(self) -> Abilities:
+        """What that model could do."""
+        return self._abilities
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the recorded reply.
+
+        Raises:
+            UsageError: this was never asked in the recorded run.
+        """
+        key = request_key(self._model, request)
+        occurrence = self._seen.get(key, 0)
+        reply = self._journal.get(key, occurrence)
+        if reply is None:
+            raise UsageError(
+                f"The recorded run has no reply of {self._model} to this request (time {occurrence + 1}); "
+                "something that the prompts are made of has changed."
+            )
+        self._seen[key] = occurrence + 1
+        for chunk in chunks_of(reply):
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to give back."""
