@@ -1,0 +1,58 @@
+"""What memories of agents have in common; kinds of memory register by the hook `wsap_memories`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from wsap_core.models import HistoryEntry
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """Something remembered, with where it comes from."""
+
+    text: str
+    """As it is shown to the model."""
+    world: str = ""
+    """The game it happened in; empty for what belongs to no game."""
+    step: int | None = None
+    """The step it happened at, as the game counts."""
+    kind: str = "event"
+    """"fact", "plan", "event" or "summary"; a memory may use other words."""
+    score: float = 0.0
+    """How well it fits what was asked; higher is better, and only comparable within one answer."""
+
+
+@runtime_checkable
+class AgentMemory(Protocol):
+    """What an agent keeps of what it lived through."""
+
+    def remember(self, entry: HistoryEntry) -> None:
+        """Take in a lived step. Cheap; never asks a model."""
+        ...
+
+    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
+        """Take in something that the agent wants to keep in its own words."""
+        ...
+
+    def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
+        """Return what fits the query best, at most about `budget` tokens of it, most useful first."""
+        ...
+
+    def compact(self) -> None | Awaitable[None]:
+        """Make room: summarise, forget. May ask a model, and may run beside other work."""
+        ...
+
+    def snapshot(self) -> bytes:
+        """Return everything that is remembered."""
+        ...
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of.
+
+        Raises:
+            SnapshotError: the data is damaged; nothing has changed.
+        """
+        ...

@@ -1,0 +1,93 @@
+"""The part of a conversation that is sent: a stable prefix, trimmed in chunks so that it stays one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wsap_core.llm.tokens import MESSAGE_TOKENS, estimate_tokens
+from wsap_core.llm.types import Message
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One step of the conversation: what was shown and what was answered."""
+
+    user: str
+    assistant: str
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens it takes."""
+        return estimate_tokens(self.user) + estimate_tokens(self.assistant) + 2 * MESSAGE_TOKENS
+
+
+class Window:
+    """Keeps the last turns, at least `steps` of them and at most twice that.
+
+    Turns are only ever added at the end, until twice as many are there as are wanted; then the
+    older half goes at once. Between two such cuts every request begins with the one before, which
+    providers and local servers reuse: with 16 steps, 15 of 16 requests do.
+
+    Args:
+        steps: how many turns to keep at least; 0 for none.
+        tokens: about how many tokens the turns may take at most; None for no limit.
+    """
+
+    def __init__(self, steps: int = 16, *, tokens: int | None = None) -> None:
+        self._steps = steps
+        self._tokens = tokens
+        self._turns: list[Turn] = []
+        self._size = 0
+        self.cut = 0
+        """How many turns have been cut off so far."""
+
+    @property
+    def turns(self) -> Sequence[Turn]:
+        """The turns that are kept, oldest first."""
+        return tuple(self._turns)
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn at the end, and cut the older half off if there are too many."""
+        if not self._steps:
+            return
+        self._turns.append(turn)
+        self._size += turn.tokens
+        if len(self._turns) > 2 * self._steps:
+            self._drop(len(self._turns) - self._steps)
+        if self._tokens is not None and self._size > self._tokens:
+            # Down to half of what fits, so that the next cut is some turns away.
+            self._drop_to(self._tokens // 2)
+
+    def fit(self, tokens: int) -> None:
+        """Cut turns off until the rest takes at most about so many tokens."""
+        if self._size > tokens:
+            self._drop_to(tokens // 2)
+
+    def messages(self) -> list[Message]:
+        """Return the turns as messages."""
+        return [m for t in self._turns for m in (Message("user", t.user), Message("assistant", t.assistant))]
+
+    def clear(self) -> None:
+        """Forget all turns."""
+        self._turns.clear()
+        self._size = 0
+
+    def restore(self, turns: Sequence[Turn], cut: int = 0) -> None:
+        """Become a window with these turns."""
+        self._turns = list(turns)
+        self._size = sum(turn.tokens for turn in self._turns)
+        self.cut = cut
+
+    def _drop(self, count: int) -> None:
+        self._size -= sum(turn.tokens for turn in self._turns[:count])
+        del self._turns[:count]
+        self.cut += count
+
+    def _drop_to(self, tokens: int) -> None:
+        count = 0
+        size = self._size
+        while count < len(self._turns) and size > tokens:
+            size -= self._turns[count].tokens
+            count += 1
+        self._drop(count)
