@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from wsap_core import Context
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import create
