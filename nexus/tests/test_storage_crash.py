@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import random
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,55 @@ for n in range(5):
     assert (done.returncode, done.stderr) == (0, "")
     with Database.open(path) as database:
         assert [event.data for event in Repository(database).read_events(run_id)] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_power_cut_costs_the_end_of_the_log_and_never_its_consistency(
+    path: Path, run_id: str, tmp_path: Path, seed: int
+) -> None:
+    """What a power cut can do to a write-ahead log that was not forced: lose its end, or leave rubbish there."""
+    rng = random.Random(seed)
+    with Database.open(path) as database, LogWriter(database, group=8) as log:
+        for seq in range(400):
+            log.append(run_id, "step", body(seq))
+        log.flush()
+        whole, wal = path.read_bytes(), path.with_name("wsap.db-wal").read_bytes()
+    lasts = set()
+    for n in range(8):
+        cut = rng.randrange(len(wal))
+        rubbish = rng.randbytes(len(wal) - cut) if n % 2 else bytes(rng.randrange(5000))
+        after = tmp_path / f"after-{n}" / "wsap.db"
+        after.parent.mkdir()
+        after.write_bytes(whole)
+        after.with_name("wsap.db-wal").write_bytes(wal[:cut] + rubbish)
+        lasts.add(check(after, run_id, -1))
+    assert len(lasts) > 2  # the cuts fell in different places
+    assert max(lasts) < 399
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to tell which file was forced")
+def test_commits_are_forced_to_the_disk_soon_though_nothing_more_happens(
+    path: Path, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced = threading.Event()
+    files: list[str] = []
+    fsync = os.fsync
+
+    def watch(number: int) -> None:
+        fsync(number)
+        files.append(str(Path(f"/proc/self/fd/{number}").readlink()))
+        forced.set()
+
+    monkeypatch.setattr("os.fsync", watch)
+    with Database.open(path) as database, LogWriter(database) as log:
+        log.append(run_id, "step", body(0))
+        log.flush()
+        assert forced.wait(timeout=30)  # the first commit after a pause, at once
+        forced.clear()
+        log.append(run_id, "step", body(1))
+        log.flush()
+        assert forced.wait(timeout=30)  # the next, although nothing follows it
+        known = len(files)
+        log.append(run_id, "step", body(2))
+    assert len(files) > known  # and the last, on closing
+    assert set(files) == {str(path) + "-wal"}

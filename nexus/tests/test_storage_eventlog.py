@@ -27,7 +27,7 @@ from wsap_nexus.storage import Database, LogWriter, NewRun, Repository, RunStatu
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    with Database.open(tmp_path / "wsap.db", busy_seconds=0) as database:
+    with Database.open(tmp_path / "wsap.db") as database:
         yield database
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -210,6 +212,21 @@ def test_events_can_be_read_from_a_number_on_by_kind_and_by_seat(repository: Rep
     assert numbers(kinds=["snapshot", "step"], seat="b") == list(range(1, 300, 2))
     assert numbers(kinds=[]) == []
     assert numbers(from_seq=300) == []
+
+
+def test_large_events_are_read_few_at_a_time(database: Database, repository: Repository) -> None:
+    run = repository.create_run(a_run())
+    with LogWriter(database) as log:
+        for n in range(40):
+            log.append(run.id, "snapshot", random.Random(n).randbytes(400_000))
+    tracemalloc.start()
+    try:
+        assert sum(len(event.body) for event in repository.read_events(run.id)) == 16_000_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The first page, which knows nothing of the sizes yet, is the largest: 16 events.
+    assert peak < 9_000_000
 
 
 def test_the_last_event_of_a_kind_is_found(repository: Repository, run_id: str) -> None:

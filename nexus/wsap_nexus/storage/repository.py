@@ -24,9 +24,11 @@ _RUN = METADATA.tables["run"]
 _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
 
-_PAGE = 64
-# Events read at once: few enough that large snapshots don't fill the memory, and each page is a
-# transaction of its own, so that a slow reader doesn't keep the log from being folded in.
+_PAGE_BYTES = 1 << 20
+_PAGE_EVENTS = 256
+# Read at once: about a megabyte of stored bodies, whether they are steps or large snapshots. Each
+# page is a transaction of its own, so that a slow reader doesn't keep SQLite from folding its log
+# into the file.
 
 _ATTEMPTS = 20
 
@@ -185,22 +187,25 @@ class Repository:
             seat: only this seat's; None for all.
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
-        query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq).limit(_PAGE)
+        query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
         if kinds is not None:
             query = query.where(_EVENT.c.kind.in_(sorted(kinds)))
         if seat is not None:
             query = query.where(_EVENT.c.seat == seat)
         if to_seq is not None:
             query = query.where(_EVENT.c.seq < to_seq)
+        count = 16
         while True:
             with self.database.read() as connection:
-                rows = connection.execute(query.where(_EVENT.c.seq >= from_seq)).all()
+                rows = connection.execute(query.where(_EVENT.c.seq >= from_seq).limit(count)).all()
                 _add_dictionaries(connection, decoder, run_id, rows)
             for row in rows:
                 yield _event_record(row, decoder)
-            if len(rows) < _PAGE:
+            if len(rows) < count:
                 return
             from_seq = rows[-1].seq + 1
+            mean = sum(len(row.body) for row in rows) // len(rows)
+            count = max(1, min(_PAGE_EVENTS, _PAGE_BYTES // max(1, mean)))
 
     def last_event(self, run_id: str, kind: str | None = None, *, seat: str | None = None) -> EventRecord | None:
         """Return the newest committed event of a run, of a kind and seat if given; None if there is none."""
