@@ -1,0 +1,103 @@
+"""What tests need around a world: a clock that stands still, and a plugin host that finds nothing by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Iterable
+from typing import NoReturn
+
+from wsap_core.errors import PluginError
+from wsap_core.hookspecs import hookimpl
+from wsap_core.host import BUILTIN, PluginHost
+from wsap_core.specs import AdapterSpec, AgentSpec
+
+
+class ManualClock:
+    """A clock that goes on only when it is told to; whoever sleeps wakes up in the order of time.
+
+    Args:
+        start: seconds that it shows at first.
+    """
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._now = start
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        """Return the seconds it shows."""
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock has been advanced by that much."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + seconds, next(self._order), future))
+        await future
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, waking each sleeper at its own moment, and what it starts before the next."""
+        end = self._now + seconds
+        while self._sleepers and self._sleepers[0][0] <= end:
+            self._now, _, future = heapq.heappop(self._sleepers)
+            if not future.done():
+                future.set_result(None)
+            for _ in range(10):
+                await asyncio.sleep(0)
+        self._now = end
+
+    @property
+    def sleeping(self) -> int:
+        """How many are waiting."""
+        return sum(not future.done() for _, _, future in self._sleepers)
+
+
+class IsolatedHost(PluginHost):
+    """A plugin host that knows what it is given and refuses to look for installed plugins."""
+
+    @classmethod
+    def discovered(cls, *, disabled: Iterable[str] = ()) -> NoReturn:
+        """Refuse.
+
+        Raises:
+            PluginError: always; tests say what they use.
+        """
+        raise PluginError("A test's plugin host does not look for installed plugins; register what the test needs.")
+
+
+class _Given:
+    """A plugin that offers the given specs."""
+
+    def __init__(self, specs: Iterable[AdapterSpec | AgentSpec]) -> None:
+        self._specs = tuple(specs)
+
+    @hookimpl
+    def wsap_adapters(self) -> Iterable[AdapterSpec]:
+        return [spec for spec in self._specs if isinstance(spec, AdapterSpec)]
+
+    @hookimpl
+    def wsap_agents(self) -> Iterable[AgentSpec]:
+        return [spec for spec in self._specs if isinstance(spec, AgentSpec)]
+
+
+def plugin_host(*plugins: object, builtin: bool = True) -> IsolatedHost:
+    """Return a host with the kernel's own parts and the given plugins, and nothing that is installed.
+
+    Args:
+        plugins: modules or objects with `hookimpl` functions, or specs of games and agents.
+        builtin: whether it has the kernel's own parts (`echo`, `random`, ...).
+    """
+    host = IsolatedHost(environ={})
+    if builtin:
+        host.load(BUILTIN)
+    specs = [p for p in plugins if isinstance(p, AdapterSpec | AgentSpec)]
+    if specs:
+        host.register(_Given(specs), "given")
+    for number, plugin in enumerate(p for p in plugins if not isinstance(p, AdapterSpec | AgentSpec)):
+        host.register(plugin, getattr(plugin, "__name__", f"plugin-{number + 1}"))
+    host.note_duplicates()
+    return host
