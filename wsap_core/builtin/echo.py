@@ -18,6 +18,7 @@ from wsap_core.models import (
     TextBlock,
     View,
 )
+from wsap_core.worlds.legality import check_action, index_actions
 
 _SPACE = ActionSpace(
     (
@@ -25,6 +26,7 @@ _SPACE = ActionSpace(
         ActionDef("wait", "Listen", (), (), "wait"),
     )
 )
+_DECLARED = index_actions(_SPACE)
 
 
 class EchoWorld:
@@ -65,6 +67,9 @@ class EchoWorld:
         """Echo what was said."""
         if self._step >= self._length:
             return ActionResult(False, "The room is closed.", done=True, observation=self.observe())
+        action, reason = check_action(action, _DECLARED)
+        if reason:
+            return ActionResult(False, reason, observation=self.observe())
         self._step += 1
         self._heard = str(action.parameters.get("text", "")) if action.name == "speak" else ""
         return ActionResult(
@@ -96,7 +101,9 @@ class EchoWorld:
         """
         try:
             state = json.loads(data)
-            step, heard = int(state["step"]), str(state["heard"])
-        except (ValueError, KeyError, TypeError) as error:
+            step, heard = state["step"], state["heard"]
+            if type(step) is not int or not 0 <= step <= self._length or not isinstance(heard, str):
+                raise ValueError("the step or what was heard can't be so")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SnapshotError(f"The echo world's snapshot is damaged: {error}.") from error
         self._step, self._heard = step, heard

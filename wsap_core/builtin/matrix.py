@@ -27,6 +27,7 @@ from wsap_core.models import (
 )
 from wsap_core.specs import EpisodeSummary, Timing
 from wsap_core.worlds.barrier import Barrier
+from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import Mailbox
 
 SEATS = ("row", "column")
@@ -255,14 +256,23 @@ class MatrixGame:
             if state["game"] != self._title:
                 raise SnapshotError(f"The snapshot is of {state['game']!r}, this is {self._title!r}.")
             totals = {seat: float(state["totals"][seat]) for seat in SEATS}
-            history = [(str(a), str(b)) for a, b in state["history"]]
-            last = {str(k): str(v) for k, v in state["last"].items()}
+            history = [(self._choice(a), self._choice(b)) for a, b in state["history"]]
+            last = {place: self._choice(choice) for place, choice in state["last"].items() if place in SEATS}
             counts = {seat: int(state["counts"][seat]) for seat in SEATS}
-            self._barrier.restart(round_number=int(state["round"]), turn=str(state["turn"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            open_choice = None if state["open"] is None else self._choice(state["open"])
+            round_number, turn = int(state["round"]), state["turn"]
+            if turn not in SEATS or round_number < 0 or min(counts.values()) < 0:
+                raise ValueError("the round, the turn or the counts can't be so")
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise SnapshotError(f"The matrix game's snapshot is damaged: {error}.") from error
-        self._totals, self._history, self._last, self._open = totals, history, last, state["open"]
+        self._barrier.restart(round_number=round_number, turn=turn)
+        self._totals, self._history, self._last, self._open = totals, history, last, open_choice
         self._counts = counts
+
+    def _choice(self, word: object) -> str:
+        if not isinstance(word, str) or word not in self._choices:
+            raise ValueError(f"{str(word)[:40]!r} is no choice")
+        return word
 
     def _played(self, seat: str) -> int:
         return self._counts[seat] if self._timing == "free" else len(self._history)
@@ -320,6 +330,7 @@ class MatrixSeat:
         self._game = game
         self._seat = seat
         self._round = 0
+        self._declared = index_actions(game.action_space)
 
     @property
     def game_description(self) -> str:
@@ -338,6 +349,10 @@ class MatrixSeat:
 
     async def act(self, action: Action) -> ActionResult:
         """Choose, and return the result once the round is resolved."""
+        action, reason = check_action(action, self._declared)
+        if reason:
+            done, seen = self._game.done(self._seat), self._game.observation(self._seat)
+            return ActionResult(False, reason, done=done, observation=seen)
         result = await self._game.play(self._seat, action, self._round)
         self._round = max(self._round, result.observation.step)
         return result

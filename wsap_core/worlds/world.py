@@ -199,7 +199,7 @@ class World:
             game = base64.b64decode(state["state"], validate=True)
             seats = {agent_id: (bool(s["done"]), bool(s["left"])) for agent_id, s in state["seats"].items()}
             bodies = {agent_id: AvatarState(value) for agent_id, value in state["bodies"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SnapshotError(f"The snapshot of {self.spec.name!r} is damaged: {error}.") from error
         if set(seats) != set(self.seats):
             raise SnapshotError(f"The snapshot has seats {sorted(seats)}, the world {sorted(self.seats)}.")
