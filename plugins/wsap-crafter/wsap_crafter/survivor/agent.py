@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from wsap_core.errors import SnapshotError
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
 
 from .mind import Mind
 from .outlook import outlook
-from .percept import Seen, perceive
+from .percept import perceive
 from .policy import think
+
+if TYPE_CHECKING:
+    from wsap_crafter.observation import CrafterObservation
 
 _MAGIC = b"crafter-survivor/1\n"
 _LARGEST = 1 << 20
@@ -39,7 +42,7 @@ class Survivor:
         An observation whose step lies before the last one decided on is of a new episode, in a new world:
         the map is forgotten.
         """
-        percept = perceive(cast(Seen, observation))
+        percept = perceive(cast("CrafterObservation", observation))
         if percept.step < self._mind.step:
             self._mind = Mind()
         decision = think(self._mind, percept)

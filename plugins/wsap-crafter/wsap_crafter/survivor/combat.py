@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .grid import bearing, distance
-from .knowledge import strength, is_night
+from .knowledge import is_night, strength
 from .mind import Decision, Mind
 from .moves import fetch, use
 from .percept import Percept
@@ -47,6 +47,11 @@ def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
         close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
         if close and percept.health >= 7:
             return close, "skeleton"
-    if percept.zombies and "defeat_zombie" not in percept.unlocked and percept.health >= 7 and not is_night(percept.step):
+    if (
+        percept.zombies
+        and "defeat_zombie" not in percept.unlocked
+        and percept.health >= 7
+        and not is_night(percept.step)
+    ):
         return percept.zombies, "zombie"
     return (), ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .explore import explore
-from .grid import DIRECTIONS, MOVE, RING, WIDTH, bearing, place_of, reach
+from .grid import DIRECTIONS, RING, WIDTH, bearing, place_of, reach
 from .knowledge import COAL, DIAMOND, FURNACE, IRON, STONE, TABLE, TREE, WALKABLE, affordable
 from .mind import Decision, Mind
 from .moves import advance, costs_now, fetch, head_for
@@ -107,7 +107,9 @@ def _way_price(mind: Mind, percept: Percept, code: int) -> int:
     ground = mind.memory.ground
     best, cell = 1000, ground.find(code)
     while cell >= 0:
-        best = min(best, abs(cell // WIDTH - percept.cell // WIDTH) + abs(cell % WIDTH - percept.cell % WIDTH))
+        best = min(
+            best, abs(cell // WIDTH - percept.cell // WIDTH) + abs(cell % WIDTH - percept.cell % WIDTH)
+        )
         cell = ground.find(code, cell + 1)
     return best
 
@@ -264,9 +266,10 @@ def night_work(mind: Mind, percept: Percept) -> Decision | None:
         wanted.append("diamond")
     tool = "iron_sword" if percept.has("iron_pickaxe") else "iron_pickaxe"
     if tools and percept.has("stone_pickaxe") and affordable(f"make_{tool}", percept.inventory):
-        if _can_build(percept) or min(
-            (reach(spot, percept.cell) for spot in _workshops(mind, percept)), default=1000
-        ) <= 12:
+        if (
+            _can_build(percept)
+            or min((reach(spot, percept.cell) for spot in _workshops(mind, percept)), default=1000) <= 12
+        ):
             return iron(mind, percept)
     for item in reversed(wanted):
         decision = gather(mind, percept, (item,), limit=_NIGHT_WAY)
@@ -275,6 +278,3 @@ def night_work(mind: Mind, percept: Percept) -> Decision | None:
     if not wanted:
         return None
     return explore(mind, percept, _ROCKY, "ores by night", limit=_NIGHT_WAY)
-
-
-__all__ = ["diamond", "furnace", "iron", "lay_stone", "night_work", "stock_up", "stony", "wooden", "MOVE"]

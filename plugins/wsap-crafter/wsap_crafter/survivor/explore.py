@@ -30,7 +30,7 @@ _UNKNOWN_MASK = bytes(1 if code == UNKNOWN else 0 for code in range(256))
 class _Sums:
     """Counts of marked cells in any rectangle of the board, after one pass over it."""
 
-    def __init__(self, marks: bytes) -> None:
+    def __init__(self, marks: bytes | bytearray) -> None:
         rows: list[list[int]] = [[0] * (WIDTH + 1)]
         for start in range(0, WIDTH * WIDTH, WIDTH):
             row = [0, *accumulate(marks[start : start + WIDTH])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .grid import DIRECTIONS, bearing, distance
+from .grid import DIRECTIONS, WIDTH, bearing, distance
 from .knowledge import GRASS, RIPE, RIPENING, UNKNOWN, WALKABLE
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put, use
@@ -113,7 +113,10 @@ def _plant_in_garden(mind: Mind, percept: Percept) -> Decision | None:
 
 
 def _grass_close(mind: Mind, percept: Percept) -> bool:
-    return any(GRASS in mind.memory.ground[percept.cell + row - 3 : percept.cell + row + 4] for row in (-144, 0, 144))
+    return any(
+        GRASS in mind.memory.ground[percept.cell + row - 3 : percept.cell + row + 4]
+        for row in (-2 * WIDTH, 0, 2 * WIDTH)
+    )
 
 
 def _find_garden(mind: Mind, percept: Percept) -> int:
@@ -138,7 +141,9 @@ def _find_garden(mind: Mind, percept: Percept) -> int:
             best_price, best = total, cell
         return False
 
-    spread(ground, percept.cell, costs_now(percept), visit, blocked=mind.memory.occupied, limit=_GARDEN_SEARCH)
+    spread(
+        ground, percept.cell, costs_now(percept), visit, blocked=mind.memory.occupied, limit=_GARDEN_SEARCH
+    )
     if not best:
         mind.hopeless["garden"] = percept.step + 20
     return best
@@ -165,7 +170,10 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
     if following == plant:
         ready = memory.ground[plant] == RIPE
         return use(
-            percept, plant, "do" if ready else "noop", "Eating the ripe plant" if ready else "Waiting for the plant"
+            percept,
+            plant,
+            "do" if ready else "noop",
+            "Eating the ripe plant" if ready else "Waiting for the plant",
         )
     return advance(mind, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
 
@@ -173,7 +181,8 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
 def pluck(mind: Mind, percept: Percept) -> Decision | None:
     """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
     near = any(
-        distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE for plant in mind.memory.plants
+        distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE
+        for plant in mind.memory.plants
     )
     return harvest(mind, percept) if near and percept.health >= 3 else None
 

@@ -75,7 +75,9 @@ class Memory:
         if not self.cows and not percept.cows:
             return
         now = percept.step
-        for cell in [c for c, when in self.cows.items() if in_view(percept.cell, c) or now - when > _FORGET_COW]:
+        for cell in [
+            c for c, when in self.cows.items() if in_view(percept.cell, c) or now - when > _FORGET_COW
+        ]:
             del self.cows[cell]
         for cell in percept.cows:
             self.cows[cell] = now

@@ -137,7 +137,9 @@ def put(
     runs: dict[int, int] = {}
     for step in DIRECTIONS:
         stand, run = target - step, target - 2 * step
-        if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
+        if all(
+            costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)
+        ):
             runs.setdefault(run, stand)
     if percept.cell in runs:
         mind.way = []

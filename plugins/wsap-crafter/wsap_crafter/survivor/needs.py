@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .explore import explore
 from .grid import DIRECTIONS, bearing
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
@@ -23,13 +25,13 @@ _DRINK_WAYS = {
 """How dear a way to water may be, by the hour and by how much drink is left (0 to 8)."""
 _FOOD_WAYS = {
     "day": (_ANY, _ANY, _ANY, _ANY, _ANY, 40, 15, 5, 0),
-    "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 40, 5, 0),
+    "evening": (_ANY, _ANY, _ANY, _ANY, _ANY, _ANY, 60, 30, 4),
     "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
 }
 """The same for cows."""
 
 
-def _way_worth(step: int, level: int, ways: dict[str, tuple[int, ...]]) -> int:
+def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> int:
     """Return the price of the longest way that is worth going at this hour, at this level of a need."""
     hour = "night" if is_night(step) else "evening" if is_evening(step) else "day"
     return ways[hour][level] if level < MOST else 0
@@ -134,19 +136,31 @@ def is_water(mind: Mind, cell: int) -> bool:
     return mind.memory.ground[cell] == WATER
 
 
+_WHY = {
+    "sleep": "Tired",
+    "heal": "Wounded",
+    "night": "Waiting for the morning",
+    "wait": "Waiting for the plant",
+}
+
+
 def rest(mind: Mind, percept: Percept) -> Decision | None:
     """Seek a shelter and rest in it, if there is a reason to."""
     decide_rest(mind, percept)
     if not mind.resting:
         return None
-    why = {"sleep": "Tired", "heal": "Wounded", "night": "Waiting for the morning", "wait": "Waiting for the plant"}[mind.resting]
+    why = _WHY[mind.resting]
     if sealed(mind, percept):
         if percept.damage:
             mind.refuge = ()  # an arrow came in over water: look for a better place
-        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0)
+        water = next(
+            (cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0
+        )
         if water and percept.drink < MOST:
             return use(percept, water, "do", f"{why}: drinking from inside the shelter")
-        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0)
+        ripe = next(
+            (cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0
+        )
         if ripe and (percept.food <= 6 or "eat_plant" not in percept.unlocked):
             return use(percept, ripe, "do", f"{why}: eating from the garden")
         elsewhere = _other_cell_has_something(mind, percept)

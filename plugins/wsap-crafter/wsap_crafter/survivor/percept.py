@@ -4,41 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from .grid import BY_NAME, MARGIN, WIDTH
 
-
-class Located(Protocol):
-    """Something with coordinates."""
-
-    @property
-    def coordinates(self) -> tuple[float, ...]: ...
-
-
-class Seen(Protocol):
-    """What the agent reads of an observation; `wsap_crafter`'s own observation class offers all of it."""
-
-    @property
-    def status(self) -> Mapping[str, float]: ...
-    @property
-    def inventory(self) -> Mapping[str, int]: ...
-    @property
-    def location(self) -> Located: ...
-    @property
-    def facing(self) -> str: ...
-    @property
-    def sleeping(self) -> bool: ...
-    @property
-    def daylight(self) -> float: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def local_map(self) -> tuple[str, ...]: ...
-    @property
-    def damage(self) -> int: ...
-    @property
-    def achievements_unlocked(self) -> tuple[str, ...]: ...
+if TYPE_CHECKING:
+    # For its name only: the agent needs no adapter, and no game, to think.
+    from wsap_crafter.observation import CrafterObservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +24,29 @@ class Percept:
     facing: int
     """The direction looked in, one of `grid.DIRECTIONS`."""
     health: int
-    """0 to 9, like the next three."""
+    """0 to 9, like food, drink and energy."""
     food: int
+    """Falls by one in about 26 steps; at 0, health falls too."""
     drink: int
+    """Falls by one in about 21 steps; at 0, health falls too."""
     energy: int
+    """Falls by one in about 31 steps awake, rises by one in about 11 asleep."""
     inventory: Mapping[str, int]
     """Items carried; absent ones are left out."""
     sleeping: bool
+    """Whether the player is asleep: then nothing that it does has an effect."""
     daylight: float
     """0 (deepest night) to 1 (noon)."""
     rows: tuple[str, ...]
     """The view, seven rows of nine characters, the player in the middle."""
     cows: tuple[int, ...]
-    """Cells of the cows in view; likewise the next three."""
+    """Cells of the cows in view."""
     zombies: tuple[int, ...]
+    """Cells of the zombies in view."""
     skeletons: tuple[int, ...]
+    """Cells of the skeletons in view."""
     arrows: tuple[int, ...]
+    """Cells of the arrows in view."""
     unlocked: tuple[str, ...]
     """Names of the achievements unlocked so far."""
     damage: int
@@ -83,7 +62,7 @@ class Percept:
         return self.inventory.get(item, 0)
 
 
-def perceive(observation: Seen) -> Percept:
+def perceive(observation: CrafterObservation) -> Percept:
     """Return the agent's own view of an observation."""
     x, y = observation.location.coordinates[:2]
     cell = (int(y) + MARGIN) * WIDTH + int(x) + MARGIN

@@ -27,9 +27,7 @@ def sides(pair: tuple[int, ...]) -> list[int]:
     """Return the four cells beside a pair of cells in line."""
     one, two = pair
     step = two - one
-    return [
-        cell + across for cell in pair for across in DIRECTIONS if across not in (step, -step)
-    ]
+    return [cell + across for cell in pair for across in DIRECTIONS if across not in (step, -step)]
 
 
 def ends(pair: tuple[int, ...]) -> tuple[int, int]:
@@ -53,7 +51,9 @@ def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
     for cell in pair:
         for step in DIRECTIONS:
             spot = cell + step
-            if ground[spot] == LAVA or (ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]):
+            if ground[spot] == LAVA or (
+                ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]
+            ):
                 return True
     return False
 
@@ -65,7 +65,8 @@ def find_refuge(mind: Mind, percept: Percept) -> bool:
     memory = mind.memory
     ground, costs = memory.ground, costs_now(percept)
     stones, digs = percept.has("stone"), percept.has("wood_pickaxe")
-    best_price, best = 10_000, ()
+    best_price = 10_000
+    best: tuple[int, ...] = ()
 
     def fit(cell: int) -> bool:
         code = ground[cell]
@@ -128,7 +129,9 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
             return put(mind, percept, side, "place_stone", f"{reason}: walling up a side", walled)
     if percept.cell not in pair:
         following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
-        return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
+        return (
+            None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
+        )
     here = pair.index(percept.cell)
     own_end, other = ends(pair)[here], pair[1 - here]
     if _open(mind, own_end) and percept.ahead == own_end and percept.has("stone"):
@@ -141,6 +144,10 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
 def place_stone_now(mind: Mind, percept: Percept, reason: str) -> Decision | None:
     """Put a stone ahead at once, as a wall against what comes; None if that is impossible."""
     ahead = percept.ahead
-    if percept.has("stone") and mind.memory.ground[ahead] in PLACEABLE_STONE and ahead not in mind.memory.occupied:
+    if (
+        percept.has("stone")
+        and mind.memory.ground[ahead] in PLACEABLE_STONE
+        and ahead not in mind.memory.occupied
+    ):
         return Decision("place_stone", reason)
     return None
