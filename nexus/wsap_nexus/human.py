@@ -12,8 +12,8 @@ from wsap_core.errors import UsageError
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.text import one_line
 from wsap_core.untrusted import printable
-from wsap_nexus.view.keys import has_keyboard
 from wsap_nexus.view.keymap import typed_action, why_not
+from wsap_nexus.view.keys import has_keyboard
 
 
 @runtime_checkable
@@ -99,7 +99,7 @@ def create(context: Context) -> HumanAgent:
         UsageError: there is no terminal.
     """
     seat = context.agent_id or ""
-    chooser = context.services.views
+    chooser: object = context.services.views
     if isinstance(chooser, Chooser):
         return HumanAgent(chooser, seat)
     if not has_keyboard():
@@ -113,6 +113,11 @@ def _to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)  # noqa: T201  # the person's own line of talk
 
 
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
 async def _read_line() -> str:
     """Return the next line of the standard input, so that Ctrl-C and other seats are not kept waiting."""
     loop = asyncio.get_running_loop()
@@ -120,7 +125,7 @@ async def _read_line() -> str:
         return await loop.run_in_executor(None, sys.stdin.readline)
     ready: asyncio.Future[None] = loop.create_future()
     descriptor = sys.stdin.fileno()
-    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+    loop.add_reader(descriptor, _settle, ready)
     try:
         await ready
     finally:

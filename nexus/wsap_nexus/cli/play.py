@@ -18,6 +18,7 @@ from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
 
 if TYPE_CHECKING:
+    from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
     from wsap_core.services import Services
     from wsap_nexus.runtime.controls import Controls
@@ -258,6 +259,7 @@ class Interruption:
         self._task: asyncio.Task[Any] | None = None
 
     def __call__(self) -> None:
+        """Ask the run to stop, or, the second time, end it in the middle of a decision."""
         if self.happened and self._task is not None:
             self._task.cancel()
         self.happened = True
@@ -298,10 +300,8 @@ def _conduct(
         with _kept_apart(request, view, stray):
             summary = asyncio.run(_run(session, interruption, view))
     except WsapError as error:
-        if run.run_id is not None and "--resume" not in str(error):
-            error.args = (f"{error} What was recorded is kept; go on with: wsap play --resume {run.run_id}",)
-        elif run.run_id is not None:
-            error.args = (f"{error} (wsap play --resume {run.run_id})",)
+        if run.run_id is not None:
+            _add_way_on(error, run.run_id, resumed=request.resume is not None)
         raise
     except KeyboardInterrupt:
         interruption.happened = True
@@ -310,6 +310,14 @@ def _conduct(
         if text := printable(stray.getvalue()).strip():
             click.echo(text[-4000:], err=True)
     _report(request, session, parts, summary, interrupted=interruption.happened)
+
+
+def _add_way_on(error: WsapError, run_id: str, *, resumed: bool) -> None:
+    """Say in the error how to go on with the run, unless going on is what has just failed for good."""
+    from wsap_core.errors import StorageError
+
+    if isinstance(error, StorageError) or not resumed:
+        error.args = (f"{error} What was recorded is kept: wsap play --resume {run_id}",)
 
 
 async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:

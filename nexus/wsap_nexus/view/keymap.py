@@ -106,12 +106,12 @@ def completions(text: str, space: ActionSpace) -> list[str]:
     definition = space.find(name)
     if definition is None:
         return []
-    found = []
-    for parameter in definition.parameters:
-        for choice in parameter.choices() or ():
-            if choice.startswith(rest) or f"{parameter.name}={choice}".startswith(rest):
-                found.append(f"{name} {choice}")
-    return found
+    return [
+        f"{name} {parameter.name}={choice}" if len(definition.parameters) > 1 else f"{name} {choice}"
+        for parameter in definition.parameters
+        for choice in parameter.choices() or ()
+        if choice.startswith(rest) or f"{parameter.name}={choice}".startswith(rest)
+    ]
 
 
 def why_not(action: Action, observation: Observation) -> str:

@@ -103,10 +103,13 @@ class LiveView:
         self._help = False
         self._remark = ""
         self._question: Question | None = None
+        self._held = False
         self._dirty = asyncio.Event()
         controls.pace = pace
 
-    def follow(self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()) -> None:
+    def follow(
+        self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
+    ) -> None:
         """Take in whose run it is, and what was recorded of it before.
 
         Args:
@@ -178,8 +181,9 @@ class LiveView:
         elif self._interactive:
             return
         elif key == "space":
-            controls.resume() if controls.paused else controls.pause()
-        elif key in ("s", "right") and controls.paused:
+            self._held = not self._held
+            controls.pause() if self._held else controls.resume()
+        elif key in ("s", "right") and self._held:
             controls.step_once()
         elif key in ("+", "=", "-", "_"):
             self._change_pace(1 if key in "+=" else -1)
@@ -196,10 +200,8 @@ class LiveView:
 
     def _change_pace(self, by: int) -> None:
         now = self._controls.pace
-        if now is None:
-            index = len(PACES) - 1
-        else:
-            index = min(range(len(PACES) - 1), key=lambda i: abs((PACES[i] or 0) - now))
+        fastest = len(PACES) - 1
+        index = fastest if now is None else min(range(fastest), key=lambda i: abs((PACES[i] or 0) - now))
         self._set_pace(PACES[max(0, min(index + by, len(PACES) - 1))])
 
     def _set_pace(self, pace: float | None) -> None:
@@ -267,7 +269,8 @@ class LiveView:
     def stage(self) -> Stage:
         """Return what is shown now."""
         run, spec = self._run, self._spec
-        assert run is not None and spec is not None, "follow() comes first"
+        assert run is not None, "follow() comes first"
+        assert spec is not None, "follow() comes first"
         self._look_at_world(run)
         names = list(self._stories)
         focus = self._focus % len(names)
@@ -326,7 +329,7 @@ class LiveView:
             return remark
         if self._question is not None:
             return "your turn"
-        if self._controls.paused:
+        if self._held:
             return "❚❚ paused"
         pace = self._controls.pace
         return f"▶ {pace:g}/s" if pace else "▶ full speed"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from collections.abc import Mapping
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text

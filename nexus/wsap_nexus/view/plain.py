@@ -98,11 +98,11 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
         lines.append(
             f"models: {usage['calls']} calls, {usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost}"
         )
-    for seat in summary.get("seats", ()):
-        lines.append(
-            f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
-            f"{seat['steps']} step{_s(int(seat['steps']))}"
-        )
+    lines += [
+        f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
+        f"{seat['steps']} step{_s(int(seat['steps']))}"
+        for seat in summary.get("seats", ())
+    ]
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines
 

@@ -240,4 +240,3 @@ def _panel(content: RenderableType, title: str, *, subtitle: str = "", style: st
     below = Text(subtitle[:60], "dim") if subtitle else None
     return Panel(content, title=Text(title), title_align="left", subtitle=below, subtitle_align="left",
                  border_style=style, padding=(0, 1))  # fmt: skip
-

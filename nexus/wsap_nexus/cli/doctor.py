@@ -1,0 +1,249 @@
+"""`wsap doctor`: is this machine ready?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, json_option
+
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python that is supported."""
+
+LEAST_FREE = 200 * 1024 * 1024
+"""Bytes on the disk below which there is a warning: about 200,000 steps of Crafter."""
+
+SLOW_RESET = 0.5
+"""Seconds for a world's second reset above which there is a remark."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one look at the machine came to."""
+
+    check: str
+    """What was looked at."""
+    status: str
+    """"ok", "warning" (it works, with a remark) or "problem"."""
+    detail: str
+    """One sentence or figure."""
+    hint: str = ""
+    """What to do about it."""
+
+
+@click.command()
+@json_option
+@database_option
+def doctor(*, as_json: bool, database: str | None) -> None:
+    """Say whether this machine is ready to play and record.
+
+    The exit status is 1 if something does not work, and 0 otherwise, also with warnings.
+    """
+    findings = list(examine(database))
+    problems = sum(finding.status == "problem" for finding in findings)
+    if as_json:
+        from wsap_core.cli.output import print_json
+
+        rows = [{"check": f.check, "status": f.status, "detail": f.detail, "hint": f.hint} for f in findings]
+        print_json({"ready": not problems, "checks": rows})
+    else:
+        _print(findings)
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def examine(database: str | None) -> Iterator[Finding]:
+    """Give one finding after the other; what goes wrong while looking becomes a finding itself."""
+    looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+        ("python", _python),
+        ("packages", _packages),
+        ("plugins", _plugins),
+        ("data folder", lambda: _folder(database)),
+        ("database", lambda: _database(database)),
+        ("terminal", _terminal),
+        ("speed", _speed),
+        ("worlds", _worlds),
+    ]
+    for name, look in looks:
+        try:
+            yield from look()
+        except Exception as error:
+            yield Finding(name, "problem", f"{type(error).__name__}: {one_line(error)[:300]}")
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        yield Finding("python", "problem", version, "Install Python 3.11 or newer.")
+    else:
+        yield Finding("python", "ok", f"{version} on {sys.platform}")
+
+
+def _packages() -> Iterator[Finding]:
+    versions = {
+        str(d.metadata["Name"]).lower(): d.version
+        for d in metadata.distributions()
+        if str(d.metadata["Name"]).lower().startswith("wsap-")
+    }
+    shown = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    if len(set(versions.values())) > 1:
+        yield Finding("packages", "problem", shown, "Their versions belong together; install the same one of each.")
+    else:
+        yield Finding("packages", "ok", shown)
+
+
+def _plugins() -> Iterator[Finding]:
+    from wsap_core.host import PluginHost
+
+    for row in PluginHost.discovered().rows:
+        name = f"plugin {one_line(row.name)}"
+        reason = one_line(" ".join(row.reasons))
+        if row.status == "broken":
+            yield Finding(name, "problem", reason, "Mend or remove it; everything else works.")
+        elif row.status == "warning":
+            yield Finding(name, "warning", reason)
+        else:
+            offers = ", ".join(
+                f"{len(names)} {kind[:-1] if len(names) == 1 else kind}" for kind, names in row.provides.items()
+            )
+                f"{len(names)} {kind[:-1] if len(names) == 1 else kind}" for kind, names in row.provides.items()
+            )
+            yield Finding(name, "ok", "blocked by name" if row.status == "disabled" else offers or "offers nothing")
+
+
+def _folder(database: str | None) -> Iterator[Finding]:
+    from wsap_nexus.paths import database_location, is_url, prepare_home
+
+    where = database_location(database, os.environ)
+    if is_url(where):
+        return
+    prepare_home(where, os.environ)
+    folder = Path(where).parent
+    if not folder.is_dir():
+        yield Finding("data folder", "problem", f"{folder} does not exist", "Make it, or name another --database.")
+        return
+    if not os.access(folder, os.W_OK):
+        yield Finding("data folder", "problem", f"{folder} can't be written", "Set WSAP_HOME to a folder that can.")
+        return
+    free = shutil.disk_usage(folder).free
+    detail = f"{folder}, {_bytes(free)} free"
+    if free < LEAST_FREE:
+        yield Finding("data folder", "warning", detail, "Recording stops when the disk is full; free some space.")
+    else:
+        yield Finding("data folder", "ok", detail)
+
+
+def _database(database: str | None) -> Iterator[Finding]:
+    from sqlalchemy import func, select
+
+    from wsap_core.errors import WsapError
+    from wsap_nexus.paths import database_location
+    from wsap_nexus.storage import migrate
+    from wsap_nexus.storage.database import Database
+    from wsap_nexus.storage.tables import METADATA
+
+    where = database_location(database, os.environ)
+    if "://" not in where and not Path(where).exists():
+        yield Finding("database", "ok", "none yet; the first run makes it")
+        return
+    try:
+        with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
+            runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
+            size = f", {_bytes(Path(opened.where).stat().st_size)}" if opened.is_sqlite else ""
+            yield Finding("database", "ok", f"{opened.where}, {runs} runs, layout {migrate.HEAD}{size}")
+    except WsapError as error:
+        yield Finding("database", "problem", one_line(error))
+
+
+def _terminal() -> Iterator[Finding]:
+    from wsap_nexus.cli.common import is_dumb, output_console
+    from wsap_nexus.view.screen import SMALLEST, fits
+
+    if not sys.stdout.isatty():
+        yield Finding("terminal", "ok", "none here: plain lines are printed")
+        return
+    console = output_console()
+    width, height = console.size
+    colours = "no colours (NO_COLOR)" if console.no_color else f"{console.color_system or 'no'} colours"
+    detail = f"{width}x{height}, {colours}, {console.encoding}"
+    if is_dumb():
+        yield Finding(
+            "terminal", "warning", detail, "TERM says that it can only print lines, so there is no live view."
+        )
+    elif not fits(width, height):
+        yield Finding("terminal", "warning", detail, f"The live view needs {SMALLEST[0]}x{SMALLEST[1]}.")
+    else:
+        yield Finding("terminal", "ok", detail)
+
+
+def _speed() -> Iterator[Finding]:
+    if util.find_spec("numba") is None:
+        yield Finding("numba", "ok", "not installed", "Worlds that use it make new episodes faster: pip install numba")
+    else:
+        yield Finding("numba", "ok", f"{metadata.version('numba')} (worlds that use it start faster)")
+
+
+def _worlds() -> Iterator[Finding]:
+    """Make every installed world that can be made, and reset it twice: the first time it warms up."""
+    import asyncio
+
+    from wsap_core.context import Context
+    from wsap_core.errors import WsapError
+    from wsap_core.host import PluginHost
+    from wsap_core.worlds import World
+
+    for entry in PluginHost.discovered().games.all():
+        name = f"world {one_line(entry.spec.name)}"
+        try:
+            world = World.create(entry.spec, Context.create(0))
+            first = _timed(lambda world=world: asyncio.run(world.reset(0)))
+            second = _timed(lambda world=world: asyncio.run(world.reset(1)))
+        except WsapError as error:
+            yield Finding(name, "problem", one_line(error))
+            continue
+        detail = f"a new episode takes {second * 1000:.0f} ms (the first {first * 1000:.0f} ms)"
+        yield Finding(name, "warning" if second > SLOW_RESET else "ok", detail)
+
+
+def _timed(work: Callable[..., Any]) -> float:
+    # Any: whatever the work gives is not looked at.
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _print(findings: list[Finding]) -> None:
+    signs = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("PROBLEM", "red")}
+    widest = max(len(f.check) for f in findings)
+    styled = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    for finding in findings:
+        word, colour = signs[finding.status]
+        shown = click.style(f"{word:<8}", fg=colour) if styled else f"{word:<8}"
+        click.echo(f"{shown}{finding.check:<{widest}}  {finding.detail}")
+        if finding.hint:
+            click.echo(f"{'':8}{'':{widest}}  {finding.hint}")
+    problems = sum(f.status == "problem" for f in findings)
+    warnings = sum(f.status == "warning" for f in findings)
+    if problems:
+        click.echo(f"Not ready: {problems} problem{'s' if problems > 1 else ''} to mend.")
+    else:
+        click.echo("Ready." + (f" {warnings} remark{'s' if warnings > 1 else ''}." if warnings else ""))

@@ -1,0 +1,168 @@
+"""`wsap runs`: what was recorded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.params import STEPS
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, json_option, output_console
+
+if TYPE_CHECKING:
+    from wsap_nexus.storage.database import Database
+    from wsap_nexus.storage.records import RunRecord
+
+SHOWN = 30
+"""Runs that are listed unless `--limit` says otherwise."""
+
+
+@click.command()
+@json_option
+@click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="How many, the newest first.")
+@database_option
+def runs(*, as_json: bool, limit: int, database: str | None) -> None:
+    """List the recorded runs, the newest first.
+
+    A run that is interrupted or failed can be gone on with: wsap play --resume RUN.
+    """
+    from wsap_nexus.storage.repository import Repository
+
+    opened = open_for_reading(database)
+    if opened is None:
+        click.echo("[]" if as_json else "Nothing is recorded yet; begin with: wsap play crafter")
+        return
+    with opened:
+        records = Repository(opened).list_runs(limit=limit)
+        rows = [_row(record, status_of(opened, record)) for record in records]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif not rows:
+        click.echo("Nothing is recorded yet; begin with: wsap play crafter")
+    elif sys.stdout.isatty():
+        _print_table(rows)
+    else:
+        for row in rows:
+            click.echo("\t".join(_cells(row)))
+
+
+def open_for_reading(database: str | None) -> Database | None:
+    """Return the open database, or None if the usual one was never made.
+
+    Raises:
+        StorageError: it can't be read, or one was named that does not exist.
+    """
+    import os
+    from pathlib import Path
+
+    from wsap_nexus.paths import database_location, is_url
+    from wsap_nexus.runtime.store import open_database
+
+    named = bool((database or "").strip() or os.environ.get("WSAP_DATABASE", "").strip())
+    where = database_location(database, os.environ)
+    if not named and not is_url(where) and not Path(where).exists():
+        return None
+    return open_database(database, read_only=True)
+
+
+def status_of(database: Database, record: RunRecord) -> str:
+    """Return how a run stands: one that says it is running, while no process plays it, was interrupted."""
+    from wsap_nexus.storage.records import RunStatus
+
+    if record.status is not RunStatus.RUNNING or not database.is_sqlite:
+        return record.status.value
+    return record.status.value if _is_held(f"{database.where}.{record.id}.lock") else RunStatus.INTERRUPTED.value
+
+
+def _is_held(path: str) -> bool:
+    """Return whether a process on this machine holds the lock of a run; see `wsap_nexus.runtime.store`."""
+    from pathlib import Path
+
+    from filelock import FileLock, Timeout
+
+    if not Path(path).exists():
+        return False
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
+def _row(record: RunRecord, status: str) -> dict[str, Any]:
+    summary = record.summary or {}
+    return {
+        "run": record.id,
+        "game": record.game,
+        "agent": record.agent,
+        "seed": record.seed,
+        "step_limit": record.step_limit,
+        "steps": summary.get("steps"),
+        "episodes": summary.get("episodes"),
+        "reward": summary.get("reward"),
+        "achievements": summary.get("achievements"),
+        "score": summary.get("score"),
+        "status": status,
+        "resumable": status in ("interrupted", "failed"),
+        "created": record.created,
+        "updated": record.updated,
+        "trajectory_hash": summary.get("trajectory_hash"),
+    }
+
+
+_COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS", "WHEN")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    score = row["score"] if isinstance(row["score"], dict) else {}
+    first = next(iter(score.values()), None)
+    return [
+        one_line(row["run"]),
+        one_line(row["game"]),
+        one_line(row["agent"]),
+        str(row["seed"]),
+        "-" if row["steps"] is None else str(row["steps"]),
+        "-" if not isinstance(row["reward"], int | float) else f"{row['reward']:.4g}",
+        "-" if not isinstance(first, int | float) else f"{first:.4g}",
+        row["status"],
+        _when(row["created"]),
+    ]
+
+
+def _when(created: str) -> str:
+    try:
+        moment = datetime.fromisoformat(created)
+    except ValueError:
+        return one_line(created)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"finished": "green", "running": "cyan", "interrupted": "yellow", "failed": "red"}
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for name in _COLUMNS:
+        right = name in ("SEED", "STEPS", "REWARD", "SCORE")
+        keep = name in ("RUN", "STATUS")
+        table.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=True,
+            overflow="fold" if keep else "ellipsis",
+            min_width=max(len(row["run"]) for row in rows) if name == "RUN" else 4,
+        )
+    for row in rows:
+        cells = [Text(cell) for cell in _cells(row)]
+        cells[7].stylize(colours.get(row["status"], ""))
+        table.add_row(*cells)
+    output_console().print(table)
