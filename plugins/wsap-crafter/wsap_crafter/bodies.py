@@ -6,6 +6,7 @@ worlds. What a body owns in the game (place, health, inventory) is the game's; t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,8 +59,9 @@ class Body:
 
     def claimed(self, agent_id: str, spec: AvatarSpec) -> Body:
         """Return the body made for an agent."""
-        name = spec.name or agent_id
-        return replace(self, owner=agent_id, name=name, appearance=dict(spec.appearance or {}))
+        # Through JSON and back, so that a snapshot gives the very same appearance again.
+        appearance = json.loads(json.dumps(dict(spec.appearance or {}), default=str))
+        return replace(self, owner=agent_id, name=spec.name or agent_id, appearance=appearance)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from wsap_core.models import Achievement
 
 ACHIEVEMENTS: tuple[Achievement, ...] = (
-    Achievement("collect_coal", "Mine coal with a wood pickaxe.", "uncommon"),
+    Achievement("collect_coal", "Mine coal with a wood pickaxe.", "rare"),
     Achievement("collect_diamond", "Mine a diamond with an iron pickaxe.", "legendary"),
     Achievement("collect_drink", "Drink water.", "common"),
     Achievement("collect_iron", "Mine iron with a stone pickaxe.", "rare"),
@@ -16,21 +16,25 @@ ACHIEVEMENTS: tuple[Achievement, ...] = (
     Achievement("collect_wood", "Take wood from a tree.", "common"),
     Achievement("defeat_skeleton", "Defeat a skeleton in the tunnels.", "rare"),
     Achievement("defeat_zombie", "Defeat a zombie.", "uncommon"),
-    Achievement("eat_cow", "Kill and eat a cow.", "common"),
+    Achievement("eat_cow", "Kill and eat a cow.", "uncommon"),
     Achievement("eat_plant", "Eat a plant that has ripened.", "rare"),
     Achievement("make_iron_pickaxe", "Make an iron pickaxe.", "legendary"),
     Achievement("make_iron_sword", "Make an iron sword.", "legendary"),
-    Achievement("make_stone_pickaxe", "Make a stone pickaxe.", "uncommon"),
-    Achievement("make_stone_sword", "Make a stone sword.", "uncommon"),
-    Achievement("make_wood_pickaxe", "Make a wood pickaxe.", "common"),
-    Achievement("make_wood_sword", "Make a wood sword.", "common"),
+    Achievement("make_stone_pickaxe", "Make a stone pickaxe.", "rare"),
+    Achievement("make_stone_sword", "Make a stone sword.", "rare"),
+    Achievement("make_wood_pickaxe", "Make a wood pickaxe.", "uncommon"),
+    Achievement("make_wood_sword", "Make a wood sword.", "uncommon"),
     Achievement("place_furnace", "Place a furnace.", "rare"),
     Achievement("place_plant", "Plant a sapling.", "common"),
     Achievement("place_stone", "Place a stone.", "uncommon"),
     Achievement("place_table", "Place a table.", "common"),
     Achievement("wake_up", "Sleep until rested.", "common"),
 )
-"""The 22 achievements, in the game's order. Rarity goes by how often untrained play reaches them."""
+"""The 22 achievements, in the game's order.
+
+Rarity: "common" is what random play reaches in a few of a hundred episodes, "uncommon" what takes a
+tool of wood at most or a fight by day, "rare" what takes a plan, "legendary" what takes iron.
+"""
 
 PREREQUISITES: Mapping[str, tuple[str, ...]] = {
     "collect_coal": ("make_wood_pickaxe",),
