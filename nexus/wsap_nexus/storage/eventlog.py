@@ -19,24 +19,23 @@ What holds:
 from __future__ import annotations
 
 import atexit
-import operator
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from sqlalchemy import text
 
 from wsap_core import wire
 from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameError, WsapError
-from wsap_nexus.storage.bodies import LARGEST_BODY, BodyEncoder
+from wsap_nexus.storage.admission import Admission, checked_count, packed_body
+from wsap_nexus.storage.bodies import BodyEncoder
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.errors import translate
+from wsap_nexus.storage.groups import Item, State, make_group
 from wsap_nexus.storage.records import RunStatus
-from wsap_nexus.storage.sinks import BUSY_SECONDS, EventValues, Group, Sink, open_sink
-from wsap_nexus.storage.tables import LONGEST_NAME
+from wsap_nexus.storage.sinks import BUSY_SECONDS, Sink, open_sink
 
 GROUP = 256
 """Events committed together at most."""
@@ -48,28 +47,6 @@ LIMIT = 20_000
 """Events that may wait to be written before `append` waits too."""
 LIMIT_BYTES = 64 << 20
 """Bytes of bodies that may wait likewise."""
-
-_NAMES = 10_000
-# So many kinds and seats are remembered as fit; more are checked each time.
-
-
-class _Item(NamedTuple):
-    run_id: str
-    seq: int
-    kind: str
-    seat: str | None
-    episode: int
-    step: int | None
-    time: float
-    form: str
-    body: bytes
-
-
-class _State(NamedTuple):
-    run_id: str
-    status: RunStatus
-    summary: str | None
-    time: float
 
 
 class LogWriter:
@@ -111,10 +88,9 @@ class LogWriter:
         """Tells the writer: there is something, there is much, or someone waits."""
         self._progress = threading.Condition(self._lock)
         """Tells callers: something was committed, or the writer stopped."""
-        self._pending: list[_Item | _State] = []
+        self._pending: list[Item | State] = []
         self._pending_bytes = 0
-        self._names: set[str | None] = {None}
-        """Kinds and seats that were found to be fit."""
+        self._admission = Admission()
         self._next: dict[str, int] = {}
         self._committed: dict[str, int] = {}
         self._taken = 0
@@ -161,20 +137,10 @@ class LogWriter:
             UnknownNameError: the database has no such run.
         """
         # Checked here, on the caller: whatever the writer's thread stumbles over ends the log.
-        names = self._names
-        if kind not in names or seat not in names:
-            self._admit(kind, seat)
-        if type(body) is str:
-            form, packed = "json", _encoded(kind, body)
-        else:
-            form, packed = "bytes", body if type(body) is bytes else _copied(kind, body)
-        if len(packed) > LARGEST_BODY:
-            raise StorageError(
-                f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes, "
-                f"and at most {LARGEST_BODY} fit."
-            )
+        self._admission.check_names(kind, seat)
+        form, packed = packed_body(kind, body)
         if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
-            episode, step = _count("episode", episode), None if step is None else _count("step", step)
+            episode, step = checked_count("episode", episode), None if step is None else checked_count("step", step)
         with self._lock:
             if self._failure is not None or self._closing:
                 raise self._refusal()
@@ -183,7 +149,7 @@ class LogWriter:
             seq = self._next.get(run_id)
             if seq is None:
                 seq = self._find_run(run_id)
-            item = _Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
+            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
             try:
                 self._next[run_id] = seq + 1
                 self._add(item, len(packed))
@@ -213,7 +179,7 @@ class LogWriter:
                 raise self._refusal()
             if run_id not in self._next:
                 self._next[run_id] = self._find_run(run_id)
-            self._add(_State(run_id, RunStatus(status), packed, self._wall_clock()), 0)
+            self._add(State(run_id, RunStatus(status), packed, self._wall_clock()), 0)
 
     def flush(self) -> None:
         """Return when everything appended so far is committed.
@@ -267,16 +233,9 @@ class LogWriter:
         else:
             self._stop()
 
-    def _admit(self, kind: str, seat: str | None) -> None:
-        _check_name("kind", kind)
-        if seat is not None:
-            _check_name("seat", seat)
-        if len(self._names) < _NAMES:
-            self._names.update((kind, seat))
-
     # --- under the lock ----------------------------------------------------------------------
 
-    def _add(self, item: _Item | _State, size: int) -> None:
+    def _add(self, item: Item | State, size: int) -> None:
         pending = self._pending
         pending.append(item)
         self._pending_bytes += size
@@ -350,7 +309,7 @@ class LogWriter:
                 self._pending_bytes = 0
                 self._progress.notify_all()
 
-    def _next_batch(self, sink: Sink) -> list[_Item | _State] | None:
+    def _next_batch(self, sink: Sink) -> list[Item | State] | None:
         """Wait for events, then for a full group or the end of the delay; None when it is time to stop."""
         while not self._await_events(self._force_every if self._unforced else None):
             if self._unforced:
@@ -377,8 +336,8 @@ class LogWriter:
                 self._wake.wait(timeout)
             return bool(self._pending)
 
-    def _commit(self, sink: Sink, batch: list[_Item | _State]) -> None:
-        group = self._encode(batch)
+    def _commit(self, sink: Sink, batch: list[Item | State]) -> None:
+        group = make_group(batch, self._encoder)
         sink.commit(group)
         with self._lock:
             for row in group.events:
@@ -394,32 +353,6 @@ class LogWriter:
         sink.force()
         self._unforced = False
         self._forced = time.monotonic()
-
-    def _encode(self, batch: list[_Item | _State]) -> Group:
-        group = Group()
-        streams: dict[tuple[str, str], list[int]] = {}
-        events: list[_Item] = []
-        latest: dict[str, float] = {}
-        for item in batch:
-            latest[item.run_id] = item.time
-            if isinstance(item, _State):
-                summary = item.summary or group.states.get(item.run_id, ("", None))[1]
-                group.states[item.run_id] = (item.status.value, summary)
-            else:
-                streams.setdefault((item.run_id, item.kind), []).append(len(events))
-                events.append(item)
-        group.touched = {run: datetime.fromtimestamp(t, UTC).isoformat() for run, t in latest.items()}
-        rows: list[EventValues | None] = [None] * len(events)
-        for (run_id, kind), places in streams.items():
-            bodies = [events[place].body for place in places]
-            encoded, made = self._encoder.encode(run_id, kind, bodies)
-            if made is not None:
-                group.dictionaries.append(made)
-            for place, (codec, dictionary, body) in zip(places, encoded, strict=True):
-                _, seq, _, seat, episode, step, when, form, _ = events[place]
-                rows[place] = (run_id, seq, kind, seat, episode, step, when, form, codec, dictionary, body)
-        group.events = [row for row in rows if row is not None]
-        return group
 
 
 class RunLog:
@@ -449,40 +382,3 @@ class RunLog:
     def committed(self) -> int:
         """Return the number of the run's last committed event, or -1."""
         return self.writer.committed(self.run_id)
-
-
-def _encoded(kind: str, body: str) -> bytes:
-    try:
-        return body.encode()
-    except UnicodeEncodeError:
-        raise StorageError(
-            f"An event of kind {kind!r} can't be recorded: its text holds half of a surrogate pair; "
-            "write JSON text with such characters escaped, as wsap_core.wire.dumps does."
-        ) from None
-
-
-def _copied(kind: str, body: object) -> bytes:
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body)
-    raise StorageError(
-        f"An event of kind {kind!r} can't be recorded: its body is a {type(body).__name__}, not JSON text or bytes."
-    )
-
-
-def _count(what: str, value: Any) -> int:
-    """Return a number that counts from 0 as an int; numpy's integers are welcome, too."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = -1
-    if not 0 <= number < 2**31:
-        raise StorageError(f"An event can't be recorded: its {what} has to count from 0, and is {value!r}.")
-    return number
-
-
-def _check_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise StorageError(
-            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
-            f"and is {ascii(name)[:80]}."
-        )

@@ -6,15 +6,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import ClassVar, Protocol
 
 from sqlalchemy import Connection, Executable, bindparam, insert, update
 
-from wsap_nexus.storage.bodies import NewDictionary
 from wsap_nexus.storage.database import Database
+from wsap_nexus.storage.groups import Group
 from wsap_nexus.storage.tables import METADATA
 
 fcntl: ModuleType | None
@@ -23,25 +22,8 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
-"""A row of the event table, its columns in the table's order."""
-
 BUSY_SECONDS = 30.0
 """How long the writer waits for another process before it gives up."""
-
-
-@dataclass
-class Group:
-    """What is committed together."""
-
-    events: list[EventValues] = field(default_factory=list)
-    """New rows."""
-    dictionaries: list[NewDictionary] = field(default_factory=list)
-    """New dictionaries that the rows need."""
-    states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    """For each run whose status changes: the status, and the summary as JSON text or None to keep it."""
-    touched: dict[str, str] = field(default_factory=dict)
-    """For each run concerned: when, ISO 8601."""
 
 
 class Sink(Protocol):
