@@ -45,6 +45,12 @@ class CheckOutcome:
     """Why it was skipped."""
     findings: tuple[Finding, ...] = ()
 
+    def to_text(self) -> str:
+        """Return a line about the check, and one below it for each finding."""
+        tail = f"skipped: {self.reason}" if self.status == "skipped" else self.summary
+        first = f"{_MARKS[self.status]}  {self.name:<{_WIDTH}}  {one_line(tail)}"
+        return "\n".join([first, *(f"      {finding.to_text()}" for finding in self.findings)])
+
 
 @dataclass(frozen=True)
 class Report:
@@ -85,13 +91,7 @@ class Report:
 
     def to_text(self) -> str:
         """Return the report for people: a line for each check, and its findings below it."""
-        width = max((len(check.name) for check in self.checks), default=0)
-        lines: list[str] = []
-        for check in self.checks:
-            tail = f"skipped: {check.reason}" if check.status == "skipped" else check.summary
-            lines.append(f"{_MARKS[check.status]}  {check.name:<{width}}  {one_line(tail)}")
-            lines += [f"      {finding.to_text()}" for finding in check.findings]
-        return "\n".join([*lines, "", self.verdict()])
+        return "\n".join([*(check.to_text() for check in self.checks), "", self.verdict()])
 
     def verdict(self) -> str:
         """Return the outcome in one sentence."""
@@ -105,6 +105,8 @@ class Report:
 
 
 _MARKS: dict[Status, str] = {"passed": "ok  ", "warned": "warn", "failed": "FAIL", "skipped": "-   "}
+_WIDTH = 18
+"""Of the names of checks."""
 
 
 def status_of(findings: Sequence[Finding]) -> Status:

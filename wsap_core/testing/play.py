@@ -271,8 +271,14 @@ class Table:
             raise Fault(describe(error), self.where(seat, action)) from error
 
 
-async def settle(value: T | Awaitable[T], subject: Subject) -> T | None:
-    """Return what a member of an adapter returned, awaited; None if it goes on waiting for others."""
+async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:
+    """Return what a member of an adapter returned, awaited; None if it goes on waiting for others.
+
+    Args:
+        value: a value or an awaitable.
+        subject: the game, with the patience that it deserves.
+        limit: seconds after which it counts as waiting.
+    """
     if not inspect.isawaitable(value):
         return value
     task: asyncio.Future[T] = asyncio.ensure_future(value)
@@ -280,7 +286,7 @@ async def settle(value: T | Awaitable[T], subject: Subject) -> T | None:
         if task.done():
             return task.result()
         await asyncio.sleep(0)
-    done, _ = await asyncio.wait({task}, timeout=min(1.0, subject.patience))
+    done, _ = await asyncio.wait({task}, timeout=min(limit, subject.patience))
     if done:
         return task.result()
     task.cancel()

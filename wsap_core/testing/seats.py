@@ -86,7 +86,7 @@ async def turns(notes: Notes, subject: Subject) -> None:
         await table.play(RandomPlayer(81), steps * len(table.seats))
         if table.over:
             return
-        ready = [s for s in table.seats if await settle(s.face.observe(), subject) is not None]
+        ready = [s for s in table.seats if await settle(s.face.observe(), subject, limit=0.1) is not None]
         if not ready:
             notes.error("It is nobody's turn.", table.where())
             return
@@ -96,7 +96,7 @@ async def turns(notes: Notes, subject: Subject) -> None:
         before = fresh_text(await settle(ready[0].face.observe(), subject))
         for seat in (s for s in table.seats if s not in ready):
             action = Action(own_actions(seat)[0].name)
-            result = await settle(seat.face.act(action), subject)
+            result = await settle(seat.face.act(action), subject, limit=0.1)
             if isinstance(result, ActionResult) and result.success:
                 notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
         if fresh_text(await settle(ready[0].face.observe(), subject)) != before:
