@@ -116,8 +116,6 @@ def _plugins() -> Iterator[Finding]:
             offers = ", ".join(
                 f"{len(names)} {kind[:-1] if len(names) == 1 else kind}" for kind, names in row.provides.items()
             )
-                f"{len(names)} {kind[:-1] if len(names) == 1 else kind}" for kind, names in row.provides.items()
-            )
             yield Finding(name, "ok", "blocked by name" if row.status == "disabled" else offers or "offers nothing")
 
 
