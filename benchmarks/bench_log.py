@@ -261,13 +261,14 @@ def computing_step(record: Callable[[], object] | None) -> float:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """The median, and what one value in ten is below and above."""
+    """The median, what one value in ten is below and above, and the mean, which rare long waits count in."""
     deciles = statistics.quantiles(values, n=10) if len(values) > 1 else [values[0]] * 9
     digits = 2 if statistics.median(values) < 100 else 0
     return {
         "median": round(statistics.median(values), digits),
         "p10": round(max(deciles[0], min(values)), digits),
         "p90": round(min(deciles[-1], max(values)), digits),
+        "mean": round(statistics.mean(values), digits),
     }
 
 
@@ -308,8 +309,8 @@ def as_text(report: dict[str, object]) -> str:
         "the caller, at Crafter's size",
         f"  append                {_range(caller['append_us'], '.2f')} µs",
         f"  append and flush      {_range(caller['append_and_flush_us'], '.0f')} µs",
-        f"  a computing step      {_range(step['without'], '.0f')} µs",
-        f"    the same, recorded  {_range(step['with_log'], '.0f')} µs",
+        f"  a computing step      {_range(step['without'], '.0f')} µs, mean {step['without']['mean']:.0f}",
+        f"    the same, recorded  {_range(step['with_log'], '.0f')} µs, mean {step['with_log']['mean']:.0f}",
         f"  behind meanwhile      {_range(caller['events_behind_while_computing'], '.0f')} events",
     ]
     return "\n".join(lines)
