@@ -299,6 +299,8 @@ def _conduct(
     try:
         with _kept_apart(request, view, stray):
             summary = asyncio.run(_run(session, interruption, view))
+        if view is not None:
+            view.print_last()
     except WsapError as error:
         if run.run_id is not None:
             _add_way_on(error, run.run_id, resumed=request.resume is not None)

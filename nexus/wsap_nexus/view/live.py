@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -28,7 +28,7 @@ from wsap_nexus.view import keys
 from wsap_nexus.view.blocks import map_of
 from wsap_nexus.view.picture import can_decode
 from wsap_nexus.view.question import Question
-from wsap_nexus.view.screen import Look, compose
+from wsap_nexus.view.screen import SMALLEST, Look, compose
 from wsap_nexus.view.story import Note, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
@@ -227,6 +227,16 @@ class LiveView:
                 drawing.cancel()
                 await asyncio.gather(drawing, return_exceptions=True)
 
+    def print_last(self) -> None:
+        """Leave the last picture on the terminal, after the whole screen was given back."""
+        self._flush = None  # all is committed, or never will be
+        self._take(len(self._pending))
+        self._question, self._help, self._held, self._remark = None, False, False, "the end"
+        if self._has_observation():
+            width, height = self._console.size
+            rows = max(SMALLEST[1], min(height - 9, 36))
+            self._console.print(compose(replace(self.stage(), keys=""), width, rows, self._look()), height=rows)
+
     async def _draw(self, live: Live) -> None:
         size = None
         while True:
@@ -251,6 +261,9 @@ class LiveView:
                 await asyncio.to_thread(self._flush)
             except WsapError:
                 return  # the run itself meets the same error, and tells it
+        self._take(count)
+
+    def _take(self, count: int) -> None:
         for _ in range(count):
             taken = self._pending.popleft()
             story = self._stories[taken.note.seat]
@@ -260,11 +273,14 @@ class LiveView:
 
     def screen(self, width: int, height: int) -> RenderableType:
         """Return the whole screen as it is now."""
-        look = Look(frame=self._frame, plain=self._console.no_color, help=KEYS if self._help else ())
+        look = self._look()
         if self._question is not None:
             lines = self._question.lines(max(20, width // 2 - 6))
-            look = Look(look.frame, look.plain, look.help, Group(*lines), len(lines))
+            look = replace(look, prompt=Group(*lines), prompt_rows=len(lines))
         return compose(self.stage(), width, height, look)
+
+    def _look(self) -> Look:
+        return Look(frame=self._frame, plain=self._console.no_color, help=KEYS if self._help else ())
 
     def stage(self) -> Stage:
         """Return what is shown now."""
@@ -325,7 +341,9 @@ class LiveView:
 
     def _state(self) -> str:
         if self._remark:
-            remark, self._remark = self._remark, "" if self._remark != "stopping" else "stopping"
+            remark = self._remark
+            if remark != "stopping":
+                self._remark = ""
             return remark
         if self._question is not None:
             return "your turn"

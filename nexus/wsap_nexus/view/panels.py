@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from wsap_core.models import Achievement, Observation
+from wsap_core.models import Achievement, EmbodiedObservation, Observation
 from wsap_core.text import one_line
 from wsap_nexus.view.story import Note, SeatScene, Stage, folded
 
@@ -42,12 +42,14 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
     observation = scene.observation
     if observation is None:
         return []
-    lines = []
+    bars: list[tuple[int, Text]] = []
     others = []
     for key, value in observation.status.items():
         name = one_line(key)
         if name.lower() in VITALS and isinstance(value, int | float) and not isinstance(value, bool):
-            lines.append(bar(name, float(value), scene.maxima.get(str(key), float(value)), width))
+            # In one order always: what comes from the log is sorted by name.
+            rank = list(VITALS).index(name.lower())
+            bars.append((rank, bar(name, float(value), scene.maxima.get(str(key), float(value)), width)))
         else:
             shown = "yes" if value is True else "no" if value is False else one_line(value)
             text = number(value) if isinstance(value, float) else shown
@@ -55,7 +57,7 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
     effects = ", ".join(one_line(effect.name) for effect in observation.active_effects)
     if effects:
         others.append(Text(effects, "bold magenta", overflow="ellipsis", no_wrap=True))
-    return lines + others
+    return [line for _, line in sorted(bars, key=lambda entry: entry[0])] + others
 
 
 def bar(name: str, value: float, highest: float, width: int) -> Text:
@@ -71,6 +73,11 @@ def bar(name: str, value: float, highest: float, width: int) -> Text:
     text.append("░" * (room - full), "grey35")
     text.append(f" {figure}", "bold red" if low else "bold")
     return text
+
+
+def has_inventory(observation: Observation | None) -> bool:
+    """Return whether there is an inventory to speak of: something carried, or a body to carry it."""
+    return observation is not None and bool(observation.inventory or isinstance(observation, EmbodiedObservation))
 
 
 def inventory(observation: Observation | None, width: int) -> list[Text]:

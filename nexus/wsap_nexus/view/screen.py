@@ -152,8 +152,8 @@ def _left(
     parts.append(Layout(_panel(_lines(_vitals(seat, width - 4, height)), "Status"), size=min(vital_rows, left)))
     left -= vital_rows
     carried = _lines(panels.inventory(seat.observation, width - 4))
-    left_out = left < 4
-    if not left_out:
+    left_out = left < 4 and panels.has_inventory(seat.observation)
+    if left >= 4 and panels.has_inventory(seat.observation):
         parts.append(Layout(_panel(carried, "Inventory"), size=left))
     elif left > 0:
         parts.append(Layout(Text(" "), size=left))
