@@ -175,6 +175,21 @@ def test_plugins_as_json_tell_all(wsap: Run, install: Install) -> None:
     assert rows["crafter"]["status"] == "disabled"
 
 
+def test_one_plugin_can_be_asked_for_by_name(wsap: Run) -> None:
+    (row,) = json.loads(wsap("plugins", "core", "--json").stdout)
+    assert row["name"] == "core"
+    done = wsap("plugins", "cor")
+    assert done.returncode == 2
+    assert sentence(done) == "Error: There is no plugin called 'cor'. Did you mean 'core'?"
+
+
+def test_blocking_what_is_not_there_is_remarked_on(wsap: Run) -> None:
+    done = wsap("plugins", "--json", disable="nexus,crafterr")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)
+    assert "There is no plugin called 'crafterr'. Did you mean 'crafter'?" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["plugins", "games", "agents"])
 def test_a_listing_in_a_pipe_is_one_line_for_each_without_tabs_or_colour(command: str, wsap: Run) -> None:
     rows = json.loads(wsap(command, "--json", disable="").stdout)
@@ -507,3 +522,58 @@ def test_the_shell_completes_commands_without_importing_them(wsap: Run, install:
     install("wsap-fishing", plugin("fish", "nowhere_at_all:command"))
     done = wsap(_WSAP_COMPLETE="bash_complete", COMP_WORDS="wsap fi", COMP_CWORD="1")
     assert done.stdout.splitlines() == ["plain,fish"]
+
+
+# --- check --------------------------------------------------------------------------------
+
+LIAR = """
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Observation
+
+
+class Liar:
+    '''Prints what nobody asked for, and says that it is over when it is not.'''
+
+    game_description = "A game that does not keep its promises."
+    action_space = ActionSpace([ActionDef("wait", "Wait.")])
+
+    def observe(self) -> Observation:
+        print("noise")
+        return Observation()
+
+    def act(self, action: Action) -> ActionResult:
+        raise RuntimeError("no \x1b[2J luck")
+
+    def reset(self) -> Observation:
+        return self.observe()
+"""
+
+
+def test_a_game_that_keeps_its_promises_passes_the_check(wsap: Run) -> None:
+    done = wsap("check", "echo", "--steps", "20", "--json")
+    report = json.loads(done.stdout)
+    assert report["ok"] is True, done.stdout
+    assert (report["steps"], report["seed"]) == (20, 0)
+    assert done.returncode == 0
+    assert wsap("check", "echo", "--steps", "20").returncode == 0
+
+
+def test_a_game_that_does_not_is_told_and_its_own_printing_kept_out_of_the_report(wsap: Run, tmp_path: Path) -> None:
+    (tmp_path / "liar.py").write_text(LIAR)
+    done = wsap("check", f"{tmp_path}/liar.py:Liar", "--steps", "5", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["ok"] is False
+    done = wsap("check", f"{tmp_path}/liar.py:Liar", "--steps", "5")
+    assert done.returncode == 1
+    assert "RuntimeError" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "noise" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("game", "told"),
+    [("ecko", "Did you mean 'echo'?"), ("./nowhere.py:Game", "nowhere.py"), ("wsap_core.version:Game", "Game")],
+)
+def test_a_game_that_is_not_there_is_told(game: str, told: str, wsap: Run) -> None:
+    done = wsap("check", game)
+    assert done.returncode == 2
+    assert told in sentence(done)

@@ -207,7 +207,7 @@ def _write(path: str, text: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    files = [e for e in os.scandir(folder) if e.name.startswith("catalogue-") and e.name.endswith(".json")]
+    files = [e for e in os.scandir(folder) if e.name.startswith("catalogue-")]
     for old in sorted(files, key=lambda e: e.stat().st_mtime_ns)[:-_KEPT]:
         with contextlib.suppress(OSError):
             os.unlink(old.path)

@@ -9,7 +9,7 @@ from wsap_core.errors import ProtocolVersionError
 PROTOCOL_VERSION = "1.0.0"
 """The version of the Wild Spaces Agent Protocol that this kernel speaks (SemVer)."""
 
-_SEMVER = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_SEMVER = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)")
 
 
 def check_protocol_version(version: str, *, where: str = "message") -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wsap_core.cli.app import State
 from wsap_core.cli.output import print_json, print_table
+from wsap_core.untrusted import one_line
+
+if TYPE_CHECKING:
+    from wsap_core.entries import PluginEntry
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 _REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again, whatever is remembered.")
@@ -19,11 +24,12 @@ def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
+@click.argument("name", required=False)
 @_listing
-def plugins(state: State, *, as_json: bool, refresh: bool) -> None:
+def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
     """List what is installed, from where, and whether it works.
 
-    A plugin that is broken does not keep the others from working. The environment variable
+    With the NAME of a plugin, that one alone. A plugin that is broken does not keep the others from working. The environment variable
     WSAP_DISABLE_PLUGINS blocks plugins by name, separated by commas.
     """
     entries = state.catalogue(refresh=refresh).plugins
@@ -31,6 +37,25 @@ def plugins(state: State, *, as_json: bool, refresh: bool) -> None:
         return print_json(entries)
     rows = [(e["name"], f"{e['distribution']} {e['version']}", e["status"], _provided(e["provides"])) for e in entries]
     return print_table(("PLUGIN", "PACKAGE", "STATUS", "PROVIDES"), rows, notes=[e["reasons"] for e in entries])
+
+
+def _named(name: str, entries: Sequence[PluginEntry]) -> tuple[PluginEntry, ...]:
+    found = tuple(entry for entry in entries if entry["name"] == name)
+    if not found:
+        from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
+
+        raise UnknownNameError("plugin", name, [e["name"] for e in entries], hint="`wsap plugins` lists all.")
+    return found
+
+
+def _tell_unknown(blocked: str, known: Sequence[str]) -> None:
+    """Warn of names in WSAP_DISABLE_PLUGINS that block nothing."""
+    for name in filter(None, map(str.strip, blocked.split(","))):
+        if name not in known:
+            from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
+
+            told = UnknownNameError("plugin", name, known, hint="It blocks nothing.")
+            click.echo(f"Warning: WSAP_DISABLE_PLUGINS: {one_line(told)}", err=True)
 
 
 def _provided(provides: dict[str, list[str]]) -> str:

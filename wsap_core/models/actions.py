@@ -22,7 +22,7 @@ class ParamDef(Part):
 
     The second field says what it may be: an enumeration (`"left|right"`), an integer range
     (`"1-10"`, both ends included), or anything else, which is a description of free text.
-    A `schema` (a JSON Schema, see `wsap_core.schemas`) takes its place for numbers with
+    A `schema` (a JSON Schema, see `wsap_core.values`) takes its place for numbers with
     fractions, lists, coordinates and objects.
     """
 
