@@ -126,12 +126,12 @@ class BodyEncoder:
         return NewDictionary(run_id, number, kind, stream.packed)
 
     def _pays(self, samples: Sequence[bytes]) -> bool:
-        """Tell whether the last sample gains a quarter by the others, as compressed or random bytes don't."""
+        """Tell whether the others halve the last sample; below that, the dictionary itself takes the gain up."""
         *others, last = samples
         if len(last) < SMALLEST or not any(others):
             return False
         helped = _with_dictionary(b"".join(others)[-DICTIONARY_BYTES:]).compress(last)
-        return len(helped) < 0.75 * len(self._plain.compress(last))
+        return len(helped) < 0.5 * len(self._plain.compress(last))
 
     def _compressor(self, stream: _Stream) -> zstandard.ZstdCompressor:
         return _with_dictionary(zstandard.ZstdDecompressor().decompress(stream.packed))
