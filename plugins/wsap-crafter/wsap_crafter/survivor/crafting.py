@@ -14,6 +14,8 @@ _TABLE_WAY = 25
 """The distance of a known table beyond which a new one is built instead."""
 _TABLE_CLOSE = 8
 """The same, if there is wood enough for a new one."""
+_WORKSHOP_CLOSE = 12
+"""How far a workshop may be for going there by night."""
 _NIGHT_WAY = 45
 """The price of the longest way to be taken by night."""
 _ROCKY = b"#:cidL"
@@ -107,9 +109,7 @@ def _way_price(mind: Mind, percept: Percept, code: int) -> int:
     ground = mind.memory.ground
     best, cell = 1000, ground.find(code)
     while cell >= 0:
-        best = min(
-            best, abs(cell // WIDTH - percept.cell // WIDTH) + abs(cell % WIDTH - percept.cell % WIDTH)
-        )
+        best = min(best, abs(cell // WIDTH - percept.cell // WIDTH) + abs(cell % WIDTH - percept.cell % WIDTH))
         cell = ground.find(code, cell + 1)
     return best
 
@@ -209,6 +209,12 @@ def _can_build(percept: Percept) -> bool:
     return percept.has("wood") >= 3 and percept.has("stone") >= 4
 
 
+def _workshop_at_hand(mind: Mind, percept: Percept) -> bool:
+    """Return whether a table and a furnace stand close by, or can be built on the spot."""
+    spots = _workshops(mind, percept)
+    return _can_build(percept) or any(reach(spot, percept.cell) <= _WORKSHOP_CLOSE for spot in spots)
+
+
 def _workshops(mind: Mind, percept: Percept) -> tuple[int, ...]:
     """Return the cells known to have both a table and a furnace in reach."""
     ground, costs = mind.memory.ground, costs_now(percept)
@@ -265,12 +271,8 @@ def night_work(mind: Mind, percept: Percept) -> Decision | None:
     if percept.has("iron_pickaxe") and "collect_diamond" not in percept.unlocked:
         wanted.append("diamond")
     tool = "iron_sword" if percept.has("iron_pickaxe") else "iron_pickaxe"
-    if tools and percept.has("stone_pickaxe") and affordable(f"make_{tool}", percept.inventory):
-        if (
-            _can_build(percept)
-            or min((reach(spot, percept.cell) for spot in _workshops(mind, percept)), default=1000) <= 12
-        ):
-            return iron(mind, percept)
+    if tools and affordable(f"make_{tool}", percept.inventory) and _workshop_at_hand(mind, percept):
+        return iron(mind, percept)
     for item in reversed(wanted):
         decision = gather(mind, percept, (item,), limit=_NIGHT_WAY)
         if decision is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from operator import add
 
-from .grid import SIDE, WIDTH, bearing, cell_at, place_of
+from .grid import SIDE, WIDTH, bearing, cell_at
 from .knowledge import GRASS, UNKNOWN, is_night
 from .memory import BLOCKS
 from .mind import Decision, Mind
@@ -67,12 +67,8 @@ def explore(
 
     With `revisit`, grassland not seen for long counts as well, for what may have come there since.
     """
-    if mind.lookout:
-        if percept.cell == mind.lookout or (
-            mind.lookout_unknown
-            and _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
-        ):
-            mind.lookout = 0
+    if percept.cell == mind.lookout or _seen_enough(mind):
+        mind.lookout = 0
     for _ in range(2):
         if not mind.lookout:
             _choose_lookout(mind, percept, likes, revisit, limit)
@@ -84,6 +80,13 @@ def explore(
             return advance(mind, percept, following, reason)
         mind.lookout = 0
     return None
+
+
+def _seen_enough(mind: Mind) -> bool:
+    """Return whether the way has already shown most of what the lookout was chosen for."""
+    if not mind.lookout or not mind.lookout_unknown:
+        return False
+    return _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
 
 
 def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, limit: int) -> None:
@@ -129,16 +132,3 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
     mind.lookout_unknown = _unknown_around(ground, best_cell) if best_cell and not known_grass else 0
     if not best_cell:
         mind.hopeless["lookout"] = percept.step + 30
-
-
-def explored_share(mind: Mind) -> float:
-    """Return how much of the world has been seen, 0 to 1."""
-    return 1 - _unknown_in_world(mind.memory.ground).count(1) / (SIDE * SIDE)
-
-
-def region_name(cell: int) -> str:
-    """Return in which part of the world a cell lies, in words."""
-    x, y = place_of(cell)
-    vertical = ("north", "", "south")[min(2, y * 3 // SIDE)]
-    horizontal = ("west", "", "east")[min(2, x * 3 // SIDE)]
-    return "-".join(part for part in (vertical, horizontal) if part) or "middle"

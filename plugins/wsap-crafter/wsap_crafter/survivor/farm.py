@@ -141,9 +141,7 @@ def _find_garden(mind: Mind, percept: Percept) -> int:
             best_price, best = total, cell
         return False
 
-    spread(
-        ground, percept.cell, costs_now(percept), visit, blocked=mind.memory.occupied, limit=_GARDEN_SEARCH
-    )
+    spread(ground, percept.cell, costs_now(percept), visit, blocked=mind.memory.occupied, limit=_GARDEN_SEARCH)
     if not best:
         mind.hopeless["garden"] = percept.step + 20
     return best
@@ -180,10 +178,7 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
 
 def pluck(mind: Mind, percept: Percept) -> Decision | None:
     """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
-    near = any(
-        distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE
-        for plant in mind.memory.plants
-    )
+    near = any(distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE for plant in mind.memory.plants)
     return harvest(mind, percept) if near and percept.health >= 3 else None
 
 

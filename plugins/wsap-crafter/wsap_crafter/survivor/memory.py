@@ -75,9 +75,7 @@ class Memory:
         if not self.cows and not percept.cows:
             return
         now = percept.step
-        for cell in [
-            c for c, when in self.cows.items() if in_view(percept.cell, c) or now - when > _FORGET_COW
-        ]:
+        for cell in [c for c, when in self.cows.items() if in_view(percept.cell, c) or now - when > _FORGET_COW]:
             del self.cows[cell]
         for cell in percept.cows:
             self.cows[cell] = now
@@ -118,8 +116,8 @@ class Memory:
         """Return the memory that `to_json` wrote."""
         return cls(
             ground=bytearray(data["ground"], "ascii"),
-            cows={cell: when for cell, when in data["cows"]},
-            plants={cell: ticks for cell, ticks in data["plants"]},
+            cows=dict(data["cows"]),
+            plants=dict(data["plants"]),
             walls=dict.fromkeys(data["walls"]),
             visited=list(data["visited"]),
         )

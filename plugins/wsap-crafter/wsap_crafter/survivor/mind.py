@@ -64,7 +64,7 @@ class Mind:
         return cls(**{
             **data,
             "memory": Memory.from_json(data["memory"]),
-            "hopeless": {errand: step for errand, step in data["hopeless"]},
+            "hopeless": dict(data["hopeless"]),
             "refuge": tuple(data["refuge"]),
             "unlocked": tuple(data["unlocked"]),
         })  # fmt: skip

@@ -61,9 +61,7 @@ def head_for(
     return way[-1]
 
 
-def _still_good(
-    mind: Mind, percept: Percept, wanted: bytes, cells: Collection[int], avoid: Collection[int]
-) -> bool:
+def _still_good(mind: Mind, percept: Percept, wanted: bytes, cells: Collection[int], avoid: Collection[int]) -> bool:
     way, memory = mind.way, mind.memory
     if way and way[-1] == percept.cell:
         way.pop()
@@ -137,9 +135,7 @@ def put(
     runs: dict[int, int] = {}
     for step in DIRECTIONS:
         stand, run = target - step, target - 2 * step
-        if all(
-            costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)
-        ):
+        if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
             runs.setdefault(run, stand)
     if percept.cell in runs:
         mind.way = []

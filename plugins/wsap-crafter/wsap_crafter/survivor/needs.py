@@ -153,14 +153,10 @@ def rest(mind: Mind, percept: Percept) -> Decision | None:
     if sealed(mind, percept):
         if percept.damage:
             mind.refuge = ()  # an arrow came in over water: look for a better place
-        water = next(
-            (cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0
-        )
+        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0)
         if water and percept.drink < MOST:
             return use(percept, water, "do", f"{why}: drinking from inside the shelter")
-        ripe = next(
-            (cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0
-        )
+        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0)
         if ripe and (percept.food <= 6 or "eat_plant" not in percept.unlocked):
             return use(percept, ripe, "do", f"{why}: eating from the garden")
         elsewhere = _other_cell_has_something(mind, percept)

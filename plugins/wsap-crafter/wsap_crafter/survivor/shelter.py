@@ -51,9 +51,7 @@ def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
     for cell in pair:
         for step in DIRECTIONS:
             spot = cell + step
-            if ground[spot] == LAVA or (
-                ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]
-            ):
+            if ground[spot] == LAVA or (ground[spot] == WATER and PATH in ground[spot : spot + 5 * step : step]):
                 return True
     return False
 
@@ -129,9 +127,7 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
             return put(mind, percept, side, "place_stone", f"{reason}: walling up a side", walled)
     if percept.cell not in pair:
         following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
-        return (
-            None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
-        )
+        return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
     here = pair.index(percept.cell)
     own_end, other = ends(pair)[here], pair[1 - here]
     if _open(mind, own_end) and percept.ahead == own_end and percept.has("stone"):
@@ -144,10 +140,6 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
 def place_stone_now(mind: Mind, percept: Percept, reason: str) -> Decision | None:
     """Put a stone ahead at once, as a wall against what comes; None if that is impossible."""
     ahead = percept.ahead
-    if (
-        percept.has("stone")
-        and mind.memory.ground[ahead] in PLACEABLE_STONE
-        and ahead not in mind.memory.occupied
-    ):
+    if percept.has("stone") and mind.memory.ground[ahead] in PLACEABLE_STONE and ahead not in mind.memory.occupied:
         return Decision("place_stone", reason)
     return None
