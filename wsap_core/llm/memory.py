@@ -41,7 +41,7 @@ class AgentMemory(Protocol):
         """Return what fits the query best, at most about `budget` tokens of it, most useful first."""
         ...
 
-    def compact(self) -> None | Awaitable[None]:
+    def compact(self) -> Awaitable[None] | None:
         """Make room: summarise, forget. May ask a model, and may run beside other work."""
         ...
 
