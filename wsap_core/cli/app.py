@@ -174,7 +174,6 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     cls=LazyGroup,
     name=PROGRAM,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="The exit status is 0 when all is well; docs/reference/cli.md lists the others.",
 )
 @click.version_option(wsap_core.__version__, "-V", "--version", prog_name=PROGRAM)
 @click.option(

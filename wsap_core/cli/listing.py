@@ -29,10 +29,14 @@ def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
 def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
     """List what is installed, from where, and whether it works.
 
-    With the NAME of a plugin, that one alone. A plugin that is broken does not keep the others from working. The environment variable
-    WSAP_DISABLE_PLUGINS blocks plugins by name, separated by commas.
+    With the NAME of a plugin, that one alone. A plugin that is broken does not keep the others
+    from working. The environment variable WSAP_DISABLE_PLUGINS blocks plugins by name, separated
+    by commas.
     """
     entries = state.catalogue(refresh=refresh).plugins
+    _tell_unknown(os.environ.get("WSAP_DISABLE_PLUGINS", ""), [e["name"] for e in entries])
+    if name is not None:
+        entries = _named(name, entries)
     if as_json:
         return print_json(entries)
     rows = [(e["name"], f"{e['distribution']} {e['version']}", e["status"], _provided(e["provides"])) for e in entries]
