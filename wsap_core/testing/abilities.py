@@ -11,7 +11,7 @@ from wsap_core.interfaces import AvatarGameAdapter
 from wsap_core.models import GridMapBlock, ImageBlock, TableBlock, View
 from wsap_core.models.views import Block
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_core.testing.play import RandomPlayer, Step, Table, first_difference
+from wsap_core.testing.play import RandomPlayer, Step, Table, baseline, first_difference
 from wsap_core.testing.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.wire import dumps
@@ -132,8 +132,7 @@ async def rendering(notes: Notes, subject: Subject) -> None:
         count += 1
 
     drawn = await table.play(RandomPlayer(91), steps, each=draw)
-    plain = await (await Table(subject).begin()).play(RandomPlayer(91), steps)
-    if subject.can("seed") and (found := first_difference(plain, drawn)):
+    if subject.can("seed") and (found := first_difference(await baseline(subject, 91, steps), drawn)):
         notes.error(f"Drawing changes the game: {found[0]}.", found[1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wsap_core.models import AvatarState, EmbodiedObservation
 from wsap_core.testing.plain import fresh_text, result_text, text_of, without_biography
-from wsap_core.testing.play import RandomPlayer, Table, first_difference, own_actions, settle
+from wsap_core.testing.play import RandomPlayer, Table, baseline, first_difference, own_actions, settle
 from wsap_core.testing.subject import Notes, NothingToCheck, Subject, check
 
 _LONGER = 20
@@ -58,6 +58,7 @@ async def reset(notes: Notes, subject: Subject) -> None:
     if not subject.can("seed"):
         return
     fresh = await Table(subject).begin(subject.seed + 1)
+    await baseline(subject, 23, 60)
     one = await used.play(RandomPlayer(23), 60)
     other = await fresh.play(RandomPlayer(23), 60)
     for a, b in zip(one, other, strict=False):
@@ -78,6 +79,7 @@ async def first_episode(notes: Notes, subject: Subject) -> None:
     """Play a world that was never reset and one that was."""
     if len(Table(subject).seats) > 1:
         raise NothingToCheck("worlds of several seats are begun by a reset")
+    await baseline(subject, 24, 40)
     untouched = Table(subject)
     one = await untouched.play(RandomPlayer(24), 40)
     other = await (await Table(subject).begin()).play(RandomPlayer(24), 40)

@@ -15,7 +15,7 @@ from wsap_core.errors import UsageError, WsapError
 from wsap_core.models import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.sampling import sample
 from wsap_core.testing.plain import text_of
-from wsap_core.testing.subject import Fault, Subject, describe
+from wsap_core.testing.subject import Fault, NothingToCheck, Subject, describe
 from wsap_core.worlds import MESSAGE_ACTIONS, Seat
 
 T = TypeVar("T")
@@ -269,6 +269,18 @@ class Table:
             raise
         except Exception as error:
             raise Fault(describe(error), self.where(seat, action)) from error
+
+
+async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
+    """Return what the game does when it is only played, for comparing with what it does otherwise.
+
+    Raises:
+        NothingToCheck: it does not do the same twice, so that a comparison would say nothing.
+    """
+    traces = [await (await Table(subject).begin()).play(RandomPlayer(play_seed), steps) for _ in range(2)]
+    if first_difference(*traces):
+        raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
+    return traces[0]
 
 
 async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:

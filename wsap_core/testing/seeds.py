@@ -6,7 +6,7 @@ import random
 import sys
 from collections.abc import Sequence
 
-from wsap_core.testing.play import RandomPlayer, Step, Table, first_difference
+from wsap_core.testing.play import RandomPlayer, Step, Table, baseline, first_difference
 from wsap_core.testing.subject import Fault, Notes, NothingToCheck, Subject, check
 from wsap_core.testing.trajectory import Request, digests, trajectories_elsewhere
 
@@ -30,6 +30,7 @@ async def independent(notes: Notes, subject: Subject) -> None:
     """Play once alone, and once with another world and other users of chance in between."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
         raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
+    await baseline(subject, 31, subject.steps)
     alone = await _trace(subject)
     beside = await Table(subject, subject.seed + 1).begin()
     noise = RandomPlayer(32)
@@ -93,6 +94,7 @@ async def other_process(notes: Notes, subject: Subject) -> None:
     request = Request.of(subject)
     if request is None:
         raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
+    await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
     expected = digests(here)
     for hash_seed, elsewhere in trajectories_elsewhere(request):
@@ -135,7 +137,7 @@ async def arrival_order(notes: Notes, subject: Subject) -> None:
     """Let the first seat act first, and then the last."""
     if subject.spec.timing != "simultaneous":
         raise NothingToCheck("seats do not act at the same time")
-    forwards = await (await Table(subject).begin()).play(RandomPlayer(34), subject.steps)
+    forwards = await baseline(subject, 34, subject.steps)
     backwards = await (await Table(subject, backwards=True).begin()).play(RandomPlayer(34), subject.steps)
     if found := _difference_by_seat(forwards, backwards):
         notes.error(f"Who acts first within a round changes {found[0]}. Resolve in a fixed order.", found[1])

@@ -16,7 +16,7 @@ from typing import Any, cast
 from wsap_core.errors import SnapshotError
 from wsap_core.interfaces import Snapshots
 from wsap_core.testing.plain import fresh_text
-from wsap_core.testing.play import RandomPlayer, Table, first_difference, settle
+from wsap_core.testing.play import RandomPlayer, Table, baseline, first_difference, settle
 from wsap_core.testing.subject import Notes, Subject, check
 
 _POINTS = 4
@@ -60,7 +60,6 @@ async def snapshot_silent(notes: Notes, subject: Subject) -> None:
         await _silent_between_rounds(notes, subject)
         return
     steps = min(subject.steps, 100)
-    without = await (await Table(subject).begin()).play(RandomPlayer(60), steps)
     table = await Table(subject).begin()
     count = 0
 
@@ -71,7 +70,7 @@ async def snapshot_silent(notes: Notes, subject: Subject) -> None:
             table.world.snapshot()
 
     taken = await table.play(RandomPlayer(60), steps, each=take)
-    if subject.can("seed") and (found := first_difference(without, taken)):
+    if subject.can("seed") and (found := first_difference(await baseline(subject, 60, steps), taken)):
         notes.error(f"Taking snapshots changes the game: {found[0]}.", found[1])
 
 

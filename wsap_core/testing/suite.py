@@ -100,12 +100,15 @@ def run_checks(
 
     Raises:
         UsageError: there is no such game or check, or one object where a factory is needed.
+        PluginError: the game can't be created.
     """
     spec = load_adapter_spec(reference, host)
     if isinstance(spec.factory, Given):
         raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
     subject = Subject(spec, seed, steps, dict(config or {}), text_limit, subprocesses)
-    outcomes = _run(chosen(CHECKS, only), subject, progress)
+    wanted = chosen(CHECKS, only)
+    subject.world()  # what can't be made at all is told once, not by every check
+    outcomes = _run(wanted, subject, progress)
     return Report(spec.name, seed, steps, outcomes)
 
 
@@ -150,8 +153,14 @@ def _run(
     checks: Iterable[Check[S]], subject: S, progress: Callable[[CheckOutcome], None] | None
 ) -> tuple[CheckOutcome, ...]:
     outcomes: list[CheckOutcome] = []
+    breakdowns: set[str] = set()
     for check in checks:
         outcome = check.run(subject)
+        if outcome.findings and breakdowns.issuperset(finding.message for finding in outcome.findings):
+            # The game breaks down in ordinary play; once is enough to say so.
+            outcome = CheckOutcome(check.name, check.summary, "skipped", "random play breaks down, as `play` says")
+        if check.name == shape.play.name:
+            breakdowns.update(finding.message for finding in outcome.findings)
         outcomes.append(outcome)
         if progress is not None:
             progress(outcome)
