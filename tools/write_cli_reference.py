@@ -37,7 +37,7 @@ def exit_statuses() -> list[str]:
     waiting = [WsapError]
     while waiting:
         error = waiting.pop(0)
-        rows.setdefault(error.exit_code, (error.__doc__ or "").splitlines()[0].removesuffix("."))
+        rows.setdefault(error.exit_code, (error.__doc__ or "").splitlines()[0].removesuffix(".").replace("|", "\\|"))
         waiting += error.__subclasses__()
     return [f"| {code} | {meaning} |" for code, meaning in sorted(rows.items())]
 
