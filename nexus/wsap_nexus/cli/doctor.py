@@ -184,13 +184,6 @@ def _terminal() -> Iterator[Finding]:
         yield Finding("terminal", "ok", detail)
 
 
-def _speed() -> Iterator[Finding]:
-    if util.find_spec("numba") is None:
-        yield Finding("numba", "ok", "not installed", "Worlds that use it make new episodes faster: pip install numba")
-    else:
-        yield Finding("numba", "ok", f"{metadata.version('numba')} (worlds that use it start faster)")
-
-
 def _worlds() -> Iterator[Finding]:
     """Make every installed world that can be made, and reset it twice: the first time it warms up."""
     import asyncio
