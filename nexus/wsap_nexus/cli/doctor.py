@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,6 @@ def examine(database: str | None) -> Iterator[Finding]:
         ("data folder", lambda: _folder(database)),
         ("database", lambda: _database(database)),
         ("terminal", _terminal),
-        ("speed", _speed),
         ("worlds", _worlds),
     ]
     for name, look in looks:
