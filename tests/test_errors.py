@@ -5,6 +5,7 @@ from __future__ import annotations
 import http
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,3 +68,11 @@ def test_suggestions_are_like_the_name_and_few() -> None:
     assert (
         str(UnknownNameError("game", "x", [], hint="Look elsewhere.")) == "There is no game called 'x'. Look elsewhere."
     )
+
+
+def test_every_exit_status_is_in_the_reference_of_the_commands() -> None:
+    from wsap_core.cli.app import BROKEN_PIPE, INTERRUPTED
+
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    listed = [int(code) for code in re.findall(r"^\| (\d+) \| \S", page, re.MULTILINE)]
+    assert listed == sorted({0, BROKEN_PIPE, INTERRUPTED, *(cls.exit_code for cls in TREE)})

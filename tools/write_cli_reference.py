@@ -33,7 +33,11 @@ def exit_statuses() -> list[str]:
     from wsap_core.cli.app import BROKEN_PIPE
     from wsap_core.errors import WsapError
 
-    rows = {0: "All is well", BROKEN_PIPE: "Nobody reads the output any more"}
+    rows = {
+        0: "All is well",
+        1: "Something unforeseen went wrong, or `wsap check` found a game at fault",
+        BROKEN_PIPE: "Nobody reads the output any more",
+    }
     waiting = [WsapError]
     while waiting:
         error = waiting.pop(0)
