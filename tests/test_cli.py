@@ -396,6 +396,7 @@ def test_an_error_of_the_tree_gives_its_sentence_and_exit_status(error: Any, wsa
         ),
         ("ValueError()", 1, "Error: ValueError."),
         ("RecursionError()", 1, "Error: RecursionError."),
+        ("BrokenPipeError(32, 'the model hung up')", 1, "Error: BrokenPipeError: [Errno 32] the model hung up."),
         ("KeyboardInterrupt()", 130, "Interrupted."),
         ("EOFError()", 1, "Aborted."),
         ("click.Abort()", 1, "Aborted."),

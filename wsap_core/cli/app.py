@@ -213,7 +213,7 @@ def _invoke(typed: list[str], state: State) -> int:
 
 def _report(error: BaseException, state: State, typed: list[str]) -> int:
     """Tell a person what went wrong, and return the exit status for it."""
-    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+    if isinstance(error, OSError) and error.errno == errno.EPIPE and _nobody_reads():
         # Whatever is still buffered has no reader; without this, Python complains on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -224,6 +224,15 @@ def _report(error: BaseException, state: State, typed: list[str]) -> int:
     sentence, code = _told(error, typed)
     click.echo(sentence, err=True)
     return code
+
+
+def _nobody_reads() -> bool:
+    """Return whether it was the output that broke, and not some other pipe or connection of a command's."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return error.errno == errno.EPIPE
+    return False
 
 
 def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
