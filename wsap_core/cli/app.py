@@ -228,11 +228,13 @@ def _report(error: BaseException, state: State, typed: list[str]) -> int:
 
 def _nobody_reads() -> bool:
     """Return whether it was the output that broke, and not some other pipe or connection of a command's."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        return error.errno == errno.EPIPE
-    return False
+    import select  # deferred for weight
+
+    if not hasattr(select, "poll"):
+        return True  # Windows, where it can't be told
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
