@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wsap_nexus.runtime.store import Store
     from wsap_nexus.runtime.tally import RunSummary
     from wsap_nexus.view.live import LiveView
-    from wsap_nexus.view.plain import PlainProgress
 
 
 @click.command()
@@ -172,11 +171,18 @@ def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
 def _started(
     request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
 ) -> None:
+    from wsap_core.errors import UsageError
     from wsap_nexus.runtime.session import start
 
     view = _view(request, controls, watching, store)
     with start(plan, host, store, parts=parts, controls=controls, services=_services(view)) as session:
-        _conduct(request, session, parts, view)
+        try:
+            _conduct(request, session, parts, view)
+        except UsageError:
+            # An option that makes no sense: the run never began, and nobody will go on with it.
+            if session.run.run_id is not None and not session.run.summary().steps:
+                store.repository.delete_run(session.run.run_id)
+            raise
 
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
@@ -292,9 +298,7 @@ def _conduct(
 
     run = session.run
     interruption = Interruption(run.controls)
-    progress = _follow(request, session, parts, view, past or [])
-    if progress is not None and not request.as_json:
-        click.echo(_header(session))
+    _follow(request, session, parts, view, past or [])
     stray = io.StringIO()
     try:
         with _kept_apart(request, view, stray):
@@ -316,9 +320,9 @@ def _conduct(
 
 def _add_way_on(error: WsapError, run_id: str, *, resumed: bool) -> None:
     """Say in the error how to go on with the run, unless going on is what has just failed for good."""
-    from wsap_core.errors import StorageError
+    from wsap_core.errors import StorageError, UsageError
 
-    if isinstance(error, StorageError) or not resumed:
+    if isinstance(error, StorageError) or not (resumed or isinstance(error, UsageError)):
         error.args = (f"{error} What was recorded is kept: wsap play --resume {run_id}",)
 
 
@@ -345,9 +349,7 @@ def _kept_apart(request: Request, view: LiveView | None, stray: io.StringIO) -> 
         yield
 
 
-def _follow(
-    request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]
-) -> PlainProgress | None:
+def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
     from wsap_nexus.view.plain import PlainProgress
 
@@ -356,9 +358,9 @@ def _follow(
         people = [name for name, spec in parts.agents.items() if spec.interactive]
         view.follow(run, parts.game, past=past, interactive=people)
         run.observe(view.observe)
-        return None
+        return
     if request.as_json and not sys.stderr.isatty():
-        return None
+        return
     # The stream as it is now: while the run is played the names may point elsewhere.
     stream = sys.stderr if request.as_json else sys.stdout
     progress = PlainProgress(
@@ -366,10 +368,10 @@ def _follow(
         limit=run.plan.steps,
         seats=len(run.plan.seats),
         quiet=request.as_json,
+        header="" if request.as_json else _header(session),
     )
     progress.begin_with(run.summary().reward)
     run.observe(progress.observe)
-    return progress
 
 
 def _header(session: Session) -> str:
@@ -409,4 +411,4 @@ def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None) -> 
     for line in summary_lines(summary.to_json(), units=units, catalogue=len(parts.game.achievements)):
         click.echo(line)
     if run_id is not None:
-        click.echo(f"Look back: wsap replay {run_id}   Take it out: wsap export {run_id}")
+        click.echo(f"Look back at it: wsap replay {run_id}")

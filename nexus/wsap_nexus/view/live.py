@@ -28,7 +28,7 @@ from wsap_nexus.view import keys
 from wsap_nexus.view.blocks import map_of
 from wsap_nexus.view.picture import can_decode
 from wsap_nexus.view.question import Question
-from wsap_nexus.view.screen import SMALLEST, Look, compose
+from wsap_nexus.view.screen import SMALLEST, Look, compose, fits
 from wsap_nexus.view.story import Note, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
@@ -232,8 +232,8 @@ class LiveView:
         self._flush = None  # all is committed, or never will be
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
-        if self._has_observation():
-            width, height = self._console.size
+        width, height = self._console.size
+        if self._has_observation() and fits(width, height):
             rows = max(SMALLEST[1], min(height - 9, 36))
             self._console.print(compose(replace(self.stage(), keys=""), width, rows, self._look()), height=rows)
 

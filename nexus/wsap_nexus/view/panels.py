@@ -146,9 +146,11 @@ def _action_style(note: Note, *, newest: bool) -> str:
 def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: int, height: int) -> list[Text]:
     """Return what was achieved, with the step, and what is left, in columns; what is left out is counted."""
     known = [one_line(a.name) for a in catalogue]
-    done = sorted(scene.unlocked.items(), key=lambda item: item[1])
-    missing = [name for name in known if name not in scene.unlocked]
-    longest = max((cell_len(name) for name in [*known, *scene.unlocked]), default=10) + 9
+    done = sorted(((one_line(name), step) for name, step in scene.unlocked.items()), key=lambda item: item[1])
+    reached = {name for name, _ in done}
+    missing = [name for name in known if name not in reached]
+    # Wide enough for what is said of those that are left out, too.
+    longest = max(15, *(cell_len(name) for name in [*known, *reached])) + 9
     columns = max(1, width // longest)
     cells: list[Text] = []
     for name, step in done:
@@ -195,11 +197,11 @@ def headline(stage: Stage, width: int) -> Text:
         left.append(f" as {one_line(seat.name)}", "cyan")
     left.append(f"  seed {stage.seed}", "dim")
     right = Text(no_wrap=True)
-    right.append(stage.run or "not recorded", "dim" if stage.run else "yellow")
-    right.append(f"  {stage.state} ", "bold")
+    right.append(one_line(stage.run or "not recorded"), "dim" if stage.run else "yellow")
+    right.append(f"  {one_line(stage.state)} ", "bold")
     gap = width - cell_len(left.plain) - cell_len(right.plain)
     if gap < 1:
-        right = Text(f"{stage.state} ", "bold", no_wrap=True)
+        right = Text(f"{one_line(stage.state)} ", "bold", no_wrap=True)
         gap = width - cell_len(left.plain) - cell_len(right.plain)
     if gap < 1:
         left.truncate(max(1, width - cell_len(right.plain) - 1), overflow="ellipsis")

@@ -24,6 +24,7 @@ class PlainProgress:
         limit: the steps that each seat may take, for the line.
         seats: how many seats there are; their names are said where there are several.
         quiet: only progress, no achievements.
+        header: said before the first step.
         clock: seconds on a clock that never goes back.
     """
 
@@ -35,6 +36,7 @@ class PlainProgress:
         limit: int | None = None,
         seats: int = 1,
         quiet: bool = False,
+        header: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
@@ -42,6 +44,7 @@ class PlainProgress:
         self._limit = limit
         self._several = seats > 1
         self._quiet = quiet
+        self._header = header
         self._clock = clock
         self._said = clock()
         self._reward = 0.0
@@ -52,6 +55,9 @@ class PlainProgress:
 
     def observe(self, step: StepTaken) -> None:
         """Take in a step; an observer of the run."""
+        if self._header:
+            self._write(self._header)
+            self._header = ""
         result = step.result
         self._reward += result.reward
         who = f"{one_line(step.seat)}: " if self._several else ""

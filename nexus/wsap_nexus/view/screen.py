@@ -68,7 +68,7 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
         Layout(panels.headline(stage, width), size=1),
         Layout(panels.figures(stage), size=1),
         Layout(body, name="body"),
-        Layout(Text(f" {stage.keys}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
+        Layout(Text(f" {one_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
     )
     return root
 

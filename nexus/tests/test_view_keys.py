@@ -1,0 +1,136 @@
+"""Keys: what a terminal sends becomes names of keys, and keys become actions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_nexus.view.keymap import RESERVED, Line, completions, keymap, typed_action, why_not
+from wsap_nexus.view.keys import KeyDecoder
+
+ROOM = ActionSpace(
+    (
+        ActionDef("speak", "Say something", (ParamDef("text", "what to say"),)),
+        ActionDef("tell", "Say it to one", (ParamDef("to", "who"), ParamDef("text", "what"))),
+        ActionDef("lean", "Lean somewhere", (ParamDef("way", "left|right"),)),
+        ActionDef("roll", "Roll a die", (ParamDef("sides", "2-20", optional=True),)),
+        ActionDef("wait", "Listen"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        (b"a", ["a"]),
+        (b" ", ["space"]),
+        (b"\r", ["enter"]),
+        (b"\x7f", ["backspace"]),
+        (b"\x1b[A\x1b[B", ["up", "down"]),
+        (b"\x1bOC", ["right"]),
+        (b"\x1b[5~\x1b[6~", ["pageup", "pagedown"]),
+        (b"\x1b[1~\x1b[F", ["home", "end"]),
+        (b"\x1b", ["esc"]),
+        (b"\x1b[1;5C", []),
+        (b"s\x1b[Ds", ["s", "left", "s"]),
+        ("ж".encode(), ["ж"]),
+        (b"\x00\x01", []),
+    ],
+)
+def test_a_terminal_s_bytes_are_read_as_keys(sent: bytes, keys: list[str]) -> None:
+    assert KeyDecoder().feed(sent) == keys
+
+
+def test_a_character_that_arrives_in_two_parts_is_one_key() -> None:
+    decoder = KeyDecoder()
+    first, second = "é".encode()[:1], "é".encode()[1:]
+    assert decoder.feed(first) == []
+    assert decoder.feed(second) == ["é"]
+
+
+@given(st.lists(st.binary(max_size=12), max_size=6))
+def test_whatever_a_terminal_sends_gives_printable_keys(parts: list[bytes]) -> None:
+    decoder = KeyDecoder()
+    for part in parts:
+        assert all(key and key.isprintable() for key in decoder.feed(part))
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,6}(_[a-z]{1,6}){0,2}", fullmatch=True), unique=True, max_size=45))
+def test_every_key_means_one_action_and_none_takes_a_key_of_the_view(names: list[str]) -> None:
+    keys = keymap(ActionSpace([ActionDef(name) for name in names]))
+    assert len(set(keys.values())) == len(keys)
+    assert not RESERVED & set(keys)
+    # The view leaves 9 digits and 49 letters, and the arrows and the like take none of them away.
+    assert set(keys.values()) == set(names)
+
+
+def test_the_arrows_move_and_space_does_the_usual_deed() -> None:
+    names = ("noop", "move_left", "move_right", "move_up", "move_down", "do", "sleep", "place_stone", "place_table")
+    keys = keymap(ActionSpace([ActionDef(name) for name in names]))
+    assert keys == {
+        "left": "move_left", "right": "move_right", "up": "move_up", "down": "move_down",
+        "space": "do", "z": "sleep", ".": "noop", "s": "place_stone", "t": "place_table",
+    }  # fmt: skip
+
+
+def test_an_action_that_needs_something_has_no_key() -> None:
+    assert set(keymap(ROOM).values()) == {"roll", "wait"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "action"),
+    [
+        ("wait", Action("wait")),
+        ("wa", Action("wait")),
+        ("speak hello there", Action("speak", {"text": "hello there"})),
+        ("speak text=hello", Action("speak", {"text": "hello"})),
+        ("speak a=b", Action("speak", {"text": "a=b"})),
+        ("lean LEFT", Action("lean", {"way": "left"})),
+        ("roll 6", Action("roll", {"sides": 6})),
+        ("roll", Action("roll")),
+        ("tell to=Ann text='good day'", Action("tell", {"to": "Ann", "text": "good day"})),
+    ],
+)
+def test_a_typed_line_is_an_action(typed: str, action: Action) -> None:
+    assert typed_action(typed, ROOM) == (action, "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ("", "Type the name"),
+        ("wiat", "Did you mean wait"),
+        ("lean up", "one of left, right"),
+        ("roll 99", "2 to 20"),
+        ("tell Ann", "KEY=VALUE"),
+        ("tell to=Ann", "needs 'text'"),
+        ("tell to='Ann", "can't be read"),
+        ("speak", "needs 'text'"),
+        ("wait now", "KEY=VALUE"),
+    ],
+)
+def test_a_typed_line_that_is_no_action_is_answered_with_the_reason(typed: str, reason: str) -> None:
+    action, said = typed_action(typed, ROOM)
+    assert action is None
+    assert reason in said
+
+
+def test_tab_goes_through_what_fits() -> None:
+    assert completions("l", ROOM) == ["lean"]
+    assert completions("lean ", ROOM) == ["lean left", "lean right"]
+    line = Line(open=True)
+    for key in ("l", "tab", "space", "tab"):
+        line.press(key, ROOM)
+    assert line.text == "lean left"
+    line.press("tab", ROOM)
+    assert line.text == "lean right"
+    assert line.press("enter", ROOM) == "lean right"
+    assert (line.text, line.open) == ("", False)
+
+
+def test_an_impossible_action_is_refused_with_the_game_s_reason() -> None:
+    seen = Observation(available_actions=[ActionAvailability("wait", False, "the bell rings")])
+    assert why_not(Action("wait"), seen) == "wait is not possible now: the bell rings."
+    assert why_not(Action("speak"), seen) == ""
