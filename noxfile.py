@@ -79,7 +79,7 @@ def docs(session: nox.Session) -> None:
     """The documentation, offline, every warning an error."""
     _install(session, "docs")
     shutil.rmtree(ROOT / "docs" / "_build", ignore_errors=True)
-    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-n", "-q", "docs", "docs/_build/html")
+    session.run("sphinx-build", "-b", "html", "-W", "--keep-going", "-q", "docs", "docs/_build/html")
 
 
 @nox.session
