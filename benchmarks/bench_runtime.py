@@ -7,6 +7,9 @@ durable log on. Time inside the game's `act` and `observe` and inside the agent'
 `reflect` is taken out of each decision; what is left is ours: legality, the canonical JSON of the
 result, the trajectory hash, totals, the event for the log. The references are the limits that the
 project sets itself, and one sorted `json.dumps` of the same observation, measured here.
+
+Then steps a second of the whole, in rounds with the original `crafter.Env`, its pictures stubbed
+out, under the same uniformly random play; resets are not counted on either side.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -75,6 +79,44 @@ def measure(session: Session) -> list[float]:
     return [(b - a - (inside_b - inside_a)) * 1e6 for (a, inside_a), (b, inside_b) in pairs][10:]
 
 
+def raw_rate(seed: int, steps: int) -> float:
+    """Return the original's steps a second without pictures, resets not counted."""
+    import crafter
+
+    class Unrendered(crafter.Env):  # type: ignore[misc]  # crafter has no types
+        def render(self, size: Any = None) -> Any:
+            return None
+
+    game, chance = Unrendered(seed=seed), random.Random(seed)
+    game.reset()
+    spent = 0.0
+    for _ in range(steps):
+        action = chance.randrange(17)
+        begun = time.perf_counter()
+        done = game.step(action)[2]
+        spent += time.perf_counter() - begun
+        if done:
+            game.reset()
+    return steps / spent
+
+
+def runtime_rate(session: Session) -> float:
+    """Return the steps a second of a session, agent, protocol and runtime included, resets not counted."""
+    watch = Stopwatch()
+    times: list[float] = []
+
+    def mark(step: StepTaken) -> None:
+        if not times:
+            world = session.run.world
+            assert world is not None
+            watch.wrap(world.adapter, "reset")
+        times.append(time.perf_counter())
+
+    session.run.observe(mark)
+    asyncio.run(session.play())
+    return (len(times) - 1) / (times[-1] - times[0] - watch.inside)
+
+
 def plain_json(host: PluginHost) -> float:
     """Return the median time of a sorted `json.dumps` of Crafter's observation, in microseconds."""
     from wsap_core.context import Context
@@ -104,15 +146,24 @@ def main() -> None:
     host = PluginHost.discovered()
     spec = host.games.get("crafter")
     medians: dict[str, list[float]] = {name: [] for name in LIMITS}
+    ratios: dict[str, list[float]] = {name: [] for name in LIMITS}
     for repeat in range(repeats):
         plan = RunPlan("crafter", plan_seats(spec, agent="random"), seed=repeat, steps=steps)
         medians["log off"].append(statistics.median(measure(unrecorded(plan, host))))
+        raw = raw_rate(repeat, steps)
+        ratios["log off"].append(runtime_rate(unrecorded(plan, host)) / raw)
         with (
             tempfile.TemporaryDirectory() as folder,
             open_store(str(Path(folder) / "runs.db")) as store,
             start(plan, host, store) as session,
         ):
             medians["durable log"].append(statistics.median(measure(session)))
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            open_store(str(Path(folder) / "runs.db")) as store,
+            start(plan, host, store) as session,
+        ):
+            ratios["durable log"].append(runtime_rate(session) / raw)
     reference = plain_json(host)
     rows = [
         {
@@ -122,6 +173,8 @@ def main() -> None:
             "limit_us": LIMITS[name],
             "of_limit": round(statistics.median(values) / LIMITS[name], 2),
             "of_plain_json": round(statistics.median(values) / reference, 2),
+            "to_raw_crafter": round(statistics.median(ratios[name]), 2),
+            "to_raw_spread": [round(min(ratios[name]), 2), round(max(ratios[name]), 2)],
         }
         for name, values in medians.items()
     ]
@@ -135,6 +188,9 @@ def main() -> None:
             f"{row['what']:<12} {row['median_us']:>7} us a decision  [{low}, {high}]  "
             f"{row['of_limit']} of the limit of {row['limit_us']:g} us, {row['of_plain_json']} of one json.dumps"
         )
+    for row in rows:
+        low, high = row["to_raw_spread"]  # type: ignore[misc]
+        print(f"{row['what']:<12} {row['to_raw_crafter']} times the steps/s of raw unrendered Crafter  [{low}, {high}]")
 
 
 if __name__ == "__main__":
