@@ -149,7 +149,7 @@ def test_there_are_pages_to_run() -> None:
 
 def test_a_page_that_shows_other_output_fails(tmp_path: Path) -> None:
     (command,) = commands("$ python -c 'print(1)'\n2\n")
-    with pytest.raises(AssertionError, match="printed was\\n *1"):
+    with pytest.raises(AssertionError, match=r"printed was\n *1"):
         run_command(command, tmp_path, "here")
 
 
