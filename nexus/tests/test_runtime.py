@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Observation, PluginHost
-from wsap_core.errors import PluginError, StorageLockedError, UsageError, WorldError
+from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
 from wsap_core.host import BUILTIN
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runtime.controls import Controls
@@ -356,6 +356,20 @@ def test_a_seat_that_does_not_exist_is_refused(host: PluginHost, seats: dict[str
 def test_seeds_and_steps_out_of_range_are_refused(host: PluginHost, values: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="must be a whole number"):
         play("echo", record=False, host=host, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"lenght": 3}, r"The game 'echo' has no option 'lenght'. Did you mean 'length'\?"),
+        ({"colour": "red"}, r"has no option 'colour'. It takes: length."),
+    ],
+)
+def test_an_option_that_does_nothing_is_refused(host: PluginHost, options: dict[str, object], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        play("echo", options=options, record=False, host=host)
+    with pytest.raises(ConfigError, match=r"The agent 'always' has no option 'acton'. Did you mean 'action'"):
+        play("echo", "always", agent_options={"acton": "wait"}, record=False, host=host)
 
 
 def test_an_agent_made_for_another_game_is_refused(host: PluginHost) -> None:

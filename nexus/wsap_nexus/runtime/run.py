@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
 from wsap_core.errors import UsageError
 from wsap_core.interfaces import Agent, Snapshots
+from wsap_core.options import Options
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, build
 from wsap_core.worlds import World
@@ -138,23 +139,29 @@ class Run:
     async def _set_up(self) -> World:
         """Make the world and the agents, and put them where the recorded past left them."""
         plan = self.plan
-        context = Context.create(plan.seed, config=plan.options, clock=self._clock, services=self._services)
+        options = Options(plan.options)
+        context = replace(
+            Context.create(plan.seed, clock=self._clock, services=self._services),
+            config=options,
+        )
         world = World.create(self.spec, context)
+        options.check_used(f"The game {self.spec.name!r}")
         self.world = world
         await world.reset(derive_seed(plan.seed, self._episode))
         for seat_plan in plan.seats:
             seat = world.open_seat(seat_plan.name)
             spec = self._agent_specs[seat_plan.name]
+            own_options = Options(seat_plan.options)
             own = Context.create(
                 plan.seed,
                 "agent",
                 seat_plan.name,
-                config=seat_plan.options,
                 clock=self._clock,
                 services=self._services,
                 agent_id=seat_plan.name,
             )
-            agent = build(spec.factory, own)
+            agent = build(spec.factory, replace(own, config=own_options))
+            own_options.check_used(f"The agent {seat_plan.agent!r}")
             if not isinstance(agent, Agent):
                 raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
             loop = SeatLoop(
