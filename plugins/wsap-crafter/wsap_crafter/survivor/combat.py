@@ -47,11 +47,8 @@ def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:
         close = tuple(cell for cell in percept.skeletons if distance(cell, percept.cell) <= 3)
         if close and percept.health >= 7:
             return close, "skeleton"
-    if (
-        percept.zombies
-        and "defeat_zombie" not in percept.unlocked
-        and percept.health >= 7
-        and not is_night(percept.step)
-    ):
+    # With bare hands a zombie takes five blows, and strikes a second time before it falls.
+    fit = blow >= 2 and percept.health >= 7 and not is_night(percept.step)
+    if percept.zombies and fit and "defeat_zombie" not in percept.unlocked:
         return percept.zombies, "zombie"
     return (), ""
