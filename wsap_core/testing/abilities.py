@@ -38,7 +38,7 @@ async def abilities(notes: Notes, subject: Subject) -> None:
         if ability not in _MEMBERS:
             notes.error(f"There is no ability {ability!r}; there are {', '.join(_MEMBERS)}.")
     for name, members in _MEMBERS.items():
-        missing = [m for m in members if not hasattr(game, m)]
+        missing = [m for m in members if getattr(game, m, None) is None]
         if name == "seed":
             missing = [] if _takes_seed(game) else ["reset(seed=...)"]
         if name == "messages" and not missing and not isinstance(game.mailbox, Mailbox):

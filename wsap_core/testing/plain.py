@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from wsap_core.errors import WireError
-from wsap_core.models import ActionResult, EmbodiedObservation, Observation
+from wsap_core.models import EmbodiedObservation, Observation
 from wsap_core.wire import dumps
 
 # Any, in this module: whatever a game put into its observations.
@@ -43,11 +43,6 @@ def without_biography(observation: Observation) -> Observation:
         observation.avatar, total_playtime=0, death_count=0, created_at="", last_active="", respawn_point=None
     )
     return replace(observation, avatar=avatar)
-
-
-def result_text(result: ActionResult, *, biography: bool = True) -> str:
-    """Return a result's text, with or without what a body keeps of its earlier lives."""
-    return text_of(result if biography else replace(result, observation=without_biography(result.observation)))
 
 
 def _plain(value: Any) -> Any:

@@ -30,34 +30,41 @@ async def independent(notes: Notes, subject: Subject) -> None:
     """Play once alone, and once with another world and other users of chance in between."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
         raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
-    await baseline(subject, 31, subject.steps)
-    alone = await _trace(subject)
-    beside = await Table(subject, subject.seed + 1).begin()
-    noise = RandomPlayer(32)
-    table = await Table(subject).begin()
-    player, trace = RandomPlayer(31), list[Step]()
-    state = random.getstate()
-    try:
-        while len(trace) < len(alone):
-            more = await table.play(player, 1)
-            if not more:
-                if not table.over:
-                    break
-                await table.next_episode()
-                continue
-            trace += more
-            _draw_chance()
-            if beside.over:
-                await beside.next_episode()
-            await beside.play(noise, 1)
-    finally:
-        random.setstate(state)
+    alone = await _step_by_step(subject, disturbed=False)
+    if _difference_by_seat(alone, await _step_by_step(subject, disturbed=False)):
+        raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
+    trace = await _step_by_step(subject, disturbed=True)
     if found := _difference_by_seat(alone, trace):
         notes.error(
             "Another world beside it, or other draws from the global random generator, changed the trajectory "
             f"in {found[0]}. Use context.random, and keep nothing in modules or classes.",
             found[1],
         )
+
+
+async def _step_by_step(subject: Subject, *, disturbed: bool) -> list[Step]:
+    """Return a trace that is played step by step, with or without something going on in between."""
+    beside = await Table(subject, subject.seed + 1).begin() if disturbed else None
+    table = await Table(subject).begin()
+    player, noise, trace = RandomPlayer(31), RandomPlayer(32), list[Step]()
+    state = random.getstate()
+    try:
+        while len(trace) < subject.steps:
+            more = await table.play(player, 1)
+            trace += more
+            if not more and not table.over:
+                break
+            if not more:
+                await table.next_episode()
+            if beside is None:
+                continue
+            _draw_chance()
+            if beside.over:
+                await beside.next_episode()
+            await beside.play(noise, 1)
+    finally:
+        random.setstate(state)
+    return trace
 
 
 def _difference_by_seat(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:

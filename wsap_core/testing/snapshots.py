@@ -109,6 +109,7 @@ async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
             if must:
                 notes.error(f"restore() took {name} for a snapshot.", table.where(), about="took")
         adapter.restore(good)
+        before = await _state(table, adapter)
 
 
 async def _state(table: Table, adapter: Snapshots) -> str:

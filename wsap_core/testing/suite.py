@@ -30,8 +30,8 @@ CHECKS: tuple[Check[Subject], ...] = (
     shape.members,
     abilities.abilities,
     abilities.spec,
-    shape.action_space,
     shape.play,
+    shape.action_space,
     shape.values,
     shape.text,
     shape.observing,
@@ -153,14 +153,13 @@ def _run(
     checks: Iterable[Check[S]], subject: S, progress: Callable[[CheckOutcome], None] | None
 ) -> tuple[CheckOutcome, ...]:
     outcomes: list[CheckOutcome] = []
-    breakdowns: set[str] = set()
+    broken_down = False
     for check in checks:
-        outcome = check.run(subject)
-        if outcome.findings and breakdowns.issuperset(finding.message for finding in outcome.findings):
-            # The game breaks down in ordinary play; once is enough to say so.
+        if broken_down:
             outcome = CheckOutcome(check.name, check.summary, "skipped", "random play breaks down, as `play` says")
-        if check.name == shape.play.name:
-            breakdowns.update(finding.message for finding in outcome.findings)
+        else:
+            outcome = check.run(subject)
+            broken_down = check.name == shape.play.name and outcome.status == "failed"
         outcomes.append(outcome)
         if progress is not None:
             progress(outcome)

@@ -1,0 +1,155 @@
+"""Councils with one fault each, and the checks that must find it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from council import SEATS, Chair, Council, CouncilInTurn, spec_of
+
+from wsap_core import Action, ActionResult, AdapterSpec, AgentMessage, Event, Mailbox, Observation
+
+FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
+"""Name -> a broken world's spec, and exactly those checks that must fail."""
+
+
+def finds(*checks: str) -> Any:
+    """Put a broken world on the list, with the checks that must fail."""
+
+    def put(game: type[Council]) -> type[Council]:
+        FAULTS[game.__name__] = (spec_of(game), set(checks))
+        return game
+
+    return put
+
+
+class EagerChair(Chair):
+    """A seat that tells the council what it chose before the others have."""
+
+    async def act(self, action: Action) -> ActionResult:
+        self.council.__dict__.setdefault("chosen", {})[self.name] = action.name
+        try:
+            return await super().act(action)
+        finally:
+            self.council.__dict__["chosen"].pop(self.name, None)
+
+
+@finds("hidden-choices", "arrival-order")
+class ChoiceLeaks(Council):
+    """Shows what others have chosen before the round is resolved."""
+
+    def seat(self, agent_id: str) -> Chair:
+        return EagerChair(self, agent_id)
+
+    def observation(self, seat: str) -> Observation:
+        seen = super().observation(seat)
+        chosen = sorted(self.__dict__.get("chosen", {}).items())
+        return replace(seen, status={**seen.status, "already chosen": [f"{s}: {c}" for s, c in chosen if s != seat]})
+
+
+class Whisperer(Mailbox):
+    """A mailbox that everybody can look into."""
+
+    def _hearers(self, message: AgentMessage) -> list[str]:
+        return [seat for seat in SEATS if seat != message.sender]
+
+
+@finds("messages")
+class MessagesLeak(Council):
+    """Delivers every message to everybody."""
+
+    def make_mailbox(self) -> Mailbox:
+        return Whisperer(SEATS, team_of=self.team_of)
+
+
+@finds("messages")
+class MessagesLost(Council):
+    """Never delivers what was said."""
+
+    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        self.mailbox.clear()
+        return super().resolve(actions)
+
+
+class HastyChair(Chair):
+    """A seat that writes down what it wants as it comes."""
+
+    async def act(self, action: Action) -> ActionResult:
+        order: list[str] = self.council.__dict__.setdefault("arrived", [])
+        order.append(self.name)
+        return await super().act(action)
+
+
+@finds("arrival-order")
+class FirstComeFirstServed(Council):
+    """Pays whoever acts first."""
+
+    def seat(self, agent_id: str) -> Chair:
+        return HastyChair(self, agent_id)
+
+    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        first = self.__dict__.get("arrived", [""])[0]
+        self.__dict__["arrived"] = []
+        results = super().resolve(actions)
+        return {s: replace(r, reward=r.reward + (1.0 if s == first else 0.0)) for s, r in results.items()}
+
+
+@finds("shared-world")
+class WorldAnswers(Council):
+    """Lets the world itself be observed, as if it were the first seat."""
+
+    def observe(self) -> Observation:
+        return self.observation(SEATS[0])
+
+
+class ResettingChair(Chair):
+    """A seat that begins anew for everybody."""
+
+    def reset(self) -> Observation:
+        return self.council.reset()
+
+
+@finds("shared-world")
+class AnySeatResets(Council):
+    """Lets one member begin anew for all."""
+
+    def seat(self, agent_id: str) -> Chair:
+        return ResettingChair(self, agent_id)
+
+
+class ImpatientChair(Chair):
+    """A seat that waits for nobody."""
+
+    async def act(self, action: Action) -> ActionResult:
+        council = self.council
+        if self.name not in council.barrier.expected and not council.done and action.name in ("yes", "no", "pass"):
+            council.last = [f"{self.name} shouts {action.name}."]
+            return ActionResult(True, "You shout.", observation=council.observation(self.name))
+        return await super().act(action)
+
+
+@finds("turns")
+class OutOfTurn(CouncilInTurn):
+    """Lets a member act when it is another's turn."""
+
+    def seat(self, agent_id: str) -> Chair:
+        return ImpatientChair(self, agent_id)
+
+
+@finds("play")
+class NeverResolves(Council):
+    """Waits for a fourth member who does not exist."""
+
+    def resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        return {}
+
+
+@finds("snapshot-continues")
+class SnapshotForgetsMotion(Council):
+    """Draws another motion when it is restored."""
+
+    def restore(self, data: bytes) -> None:
+        super().restore(data)
+        self.draw_motion()
+        self.last.append(Event("The papers are in disorder.").description)

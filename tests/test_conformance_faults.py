@@ -1,0 +1,45 @@
+"""The conformance suite finds every fault in a set of deliberately broken worlds, and none in the sound ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wsap_core import AdapterSpec
+from wsap_core.references import load_object
+from wsap_core.testing import CHECKS, run_checks
+
+BROKEN = Path(__file__).parent / "broken"
+FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {
+    **load_object(f"{BROKEN / 'meadow_faults.py'}:FAULTS"),
+    **load_object(f"{BROKEN / 'council_faults.py'}:FAULTS"),
+}
+SOUND = {
+    "meadow": load_object(f"{BROKEN / 'meadow.py'}:SPEC"),
+    "council": load_object(f"{BROKEN / 'council.py'}:spec_of")(load_object(f"{BROKEN / 'council.py'}:Council")),
+    "council in turn": load_object(f"{BROKEN / 'council.py'}:spec_of")(
+        load_object(f"{BROKEN / 'council.py'}:CouncilInTurn")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_world_has_no_finding(name: str) -> None:
+    report = run_checks(SOUND[name], steps=100)
+    assert report.findings == ()
+    assert report.ok
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: str) -> None:
+    spec, expected = FAULTS[name]
+    report = run_checks(spec, steps=80, subprocesses="other-process" in expected)
+    assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
+    assert not report.ok
+
+
+def test_every_check_that_can_fail_finds_at_least_one_fault() -> None:
+    found = {check for _, checks in FAULTS.values() for check in checks}
+    only_warn = {"first-episode", "seeds-matter"}
+    assert {check.name for check in CHECKS} - found == only_warn
