@@ -99,7 +99,10 @@ class ScriptAgent:
         Raises:
             ConfigError: the configured action is not one of them.
         """
-        self._choices = tuple(n for n in action_space.names if n not in _SHARED)
+        own = [a for a in action_space.actions if a.name not in _SHARED]
+        # What needs no parameters comes first, because nothing here could make them up.
+        own.sort(key=lambda action: any(not p.optional for p in action.parameters))
+        self._choices = tuple(action.name for action in own)
         if self._action is not None and self._action not in action_space.names:
             raise ConfigError(
                 f"The option action={self._action!r} is not an action of this game; "

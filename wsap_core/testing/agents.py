@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import asyncio
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -15,6 +16,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec, build
 from wsap_core.testing.plain import fresh_text, text_of
 from wsap_core.testing.play import Table, settle
 from wsap_core.testing.subject import Body, Check, Notes, NothingToCheck, Subject
+from wsap_core.worlds import Seat
 from wsap_core.worlds.legality import check_action, index_actions
 
 
@@ -57,32 +59,40 @@ class _Session:
             await settle(agent.initialize(seat.game_description, seat.action_space), subject.world())
         return session
 
-    async def play(self, notes: Notes, steps: int) -> list[str]:
-        """Let the agents play in turn, one round after another, and return what the first one did."""
+    async def play(self, steps: int, notes: Notes | None = None) -> list[str]:
+        """Let the agents play in turn, one round after another, and return what the first one did.
+
+        Args:
+            steps: how many rounds.
+            notes: where to write what is wrong with decisions; nobody asks when None.
+        """
         done: list[str] = []
+
+        async def choose(seat: Seat, observation: Observation) -> Action:
+            return await self.decide(seat, observation, done, notes)
+
         for _ in range(steps):
             if self.table.over:
                 break
-            await self.table.play(lambda seat, o: self._decide(notes, seat.agent_id, o, done), len(self.table.seats))
+            await self.table.play(choose, len(self.table.seats))
         return done
 
-    def _decide(self, notes: Notes, seat: str, observation: Observation, done: list[str]) -> Action:
-        agent = self.agents[seat]
-        before = fresh_text(observation)
-        decision: Any = agent.decide(observation)
-        if hasattr(decision, "__await__"):
-            raise NothingToCheck("it decides asynchronously, which these checks do not follow")
-        where = self.table.where()
-        if fresh_text(observation) != before:
-            notes.error("decide() changed the observation that it was given.", where, about="mutation")
+    async def decide(self, seat: Seat, observation: Observation, done: list[str], notes: Notes | None) -> Action:
+        """Return a seat's decision, and look at it if somebody wants to know."""
+        before = fresh_text(observation) if notes else ""
+        decision: Any = self.agents[seat.agent_id].decide(observation)
+        if inspect.isawaitable(decision):
+            decision = await asyncio.wait_for(decision, self.subject.patience)
         if not isinstance(decision, Action):
-            notes.error(f"decide() returned a {type(decision).__name__}, not an Action.", where, about="type")
-            raise NothingToCheck("it does not return actions")
-        seat_object = self.table.world.seats[seat]
-        if reason := check_action(decision, index_actions(seat_object.action_space))[1]:
-            notes.error(f"It chose an action that is not declared so: {reason}", where, about="undeclared")
-        if seat == self.table.seat.agent_id:
-            done.append(text_of(copy.copy(decision)))
+            if notes:
+                notes.error(f"decide() returned a {type(decision).__name__}, not an Action.", self.table.where())
+            raise NothingToCheck("it does not return actions, as `agent-decisions` says")
+        if notes and fresh_text(observation) != before:
+            notes.error("decide() changed the observation that it was given.", self.table.where(), about="mutation")
+        if notes and (reason := check_action(decision, index_actions(seat.action_space))[1]):
+            notes.error(f"It chose an action that is not declared so: {reason}", self.table.where(), about="undeclared")
+        if seat is self.table.seat:
+            done.append(text_of(decision))
         return decision
 
 
@@ -105,7 +115,7 @@ async def _members(notes: Notes, subject: AgentSubject) -> None:
 
 async def _decisions(notes: Notes, subject: AgentSubject) -> None:
     session = await _Session.begin(subject)
-    if not await session.play(notes, subject.steps):
+    if not await session.play(subject.steps, notes):
         notes.error("It did nothing.")
 
 
@@ -114,7 +124,7 @@ async def _reflection(notes: Notes, subject: AgentSubject) -> None:
     table = session.table
     agent = session.agents[table.seat.agent_id]
     for _ in range(min(10, subject.steps)):
-        trace = await table.play(lambda seat, o: session._decide(notes, seat.agent_id, o, []), len(table.seats))
+        trace = await table.play(lambda seat, o: session.decide(seat, o, [], None), len(table.seats))
         for step in trace:
             if step.seat == table.seat.agent_id:
                 before = fresh_text(step.result)
@@ -128,8 +138,8 @@ async def _reflection(notes: Notes, subject: AgentSubject) -> None:
 async def _repeatable(notes: Notes, subject: AgentSubject) -> None:
     if "seed" not in subject.spec.abilities:
         raise NothingToCheck("the agent does not declare 'seed'")
-    one = await (await _Session.begin(subject)).play(notes, subject.steps)
-    other = await (await _Session.begin(subject)).play(notes, subject.steps)
+    one = await (await _Session.begin(subject)).play(subject.steps)
+    other = await (await _Session.begin(subject)).play(subject.steps)
     if one != other:
         at = next(i for i in range(max(len(one), len(other))) if one[i : i + 1] != other[i : i + 1])
         notes.error(f"With the same seed it decided otherwise at step {at}.")
@@ -139,7 +149,7 @@ async def _snapshots(notes: Notes, subject: AgentSubject) -> None:
     if "snapshot" not in subject.spec.abilities:
         raise NothingToCheck("the agent does not declare 'snapshot'")
     session = await _Session.begin(subject)
-    await session.play(notes, max(1, min(5, subject.steps // 4)))
+    await session.play(max(1, min(5, subject.steps // 4)))
     if session.table.over or not session.table.world.can_snapshot:
         raise NothingToCheck("the world it plays in has no snapshots, or is over at once")
     again = await _Session.begin(subject)
@@ -150,8 +160,8 @@ async def _snapshots(notes: Notes, subject: AgentSubject) -> None:
             return
         again.agents[name].restore(saved)
     again.table.world.restore(session.table.world.snapshot())
-    one = await session.play(notes, subject.steps)
-    other = await again.play(notes, subject.steps)
+    one = await session.play(subject.steps)
+    other = await again.play(subject.steps)
     if one != other:
         notes.error("An agent restored from a snapshot decides otherwise.")
     if cast(Snapshots, session.agents[session.table.seat.agent_id]).snapshot():

@@ -81,13 +81,13 @@ class GameAdapterTests:
         """The spec's own statements fit together."""
         _hold(_GAME["spec"], subject)
 
-    def test_the_action_space_is_well_formed(self, subject: Subject) -> None:
-        """The action space is well-formed and stays the same."""
-        _hold(_GAME["action-space"], subject)
-
     def test_random_play_goes_through(self, subject: Subject) -> None:
         """Random play goes through: nothing raises, and nobody waits for ever."""
         _hold(_GAME["play"], subject)
+
+    def test_the_action_space_is_well_formed(self, subject: Subject) -> None:
+        """The action space is well-formed and stays the same."""
+        _hold(_GAME["action-space"], subject)
 
     def test_everything_travels_without_loss(self, subject: Subject) -> None:
         """Observations and results are of the right types, finite, and lose nothing on the wire."""

@@ -58,7 +58,9 @@ def place(seed: int, episode: int, number: int, seat: str = "", action: Action |
     return ", ".join(parts)
 
 
-Chooser = Callable[[Seat, Observation], Action]
+Chooser = Callable[[Seat, Observation], Action | Awaitable[Action]]
+"""Decides for a seat, at once or after a while."""
+
 Mood = Literal["any", "mixed", "available"]
 
 
@@ -250,7 +252,8 @@ class Table:
             observation = await self._guarded(seat.observe(), seat, None)
             if run.enough and not run.acting:
                 break
-            action = run.choose(seat, observation)
+            chosen = run.choose(seat, observation)
+            action = await chosen if inspect.isawaitable(chosen) else chosen
             run.doing[name] = "acting"
             result = (await self._guarded(seat.resolve(action), seat, action)).result
             run.doing[name] = "deciding"

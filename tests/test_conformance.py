@@ -1,0 +1,405 @@
+"""The conformance suite on real worlds and agents, as functions, as pytest classes and as `wsap check`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core import Action, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
+from wsap_core.builtin.echo import EchoWorld
+from wsap_core.cli import main
+from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
+from wsap_core.references import load_object
+from wsap_core.testing import (
+    AGENT_CHECKS,
+    CHECKS,
+    AgentTests,
+    GameAdapterTests,
+    IsolatedHost,
+    ManualClock,
+    Subject,
+    plugin_host,
+    run_agent_checks,
+    run_checks,
+)
+
+BROKEN = Path(__file__).parent / "broken"
+MEADOW: AdapterSpec = load_object(f"{BROKEN / 'meadow.py'}:SPEC")
+Meadow: Any = MEADOW.factory
+
+
+@pytest.mark.parametrize("game", ["echo", "matrix", "matrix-turns", "matrix-free"])
+def test_the_kernels_own_worlds_pass_every_check(game: str) -> None:
+    report = run_checks(game, steps=100, host=plugin_host())
+    assert report.ok, report.to_text()
+    assert [f.check for f in report.findings] == ["seeds-matter"]  # there is no chance in them, as they say
+
+
+@pytest.mark.parametrize("game", ["matching-pennies", "rock-paper-scissors"])
+def test_options_reach_the_worlds_that_are_checked(game: str) -> None:
+    report = run_checks("matrix", steps=40, config={"game": game}, subprocesses=False, host=plugin_host())
+    assert report.ok, report.to_text()
+
+
+def test_a_game_that_nobody_can_make_is_told_once() -> None:
+    with pytest.raises(ConfigError, match="length"):
+        run_checks("echo", config={"length": "long"}, host=plugin_host())
+
+    class Broken(EchoWorld):
+        def __init__(self) -> None:
+            raise RuntimeError("no echo here")
+
+    with pytest.raises(PluginError, match="no echo here"):
+        run_checks(Broken)
+
+
+def test_one_object_is_not_enough_for_checks_that_make_many_worlds() -> None:
+    with pytest.raises(UsageError, match="class or a factory"):
+        run_checks(Meadow())
+
+
+def test_a_misspelt_check_is_told() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'vision-cone'"):
+        run_checks(MEADOW, only=["vision-con"])
+
+
+def test_a_subset_of_the_checks_runs_alone() -> None:
+    report = run_checks(MEADOW, only=["done", "members"])
+    assert [check.name for check in report.checks] == ["members", "done"]
+
+
+def test_the_text_limit_is_the_callers() -> None:
+    report = run_checks(MEADOW, only=["text"], text_limit=100)
+    (finding,) = report.findings
+    assert "the limit is 100" in finding.message
+    assert finding.where.startswith("seed 0, step ")
+
+
+def test_a_world_whose_seeds_give_one_trajectory_is_warned_about_and_passes() -> None:
+    class OneDay(Meadow):  # type: ignore[misc]
+        def reset(self, seed: int | None = None) -> Observation:
+            return super().reset(0)  # type: ignore[no-any-return]
+
+    report = run_checks(replace(MEADOW, factory=OneDay), steps=60, only=["same-seed", "seeds-matter"])
+    assert report.ok
+    assert [(f.check, f.severity) for f in report.findings] == [("seeds-matter", "warning")]
+
+
+def test_a_world_whose_first_episode_is_of_another_seed_is_warned_about() -> None:
+    class LateSeed(Meadow):  # type: ignore[misc]
+        def __init__(self, context: object = None) -> None:
+            super().__init__()
+
+    report = run_checks(replace(MEADOW, factory=LateSeed), seed=5, only=["first-episode"])
+    assert [(f.check, f.severity) for f in report.findings] == [("first-episode", "warning")]
+
+
+def test_bad_luck_that_is_told_as_an_event_is_not_a_refusal() -> None:
+    from wsap_core import Event
+
+    class Windy(Meadow):  # type: ignore[misc]
+        kind = "chance"
+
+        def result(self, result: ActionResult) -> ActionResult:
+            if self._random.random() < 0.3:
+                events = [Event("The wind is in the way.", self.kind)]
+                self.event = events[0].description
+                seen = replace(result.observation, recent_events=events)
+                return replace(result, success=False, message="The wind is in the way.", observation=seen)
+            return result
+
+    class Rude(Windy):
+        kind = "info"
+
+    assert run_checks(replace(MEADOW, factory=Windy), only=["available"]).ok
+    assert not run_checks(replace(MEADOW, factory=Rude), only=["available"]).ok
+
+
+def test_a_class_made_inside_a_function_is_checked_but_for_other_processes() -> None:
+    class Here(Meadow):  # type: ignore[misc]
+        pass
+
+    (outcome,) = run_checks(replace(MEADOW, factory=Here), only=["other-process"]).checks
+    assert outcome.status == "skipped"
+    assert "inside a function" in outcome.reason
+
+
+def test_the_checks_run_where_an_event_loop_runs_already() -> None:
+    async def notebook() -> bool:
+        return run_checks("matrix", steps=20, subprocesses=False, host=plugin_host()).ok
+
+    assert asyncio.run(notebook())
+
+
+def test_a_check_is_a_function_of_a_subject() -> None:
+    check = next(c for c in CHECKS if c.name == "vision-range")
+    assert check(Subject(MEADOW, steps=50)) == []
+
+
+def test_a_report_says_the_same_as_text_and_as_json() -> None:
+    report = run_checks(replace(MEADOW, achievements=()), steps=100, only=["achievements", "turns", "done"])
+    data = json.loads(json.dumps(report.to_json()))
+    assert (data["ok"], data["passed"], data["failed"], data["skipped"]) == (False, 1, 1, 1)
+    assert data["checks"][2]["findings"][0]["check"] == "achievements"
+    text = report.to_text()
+    assert "FAIL  achievements" in text
+    assert "-     turns" in text
+    assert text.endswith("meadow fails 1 of 2 checks.")
+
+
+def test_what_a_game_says_reaches_no_terminal_raw() -> None:
+    class Loud(Meadow):  # type: ignore[misc]
+        def act(self, action: Action) -> ActionResult:
+            return ActionResult(True, "\x1b[2J\x07done", observation=self.observe())
+
+    text = run_checks(replace(MEADOW, factory=Loud), only=["undeclared-actions"]).to_text()
+    assert "done" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+# --- agents -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("agent", "game"),
+    [("random", "echo"), ("random-legal", "matrix"), ("always", "echo"), ("tit-for-tat", "matrix-turns")],
+)
+def test_the_kernels_own_agents_pass_every_check(agent: str, game: str) -> None:
+    report = run_agent_checks(agent, game, host=plugin_host())
+    assert report.findings == (), report.to_text()
+
+
+class Sound:
+    """An agent that keeps its promises."""
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        self.names = action_space.names
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("wait")
+
+    def reflect(self, result: ActionResult) -> None:
+        pass
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        return []
+
+
+class Meddling(Sound):
+    def decide(self, observation: Observation) -> Action:
+        observation.status["seen"] = True  # type: ignore[index]
+        return Action("wait")
+
+
+class Inventive(Sound):
+    def decide(self, observation: Observation) -> Action:
+        return Action("fly")
+
+
+class Talkative(Sound):
+    def decide(self, observation: Observation) -> Action:
+        return "wait"  # type: ignore[return-value]
+
+
+class Grudging(Sound):
+    def reflect(self, result: ActionResult) -> None:
+        result.observation.status["grudge"] = 1  # type: ignore[index]
+
+
+class Thoughtful(Sound):
+    async def decide(self, observation: Observation) -> Action:  # type: ignore[override]
+        await asyncio.sleep(0)
+        return Action("wait")
+
+
+class Planless(Sound):
+    plan = None  # type: ignore[assignment]
+
+
+class Fickle(Sound):
+    count = 0
+
+    def decide(self, observation: Observation) -> Action:
+        Fickle.count += 1
+        return Action("speak", {"text": str(Fickle.count)})
+
+
+class Forgetful(Sound):
+    said = 0
+
+    def decide(self, observation: Observation) -> Action:
+        self.said += 1
+        return Action("speak", {"text": str(self.said)})
+
+    def snapshot(self) -> bytes:
+        return b"1"
+
+    def restore(self, data: bytes) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("agent", "checks"),
+    [
+        (Sound, set()),
+        (Thoughtful, set()),
+        (Meddling, {"agent-decisions"}),
+        (Inventive, {"agent-decisions"}),
+        (Talkative, {"agent-decisions"}),
+        (Grudging, {"agent-reflection"}),
+        (Planless, {"agent-members"}),
+        (Fickle, {"agent-seed"}),
+        (Forgetful, {"agent-snapshot"}),
+    ],
+)
+def test_a_broken_agent_fails_the_checks_that_are_about_its_fault(agent: type[Sound], checks: set[str]) -> None:
+    abilities = ("snapshot", "seed") if agent is Forgetful else ("seed",)
+    report = run_agent_checks(AgentSpec("x", "X.", agent, abilities), host=plugin_host())  # type: ignore[arg-type]
+    assert {finding.check for finding in report.findings} == checks
+
+
+# --- as pytest classes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("tests", "checks"), [(GameAdapterTests, CHECKS), (AgentTests, AGENT_CHECKS)])
+def test_every_check_is_a_test_of_the_class_and_says_the_same(tests: type, checks: Any) -> None:
+    methods = [getattr(tests, name) for name in vars(tests) if name.startswith("test_")]
+    assert [method.__doc__ for method in methods] == [check.summary for check in checks]
+
+
+class TestMeadow(GameAdapterTests):
+    @pytest.fixture
+    def game(self) -> object:
+        return MEADOW
+
+    @pytest.fixture
+    def steps(self) -> int:
+        return 60
+
+
+class TestRandomAgent(AgentTests):
+    @pytest.fixture
+    def agent(self) -> object:
+        return "wsap_core.builtin.agents:create_random"
+
+
+THIRD_PARTY = """
+import pytest
+from wsap_core.testing import GameAdapterTests
+from wsap_core.builtin.echo import EchoWorld
+
+class Mine(EchoWorld):
+    def act(self, action):
+        if action.name not in ("speak", "wait"):
+            raise KeyError(action.name)
+        return super().act(action)
+
+class TestMine(GameAdapterTests):
+    @pytest.fixture
+    def game(self):
+        return Mine
+"""
+
+
+def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(THIRD_PARTY, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert "1 failed" in done.stdout, done.stdout
+    assert "test_undeclared_actions_are_refused" in done.stdout
+    assert "act() raised KeyError where it should have refused" in done.stdout
+
+
+def test_the_functions_of_the_suite_need_no_pytest() -> None:
+    code = "import sys\nfrom wsap_core.testing import run_checks, plugin_host\nassert 'pytest' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+# --- wsap check -------------------------------------------------------------------------------------
+
+
+def run_command(*arguments: str) -> int:
+    try:
+        return main(["check", *arguments])
+    except SystemExit as done:
+        return int(done.code or 0)
+
+
+def test_wsap_check_ends_with_0_for_a_sound_game_and_tells_each_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command("echo", "--steps", "40", "--only", "done", "--only", "turns") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("ok    done")
+    assert lines[1].endswith("skipped: there is one seat")
+    assert lines[-1] == "echo keeps its promises: 1 check passed."
+
+
+def test_wsap_check_ends_with_1_for_a_broken_game_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    place = f"{BROKEN / 'meadow_faults.py'}:UndeclaredRaises"
+    assert run_command(place, "--steps", "20", "--only", "undeclared-actions", "--json") == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["ok"] is False
+    assert data["subject"] == "undeclared-raises"
+
+
+def test_wsap_check_hands_options_to_the_game(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command("echo", "--option", "length=3", "--only", "done", "--steps", "1") == 0
+    assert run_command("echo", "--option", "length=long") == 2
+    assert "length='long'" in capsys.readouterr().err
+
+
+def test_wsap_check_tells_what_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command("ecko") == 2
+    assert "Did you mean 'echo'" in capsys.readouterr().err
+
+
+# --- around a world -----------------------------------------------------------------------------------
+
+
+def test_a_manual_clock_wakes_sleepers_in_the_order_of_time() -> None:
+    async def play() -> tuple[list[tuple[str, float]], int]:
+        clock, woken = ManualClock(), list[tuple[str, float]]()
+
+        async def sleeper(name: str, seconds: float) -> None:
+            await clock.sleep(seconds)
+            woken.append((name, clock.now()))
+            if name == "a":
+                await sleeper("again", 1.0)
+
+        tasks = [asyncio.create_task(sleeper(n, s)) for n, s in [("c", 9.0), ("b", 2.0), ("a", 1.0)]]
+        await asyncio.sleep(0)
+        await clock.advance(5.0)
+        left = clock.sleeping
+        for task in tasks:
+            task.cancel()
+        return woken, left
+
+    woken, left = asyncio.run(play())
+    assert woken == [("a", 1.0), ("b", 2.0), ("again", 2.0)]
+    assert left == 1
+
+
+def test_a_plugin_host_for_tests_has_what_it_is_given_and_finds_nothing_else() -> None:
+    host = plugin_host(MEADOW, AgentSpec("still", "Waits.", Sound))
+    assert host.games.get("meadow") is MEADOW
+    assert host.agents.get("still").factory is Sound
+    assert "echo" in host.games.names()
+    assert "crafter" not in host.games.names()
+    with pytest.raises(PluginError, match="does not look"):
+        IsolatedHost.discovered()
+
+
+def test_a_plugin_host_takes_whole_plugins() -> None:
+    from wsap_core.builtin import plugin
+
+    host = plugin_host(plugin, builtin=False)
+    assert "matrix" in host.games.names()
