@@ -1,0 +1,189 @@
+"""The JSON style: what a reply must look like, as a JSON Schema made from what is legal now, and reading it.
+
+The order of a reply's keys is the seed's by default: action, params, reasoning. With it, a reply
+that runs out of tokens has its action already, and the prompt's example agrees with the constraint.
+`reasoning="first"` lets a model without thinking of its own reason before it chooses; the schema's
+properties are in that order then, and backends that constrain keep it.
+
+Every length is bounded inside the schema, or a rambling model runs out of tokens in mid-object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from wsap_core.llm.parsing import NotUnderstood, ToolCall, Understood, read_reply, reask
+from wsap_core.llm.patterns import json_pattern
+from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
+
+__all__ = [
+    "NotUnderstood",
+    "ToolCall",
+    "Understood",
+    "legal_actions",
+    "read_reply",
+    "reask",
+    "reply_pattern",
+    "reply_schema",
+]
+
+# Any: a JSON Schema has every kind of value.
+JsonSchema = dict[str, Any]
+ReasoningPlace = Literal["first", "last", "none"]
+
+MOST_ITEMS = 16
+"""Items in a list that its declaration leaves without a bound."""
+LARGEST = 10**9
+"""Magnitude of whole numbers that their declaration leaves without a bound."""
+
+
+def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionDef, ...]:
+    """Return the declared actions that an observation says are legal, in the order of declaration.
+
+    An action that the observation does not speak of is legal, and all are if it speaks of none
+    (`available_actions` is None).
+    """
+    barred = {a.name for a in observation.available_actions or () if not a.available}
+    return tuple(action for action in space.actions if action.name not in barred)
+
+
+def reply_schema(
+    actions: Sequence[ActionDef],
+    tools: Sequence[Tool] = (),
+    *,
+    reasoning_limit: int = 300,
+    text_limit: int = 400,
+    reasoning: ReasoningPlace = "last",
+    strict_openai: bool = False,
+) -> JsonSchema:
+    """Return the JSON Schema of a reply: `{"action", "params", "reasoning"}` or `{"tool", "params"}`.
+
+    There is a branch for each action with parameters of its own, one that all actions without
+    parameters share, and one for each tool. A name that is not legal now can't be said.
+
+    Args:
+        actions: legal now; at least one.
+        tools: that may be called now; leave them out once a turn's calls are used up.
+        reasoning_limit: longest reasoning, in characters.
+        text_limit: longest free text in a parameter, in characters; a shorter bound of its own stays.
+        reasoning: where the reasoning stands, or that there is none.
+        strict_openai: True for the dialect of OpenAI's strict mode: the root is an object with
+            the branches under `reply`, every property is required and may be null if it is
+            optional, and lengths of text are left to the limit of tokens, because that mode
+            refuses `maxLength`. `read_reply` reads both.
+
+    Raises:
+        ValueError: there is no action.
+    """
+    if not actions:
+        raise ValueError("There is no legal action to choose from.")
+    explain = None if reasoning == "none" else {"type": "string", "maxLength": reasoning_limit}
+    plain = [action.name for action in actions if not action.parameters]
+    branches: list[JsonSchema] = []
+    for action in actions:
+        if not action.parameters and action.name != plain[0]:
+            continue
+        names = [action.name] if action.parameters else plain
+        params = _parameters(action.parameters, text_limit, strict=strict_openai)
+        branches.append(_branch("action", names, params, explain, first=reasoning == "first"))
+    for tool in tools:
+        params = _parameters(tool.parameters, text_limit, strict=strict_openai)
+        branches.append(_branch("tool", [tool.name], params, None, first=False))
+    schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
+    if not strict_openai:
+        return schema
+    wrapped = _object({"reply": _without_lengths(schema)})
+    assert isinstance(wrapped, dict)
+    return wrapped
+
+
+def reply_pattern(
+    actions: Sequence[ActionDef],
+    tools: Sequence[Tool] = (),
+    *,
+    reasoning_limit: int = 300,
+    text_limit: int = 400,
+    reasoning: ReasoningPlace = "last",
+) -> str:
+    """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
+
+    Lengths, whole-number ranges and numbers of items are part of the expression. It has neither
+    lookaround nor backreferences.
+    """
+    return json_pattern(
+        reply_schema(actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning)
+    )
+
+
+def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema | None, *, first: bool) -> JsonSchema:
+    name: JsonSchema = {"const": names[0]} if len(names) == 1 else {"enum": names}
+    properties: dict[str, JsonSchema] = {kind: {"type": "string", **name}, "params": params}
+    if explain is not None:
+        properties = {"reasoning": explain, **properties} if first else {**properties, "reasoning": explain}
+    return _object(properties)
+
+
+def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _parameters(parameters: Sequence[ParamDef], text_limit: int, *, strict: bool) -> JsonSchema:
+    schemas = {p.name: bounded(p.json_schema(), text_limit) for p in parameters}
+    made = _object(schemas)
+    optional = [p.name for p in parameters if p.optional]
+    if strict:
+        made["properties"] |= {name: {"anyOf": [schemas[name], {"type": "null"}]} for name in optional}
+    else:
+        made["required"] = [name for name in schemas if name not in optional]
+    return made
+
+
+def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
+    """Return a parameter's schema with a bound on everything that could go on without end.
+
+    Args:
+        schema: within the subset of `wsap_core.values`.
+        text_limit: longest text, in characters, where the schema does not say less.
+    """
+    made = {key: value for key, value in schema.items() if key not in ("description", "title", "examples", "$comment")}
+    if "enum" in made or "const" in made:
+        return made
+    kinds = made.get("type", "string")
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    made["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if "string" in kinds:
+        made["maxLength"] = min(made.get("maxLength", text_limit), max(text_limit, made.get("minLength", 0)))
+    if "integer" in kinds or "number" in kinds:
+        if "exclusiveMinimum" not in made:
+            made.setdefault("minimum", -LARGEST)
+        if "exclusiveMaximum" not in made:
+            made.setdefault("maximum", LARGEST)
+    if "array" in kinds:
+        made["prefixItems"] = [_inner(item, text_limit) for item in made.get("prefixItems", ())]
+        if not made["prefixItems"]:
+            del made["prefixItems"]
+        made["items"] = _inner(made.get("items", True), text_limit)
+        made["maxItems"] = min(made.get("maxItems", MOST_ITEMS), max(MOST_ITEMS, made.get("minItems", 0)))
+    if "object" in kinds:
+        made["properties"] = {key: _inner(part, text_limit) for key, part in made.get("properties", {}).items()}
+        made["additionalProperties"] = False
+        made.setdefault("required", [])
+    return made
+
+
+def _inner(schema: Any, text_limit: int) -> Any:
+    if schema is True:
+        return {"type": "string", "maxLength": text_limit}
+    return bounded(schema, text_limit) if isinstance(schema, Mapping) else schema
+
+
+def _without_lengths(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return {key: _without_lengths(value) for key, value in schema.items() if key not in ("maxLength", "minLength")}
+    return [_without_lengths(item) for item in schema] if isinstance(schema, list) else schema
