@@ -31,6 +31,10 @@ _FOOD_WAYS = {
 """The same for cows."""
 
 
+_LAST_CALL = 130
+"""The hour after which no cows are looked for, unless food has all but run out."""
+
+
 def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> int:
     """Return the price of the longest way that is worth going at this hour, at this level of a need."""
     hour = "night" if is_night(step) else "evening" if is_evening(step) else "day"
@@ -76,7 +80,10 @@ def eat(mind: Mind, percept: Percept) -> Decision | None:
         decision = fetch(mind, percept, errand, reason, cells=cows, limit=limit)
         if decision is not None:
             return decision
-    return explore(mind, percept, b".", "cows", revisit=True) if limit == _ANY else None
+    # Towards dusk nobody sets out into the unknown for a meal that can wait until the morning.
+    if limit < _ANY or (level >= 2 and percept.step % DAY > _LAST_CALL):
+        return None
+    return explore(mind, percept, b".", "cows", revisit=True)
 
 
 def _plant_growing(mind: Mind) -> bool:
