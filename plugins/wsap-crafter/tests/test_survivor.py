@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -221,6 +223,14 @@ def test_a_damaged_snapshot_is_refused_and_changes_nothing(scene, damage):
     with pytest.raises(SnapshotError):
         agent.restore(before[:-10])
     assert agent.snapshot() == before
+
+
+def test_a_snapshot_with_a_map_of_another_size_is_refused():
+    magic, packed = Survivor().snapshot().split(b"\n", 1)
+    state = json.loads(zlib.decompress(packed))
+    state["memory"]["ground"] = state["memory"]["ground"][:-1]
+    with pytest.raises(SnapshotError, match="size"):
+        Survivor().restore(magic + b"\n" + zlib.compress(json.dumps(state).encode()))
 
 
 def test_the_plan_names_what_is_left_and_drops_what_is_done(scene):

@@ -16,8 +16,6 @@ OUTSIDE, UNKNOWN = b" ?"
 
 WALKABLE = frozenset((GRASS, PATH, SAND))
 """Ground that player and creatures walk on; anything else also walls a creature out."""
-PLACEABLE_STONE = frozenset((GRASS, PATH, SAND, WATER, LAVA))
-"""Ground that a stone can be put on."""
 
 RECIPES: Mapping[str, Mapping[str, int]] = MappingProxyType({
     "place_table": {"wood": 2},

@@ -113,9 +113,16 @@ class Memory:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Memory:  # Any: plain JSON values
-        """Return the memory that `to_json` wrote."""
+        """Return the memory that `to_json` wrote.
+
+        Raises:
+            ValueError: the map is not of this world's size.
+        """
+        ground = bytearray(data["ground"], "ascii")
+        if len(ground) != SIZE or len(data["visited"]) != BLOCKS * BLOCKS:
+            raise ValueError("its map is not of the world's size")
         return cls(
-            ground=bytearray(data["ground"], "ascii"),
+            ground=ground,
             cows=dict(data["cows"]),
             plants=dict(data["plants"]),
             walls=dict.fromkeys(data["walls"]),

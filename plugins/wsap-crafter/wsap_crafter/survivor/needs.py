@@ -13,8 +13,6 @@ from .percept import Percept
 from .shelter import build, sealed
 
 _WATER = bytes((WATER,))
-
-
 _ANY = 1000
 """The price of a way that is worth going however long it is; if there is none, something is looked for."""
 _DRINK_WAYS = {
@@ -29,8 +27,6 @@ _FOOD_WAYS = {
     "night": (100, 60, 20, 10, 4, 4, 4, 0, 0),
 }
 """The same for cows."""
-
-
 _LAST_CALL = 130
 """The hour after which no cows are looked for, unless food has all but run out."""
 

@@ -29,6 +29,7 @@ _BY_DAY = (
     farm.linger,
     crafting.diamond,
 )
+"""Safety first, then the body's needs, then the way up the tree of tools."""
 _BY_NIGHT = (
     combat.defend,
     farm.pluck,
@@ -39,6 +40,7 @@ _BY_NIGHT = (
     crafting.night_work,
     needs.stay_in,
 )
+"""Off the grass, where the zombies gather: underground as long as health allows, otherwise in a shelter."""
 _STUCK = 60
 """Decisions on one cell after which the agent shakes itself loose."""
 

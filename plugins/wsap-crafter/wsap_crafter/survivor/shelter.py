@@ -9,7 +9,7 @@ to the far end, where the last stone goes.
 from __future__ import annotations
 
 from .grid import DIRECTIONS
-from .knowledge import LAVA, PATH, PLACEABLE_STONE, UNKNOWN, WALKABLE, WATER
+from .knowledge import LAVA, PATH, UNKNOWN, WALKABLE, WATER
 from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put
 from .paths import spread
@@ -135,11 +135,3 @@ def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> 
             return Decision("do", f"{reason}: something stands in the door")
         return Decision("place_stone", f"{reason}: closing the shelter")
     return advance(mind, percept, other, f"{reason}: turning round in the shelter")
-
-
-def place_stone_now(mind: Mind, percept: Percept, reason: str) -> Decision | None:
-    """Put a stone ahead at once, as a wall against what comes; None if that is impossible."""
-    ahead = percept.ahead
-    if percept.has("stone") and mind.memory.ground[ahead] in PLACEABLE_STONE and ahead not in mind.memory.occupied:
-        return Decision("place_stone", reason)
-    return None
