@@ -178,7 +178,10 @@ class BackendSpec:
     name: str
     summary: str
     factory: Reference
+    """Gives a `wsap_core.llm.backend.Backend`; the context's option `model` is the rest of the address."""
     abilities: tuple[str, ...] = ()
+    models: Reference | None = None
+    """`async (context) -> wsap_core.llm.listing.Listing`: what can be asked now; None where nothing can be listed."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,165 @@
+"""OpenAI's side: `/v1/chat/completions` and `/v1/models`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from llm_server.says import Plan, Say, encoded, plan, prompt_tokens
+
+if TYPE_CHECKING:
+    from llm_server.server import ModelServer
+
+CREATED = 1_750_000_000
+IDENTITY = "chatcmpl-0123456789"
+
+
+def add_routes(app: web.Application, server: ModelServer) -> None:
+    """Serve the protocol under `/v1`."""
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        await server.receive(request)
+        if refused := _unauthorized(request, server):
+            return refused
+        rows = [
+            {"id": name, "object": "model", "created": CREATED, "owned_by": "tests", "max_model_len": card.context}
+            for name, card in server.models.items()
+        ]
+        return web.json_response({"object": "list", "data": rows})
+
+    async def chat(request: web.Request) -> web.StreamResponse:
+        body = await server.receive(request)
+        refused = _unauthorized(request, server) or _refusal(body, server)
+        if refused:
+            return refused
+        say = server.next_say(body)
+        await server.before(say)
+        if say.status != 200:
+            failed = error(say.status, say.error or "Something went wrong.", code=say.code)
+            failed.headers.update(say.headers)
+            return failed
+        stop = body.get("stop") or []
+        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        made = plan(say, body["messages"], stop=[stop] if isinstance(stop, str) else stop, most=most, think=True)
+        if not body.get("stream") or say.unstreamed:
+            if say.error_within:
+                return web.json_response({"error": {"message": say.error_within, "code": 500}})
+            return await server.send_whole(request, say, encoded(_dumps(whole(body["model"], say, made))))
+        counted = bool((body.get("stream_options") or {}).get("include_usage"))
+        values = [_dumps(value) for value in chunks(body["model"], say, made, counted=counted)]
+        if say.half:
+            values[-1 if not counted else -2] = values[2][: len(values[2]) // 2]
+        if say.done:
+            values.append("[DONE]")
+        frames = [encoded(_framed(value, say.style)) for value in values]
+        return await server.send_pieces(request, say, [say.raw] if say.raw else frames, "text/event-stream")
+
+    app.router.add_get("/v1/models", models)
+    app.router.add_post("/v1/chat/completions", chat)
+
+
+def whole(model: str, say: Say, made: Plan) -> dict[str, Any]:
+    """Return a reply in one object."""
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(made.text), "refusal": None}
+    if made.thinking:
+        message["reasoning_content"] = "".join(made.thinking)
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": made.finish,
+        "stop_reason": made.stop,  # vLLM's
+    }
+    found = {"id": IDENTITY, "object": "chat.completion", "created": CREATED, "model": model, "choices": [choice]}
+    return found | ({"usage": usage(made)} if say.usage else {})
+
+
+def chunks(model: str, say: Say, made: Plan, *, counted: bool) -> list[dict[str, Any]]:
+    """Return a reply as the objects of a stream."""
+
+    def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, **more}
+        base = {"id": IDENTITY, "object": "chat.completion.chunk", "created": CREATED, "model": model}
+        return base | {"choices": [choice]} | ({"usage": None} if counted else {})
+
+    found = [chunk({"role": "assistant", "content": ""})]
+    found += [chunk({"reasoning_content": piece}) for piece in made.thinking]
+    found += [chunk({"content": piece}) for piece in made.text]
+    if say.error_within:
+        return [*found[:2], {"error": {"message": say.error_within, "type": "server_error", "code": 500}}]
+    if made.finish is not None:
+        found.append(chunk({}, made.finish, stop_reason=made.stop))
+    if counted and say.usage:
+        found.append({**chunk({}), "choices": [], "usage": usage(made)})
+    return found
+
+
+def usage(made: Plan) -> dict[str, Any]:
+    """Return the counts of tokens."""
+    total = made.prompt_tokens + made.completion_tokens
+    return {
+        "prompt_tokens": made.prompt_tokens,
+        "completion_tokens": made.completion_tokens,
+        "total_tokens": total,
+        "completion_tokens_details": {"reasoning_tokens": len(made.thinking)},
+    }
+
+
+def error(status: int, message: str, *, kind: str = "invalid_request_error", code: str | None = None) -> web.Response:
+    """Return an error as the protocol writes it."""
+    return web.json_response({"error": {"message": message, "type": kind, "param": None, "code": code}}, status=status)
+
+
+def _unauthorized(request: web.Request, server: ModelServer) -> web.Response | None:
+    if server.key is None:
+        return None
+    given = request.headers.get("Authorization", "")
+    if not given:
+        return error(401, "You didn't provide an API key.", code=None)
+    if given != f"Bearer {server.key}":
+        return error(401, f"Incorrect API key provided: {given.removeprefix('Bearer ')}.", code="invalid_api_key")
+    return None
+
+
+def _refusal(body: Any, server: ModelServer) -> web.Response | None:
+    if not isinstance(body, dict):
+        return error(400, "We could not parse the JSON body of your request.")
+    if body.get("model") not in server.models:
+        return error(404, f"The model `{body.get('model')}` does not exist.", code="model_not_found")
+    if not isinstance(body.get("messages"), list) or not body["messages"]:
+        return error(400, "Invalid 'messages': empty array.")
+    form = body.get("response_format") or {"type": "text"}
+    if form.get("type") not in ("text", "json_object", "json_schema"):
+        return error(400, f"Invalid value: '{form.get('type')}' for response_format.")
+    if form["type"] == "json_schema" and not {"name", "schema"} <= form.get("json_schema", {}).keys():
+        return error(400, "Missing required parameter: 'response_format.json_schema.name'.")
+    context = server.models[body["model"]].context
+    most = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+    if prompt_tokens(body["messages"]) + most > context:
+        return error(
+            400,
+            f"This model's maximum context length is {context} tokens. However, your messages resulted in "
+            f"{prompt_tokens(body['messages'])} tokens.",
+            code="context_length_exceeded",
+        )
+    return None
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _framed(value: str, style: str) -> str:
+    if style == "lines" and value != "[DONE]":
+        text = "".join(f"data: {line}\n" for line in json.dumps(json.loads(value), indent=1).splitlines()) + "\n"
+    elif style == "bare":
+        text = f"data:{value}\n\n"
+    elif style == "comments":
+        text = f": keep-alive\n\nevent: message\nid: 7\nretry: 10\ndata: {value}\n: more\n\n"
+    else:
+        text = f"data: {value}\n\n"
+    if style == "crlf":
+        return text.replace("\n", "\r\n")
+    return text.replace("\n", "\r") if style == "cr" else text

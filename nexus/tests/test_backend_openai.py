@@ -1,0 +1,590 @@
+"""`openai/<model>` against a real server on this machine that speaks the protocol, and misbehaves on request."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+from llm_server import DEAF, ModelServer, Say
+from llm_server.says import BAD
+
+from wsap_core.errors import ConfigError, UsageError
+from wsap_core.llm.backend import collect
+from wsap_core.llm.errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.llm.types import (
+    Finish,
+    ImagePart,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Reply,
+    Request,
+    Sampling,
+    TextChunk,
+    TextPart,
+    ThinkingChunk,
+)
+from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions, options_of
+
+T = TypeVar("T")
+
+REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+SCHEMA = {"type": "object", "properties": {"action": {"const": "wait"}}, "required": ["action"]}
+
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def options(server: ModelServer, /, **more: Any) -> OpenAIOptions:
+    return OpenAIOptions(base_url=server.base_url, **more)
+
+
+def using(chosen: OpenAIOptions, work: Callable[[OpenAIBackend], Awaitable[T]], name: str = "qwen3:8b") -> T:
+    async def main() -> T:
+        backend = OpenAIBackend(name, chosen)
+        try:
+            async with asyncio.timeout(30):
+                return await work(backend)
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(main())
+
+
+def ask(chosen: OpenAIOptions, request: Request = REQUEST, name: str = "qwen3:8b") -> Reply:
+    return using(chosen, lambda backend: collect(backend, request), name)
+
+
+# --- what is sent ------------------------------------------------------------------------------
+
+
+@both
+def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) -> None:
+    server.say(Say("I wait. It is dark."))
+    reply = ask(options(server, stream=stream))
+    assert reply.text == "I wait. It is dark."
+    assert reply.finish.reason == "stop"
+    # Two messages of two words and one word, and four tokens around each; a token is a word here.
+    assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
+    assert reply.usage.cost is None
+
+
+def test_pieces_arrive_one_by_one_when_streamed(server: ModelServer) -> None:
+    async def pieces(backend: OpenAIBackend) -> list[Any]:
+        return [chunk async for chunk in backend.stream(REQUEST)]
+
+    server.say(Say("one two three"))
+    *texts, finish = using(options(server, stream=True), pieces)
+    assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
+    assert isinstance(finish, Finish)
+
+
+@both
+def test_what_was_asked_is_what_is_sent(server: ModelServer, stream: bool) -> None:
+    sampling = Sampling(max_tokens=50, temperature=0.1, top_p=0.5, seed=7)
+    ask(options(server, stream=stream), replace(REQUEST, sampling=sampling, stop=("END", "\n\n")))
+    expected = {
+        "model": "qwen3:8b",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}],
+        "max_tokens": 50,
+        "temperature": 0.1,
+        "top_p": 0.5,
+        "seed": 7,
+        "stop": ["END", "\n\n"],
+    }
+    streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    assert server.last == (expected | streamed if stream else expected)
+
+
+def test_one_request_can_ask_to_be_streamed(server: ModelServer) -> None:
+    ask(options(server), replace(REQUEST, options={"openai": {"stream": True, "logit_bias": {"5": 1}}}))
+    assert server.last["stream"] is True
+    assert server.last["logit_bias"] == {"5": 1}
+
+
+def test_options_can_not_replace_what_the_request_says(server: ModelServer) -> None:
+    with pytest.raises(ConfigError, match="'messages'"):
+        ask(options(server), replace(REQUEST, options={"openai": {"messages": []}}))
+    assert server.requests == []
+
+
+def test_a_schema_is_sent_as_the_format_of_the_reply(server: ModelServer) -> None:
+    ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA, "an action!")))
+    assert server.last["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "an_action_", "schema": SCHEMA, "strict": True},
+    }
+
+
+def test_a_regular_expression_goes_to_vllm_and_nowhere_else(server: ModelServer) -> None:
+    request = replace(REQUEST, constraint=RegexConstraint("[a-z]+"))
+    ask(options(server, server="vllm"), request)
+    assert server.last["structured_outputs"] == {"regex": "[a-z]+"}
+    sent = len(server.requests)
+    with pytest.raises(ConstraintError, match="server=vllm"):
+        ask(options(server), request)
+    assert len(server.requests) == sent
+
+
+def test_a_begun_reply_is_gone_on_with_where_the_server_can(server: ModelServer) -> None:
+    request = replace(REQUEST, prefill='{"action": "')
+    ask(options(server, server="vllm"), request)
+    assert server.last["messages"][-1] == {"role": "assistant", "content": '{"action": "'}
+    assert (server.last["continue_final_message"], server.last["add_generation_prompt"]) == (True, False)
+    ask(options(server, server="llama.cpp"), request)
+    assert server.last["messages"][-1]["role"] == "assistant"
+    assert "continue_final_message" not in server.last
+    with pytest.raises(BadRequestError, match="begun reply"):
+        ask(options(server), request)
+
+
+@pytest.mark.parametrize(
+    ("kind", "thinking", "field", "value"),
+    [
+        ("vllm", False, "chat_template_kwargs", {"enable_thinking": False}),
+        ("llama.cpp", True, "chat_template_kwargs", {"enable_thinking": True}),
+        ("openai", False, "reasoning_effort", "none"),
+    ],
+)
+def test_thinking_is_switched_as_each_server_wants_it(
+    server: ModelServer, kind: str, thinking: bool, field: str, value: Any
+) -> None:
+    ask(options(server, server=kind), replace(REQUEST, thinking=thinking))
+    assert server.last[field] == value
+
+
+def test_newer_models_of_openai_are_told_the_most_tokens_in_their_words(server: ModelServer) -> None:
+    ask(options(server, server="openai"))
+    assert server.last["max_completion_tokens"] == 300
+    assert "max_tokens" not in server.last
+
+
+def test_pictures_are_sent_to_models_that_see_and_described_to_others(server: ModelServer) -> None:
+    picture = base64.b64encode(b"\x89PNG picture").decode()
+    message = Message("user", [TextPart("What is this? "), ImagePart(picture, alt="a cow")])
+    ask(options(server, images=True), Request([message]))
+    url = {"url": f"data:image/png;base64,{picture}"}
+    assert server.last["messages"][0]["content"] == [
+        {"type": "text", "text": "What is this? "},
+        {"type": "image_url", "image_url": url},
+    ]
+    ask(options(server), Request([message]))
+    assert server.last["messages"][0]["content"] == "What is this? a cow"
+
+
+def test_a_tools_result_is_said_as_the_user(server: ModelServer) -> None:
+    ask(options(server), Request([*REQUEST.messages, Message("observation", "4")]))
+    assert server.last["messages"][-1] == {"role": "user", "content": "4"}
+
+
+# --- what comes back ---------------------------------------------------------------------------
+
+
+@both
+def test_reasoning_is_kept_apart_from_the_reply(server: ModelServer, stream: bool) -> None:
+    server.say(Say("I wait.", thinking="A zombie is near."))
+    reply = ask(options(server, stream=stream))
+    assert (reply.thinking, reply.text) == ("A zombie is near.", "I wait.")
+
+
+@both
+@pytest.mark.parametrize(
+    ("said", "thinking", "text"),
+    [
+        ("<think>\nA zombie.\n</think>\n\nI wait.", "\nA zombie.\n", "I wait."),
+        ("  <think>hm</think>I wait.", "hm", "I wait."),
+        ("<think>A zombie is near and", "A zombie is near and", ""),
+        ("<think></think>I wait.", "", "I wait."),
+        ("I <think>wait</think>.", "", "I <think>wait</think>."),
+        ("<thinking>x</thinking>", "", "<thinking>x</thinking>"),
+        ("<thi", "", "<thi"),
+        ("<think>a < b </thin", "a < b </thin", ""),
+    ],
+)
+def test_a_think_block_at_the_beginning_is_thinking(
+    server: ModelServer, stream: bool, said: str, thinking: str, text: str
+) -> None:
+    server.say(Say(said))
+    reply = ask(options(server, stream=stream))
+    assert (reply.thinking, reply.text) == (thinking, text)
+
+
+@both
+def test_a_template_that_opens_the_block_is_understood_when_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say("A zombie.</think> I wait."))
+    reply = ask(options(server, stream=stream, think_opened=True))
+    assert (reply.thinking, reply.text) == ("A zombie.", "I wait.")
+
+
+@both
+def test_a_reply_that_ran_out_of_tokens_says_so(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three four"))
+    reply = ask(options(server, stream=stream), replace(REQUEST, sampling=Sampling(max_tokens=2)))
+    assert reply.text == "one two "
+    assert reply.truncated
+
+
+@both
+def test_a_stop_text_ends_the_reply_and_is_named_where_the_server_tells(server: ModelServer, stream: bool) -> None:
+    server.say(Say("I wait. END and more"))
+    reply = ask(options(server, stream=stream), replace(REQUEST, stop=("END",)))
+    assert reply.text == "I wait. "
+    assert (reply.finish.reason, reply.finish.stop_sequence) == ("stop_sequence", "END")
+
+
+@both
+@pytest.mark.parametrize(("told", "reason"), [("content_filter", "content_filter"), ("something new", "unknown")])
+def test_other_reasons_to_finish_are_told(server: ModelServer, stream: bool, told: str, reason: str) -> None:
+    server.say(Say(finish=told))
+    assert ask(options(server, stream=stream)).finish.reason == reason
+
+
+@both
+def test_an_empty_completion_is_an_empty_reply(server: ModelServer, stream: bool) -> None:
+    server.say(Say(""))
+    reply = ask(options(server, stream=stream))
+    assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("", "stop", 0)
+
+
+@both
+def test_prose_around_json_is_passed_on_as_it_is(server: ModelServer, stream: bool) -> None:
+    said = 'Sure! Here it is:\n```json\n{"action": "wait"}\n```\nGood luck.'
+    server.say(Say(said))
+    assert ask(options(server, stream=stream)).text == said
+
+
+@both
+def test_tokens_are_estimated_where_the_server_does_not_count(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three", usage=False))
+    usage = ask(options(server, stream=stream)).usage
+    assert usage.calls == 1
+    assert usage.prompt_tokens > 0
+    assert usage.completion_tokens == 3
+
+
+@pytest.mark.parametrize("style", ["plain", "crlf", "cr", "comments", "lines", "bytes", "bare"])
+def test_events_are_read_however_they_are_written(server: ModelServer, style: Any) -> None:
+    server.say(Say("Grüße: 你好, \U0001f9df!", thinking="Ünïcödé", style=style))
+    reply = ask(options(server, stream=True))
+    assert (reply.text, reply.thinking) == ("Grüße: 你好, \U0001f9df!", "Ünïcödé")
+
+
+def test_a_stream_without_its_closing_mark_is_whole_if_it_told_why_it_ended(server: ModelServer) -> None:
+    server.say(Say("I wait.", done=False))
+    reply = ask(options(server, stream=True))
+    assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("I wait.", "stop", 2)
+
+
+def test_a_server_that_does_not_stream_when_asked_is_understood(server: ModelServer) -> None:
+    server.say(Say("I wait.", unstreamed=True))
+    reply = ask(options(server, stream=True))
+    assert (reply.text, reply.usage.completion_tokens) == ("I wait.", 2)
+
+
+# --- misbehaviour ------------------------------------------------------------------------------
+
+
+def test_a_reply_that_does_not_begin_in_time_is_given_up_when_streamed(server: ModelServer) -> None:
+    server.say(DEAF)
+    with pytest.raises(BackendTimeoutError, match=r"nothing of a reply of openai/qwen3:8b within 0\.05 s"):
+        ask(options(server, stream=True, first_token_timeout=0.05))
+
+
+@both
+def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
+    server.say(DEAF)
+    with pytest.raises(BackendTimeoutError, match=r"whole reply of openai/qwen3:8b within 0\.05 s"):
+        ask(options(server, stream=stream, timeout=0.05))
+
+
+@both
+def test_a_slow_first_token_is_waited_for(server: ModelServer, stream: bool) -> None:
+    server.say(Say("At last.", wait=True))
+
+    async def later(backend: OpenAIBackend) -> Reply:
+        asked = asyncio.create_task(collect(backend, REQUEST))
+        await asyncio.to_thread(server.await_requests, 1)
+        assert not asked.done()
+        server.release()
+        return await asked
+
+    assert using(options(server, stream=stream), later).text == "At last."
+
+
+@pytest.mark.parametrize(
+    ("say", "stream"),
+    [
+        (Say("one two three", cut=0), False),
+        (Say("one two three", cut=0), True),
+        (Say("one two three", cut=2), True),
+        (Say("one two three", finish=None, done=False), True),
+    ],
+)
+def test_a_connection_that_drops_in_mid_reply_is_told(server: ModelServer, say: Say, stream: bool) -> None:
+    server.say(say)
+    with pytest.raises(ServerFailedError, match="broke off in the middle of a reply of openai/qwen3:8b"):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_json_that_stops_in_its_middle_is_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three", half=True))
+    with pytest.raises(ServerFailedError, match="broken JSON"):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_bytes_that_are_not_utf8_are_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say(f"one {BAD} three"))
+    with pytest.raises(ServerFailedError, match="not UTF-8"):
+        ask(options(server, stream=stream))
+
+
+@both
+@pytest.mark.parametrize(
+    "raw",
+    [b"[]", b"null", b"{}", b'{"choices": []}', b'{"choices": 5}', b"[" * 100_000],
+    ids=lambda raw: repr(raw[:16]),
+)
+def test_json_that_is_no_reply_is_told(server: ModelServer, stream: bool, raw: bytes) -> None:
+    server.say(Say(raw=b"data: " + raw + b"\n\n" if stream else raw))
+    with pytest.raises(ServerFailedError, match=server.base_url):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_a_reply_that_never_ends_is_left_there(server: ModelServer, stream: bool) -> None:
+    server.say(Say("word " * 20_000))
+    with pytest.raises(ServerFailedError, match="more than 30000 bytes"):
+        ask(options(server, stream=stream, max_bytes=30_000), replace(REQUEST, sampling=Sampling(max_tokens=None)))
+
+
+@both
+def test_a_reply_ten_times_too_long_is_taken_and_counted(server: ModelServer, stream: bool) -> None:
+    server.say(Say("word " * 3000))
+    reply = ask(options(server, stream=stream), replace(REQUEST, sampling=Sampling(max_tokens=None)))
+    assert len(reply.text) == 15_000
+    assert reply.usage.completion_tokens == 3000
+
+
+@both
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, None),
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "1.5"}, 1.5),
+        ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 10:00:30 GMT"}, 30.0),
+        ({"Date": "Fri, 20 Jun 2025 10:00:00 GMT", "Retry-After": "Fri, 20 Jun 2025 09:00:00 GMT"}, 0.0),
+        ({"retry-after-ms": "250", "Retry-After": "1"}, 0.25),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "inf"}, None),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_too_many_requests_says_how_long_to_wait(
+    server: ModelServer, stream: bool, headers: dict[str, str], wait: float | None
+) -> None:
+    server.say(Say(status=429, error="Slow down.", headers=headers))
+    with pytest.raises(RateLimitError, match="Slow down") as caught:
+        ask(options(server, stream=stream))
+    assert caught.value.retry_after == wait
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (500, ServerFailedError),
+        (502, ServerFailedError),
+        (503, ServerFailedError),
+        (529, ServerFailedError),
+        (408, BackendTimeoutError),
+        (400, BadRequestError),
+        (403, AuthenticationError),
+        (404, ModelNotFoundError),
+        (413, ContextTooSmallError),
+        (422, BadRequestError),
+        (302, BadRequestError),
+    ],
+)
+def test_each_status_is_an_error_of_its_class(
+    server: ModelServer, stream: bool, status: int, kind: type[BackendError]
+) -> None:
+    server.say(Say(status=status, error="Those are my words."))
+    with pytest.raises(BackendError) as caught:
+        ask(options(server, stream=stream))
+    assert type(caught.value) is kind
+    assert server.base_url in str(caught.value) or "openai/qwen3:8b" in str(caught.value)
+    assert status == 302 or "Those are my words." in str(caught.value)
+    assert len(server.requests) == 1, "the client may not try again by itself"
+
+
+def test_an_account_with_nothing_left_is_not_asked_again(server: ModelServer) -> None:
+    server.say(Say(status=429, error="You exceeded your current quota.", code="insufficient_quota"))
+    with pytest.raises(BadRequestError, match="nothing left to spend"):
+        ask(options(server))
+
+
+def test_a_server_that_can_not_constrain_says_so(server: ModelServer) -> None:
+    server.say(Say(status=400, error="response_format of type json_schema is not supported"))
+    with pytest.raises(ConstraintError, match="can't constrain"):
+        ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
+
+
+def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer) -> None:
+    server.say(Say("one two three", error_within="CUDA out of memory"))
+    with pytest.raises(ServerFailedError, match="CUDA out of memory"):
+        ask(options(server, stream=True))
+
+
+def test_an_error_in_a_body_that_claims_success_is_told(server: ModelServer) -> None:
+    server.say(Say(error_within="The upstream is gone"))
+    with pytest.raises(ServerFailedError, match="The upstream is gone"):
+        ask(options(server))
+
+
+@both
+def test_a_prompt_that_does_not_fit_is_told(server: ModelServer, stream: bool) -> None:
+    request = Request([Message("user", "word " * 50_000)])
+    with pytest.raises(ContextTooSmallError, match="maximum context length is 40960"):
+        ask(options(server, stream=stream), request)
+
+
+@both
+def test_a_model_that_is_not_there_is_named(server: ModelServer, stream: bool) -> None:
+    with pytest.raises(ModelNotFoundError, match="has no model 'gpt-5'"):
+        ask(options(server, stream=stream), name="gpt-5")
+
+
+def test_a_wrong_base_url_is_explained(server: ModelServer) -> None:
+    with pytest.raises(ModelNotFoundError, match="usually end in /v1"):
+        ask(OpenAIOptions(base_url=server.address))
+
+
+@both
+def test_nobody_at_the_address_is_told(nowhere: str, stream: bool) -> None:
+    with pytest.raises(NoServerError, match=rf"No server answers at {nowhere}/v1; is it running\?"):
+        ask(OpenAIOptions(base_url=f"{nowhere}/v1", stream=stream))
+
+
+@both
+def test_words_of_a_server_are_made_harmless(server: ModelServer, stream: bool) -> None:
+    server.say(Say(status=500, error="\x1b[2J\u202eboom\nbang " + "x" * 5000))
+    with pytest.raises(ServerFailedError) as caught:
+        ask(options(server, stream=stream))
+    assert "\x1b" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def test_the_key_is_sent_and_accepted(server: ModelServer) -> None:
+    server.key = "sk-secret"
+    assert ask(options(server, api_key="sk-secret")).text == "Hello there."
+    assert server.requests[-1].headers["Authorization"] == "Bearer sk-secret"
+
+
+def test_a_missing_key_names_the_variable_to_set(server: ModelServer) -> None:
+    server.key = "sk-secret"
+    with pytest.raises(AuthenticationError, match="none is set; set OPENAI_API_KEY"):
+        ask(options(server))
+
+
+@both
+def test_a_wrong_key_is_never_repeated(server: ModelServer, stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    server.key = "sk-secret"
+    chosen = options(server, api_key="sk-wrong-one", stream=stream)
+    with caplog.at_level(0), pytest.raises(AuthenticationError, match="OPENAI_API_KEY") as caught:
+        ask(chosen)
+    said = [str(caught.value), repr(chosen), *(record.getMessage() for record in caplog.records)]
+    cause = caught.value.__cause__ or caught.value.__context__
+    assert not [text for text in [*said, repr(cause)] if "sk-wrong-one" in text]
+    assert "Incorrect API key provided: (key)" in str(caught.value)
+
+
+# --- options -----------------------------------------------------------------------------------
+
+
+def test_base_url_and_key_come_from_the_environment_unless_given() -> None:
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "k1", "OTHER_KEY": "k2"}
+    found = options_of({"model": "m"}, environment)
+    assert (found.base_url, found.api_key) == ("http://127.0.0.1:9/v1", "k1")
+    given = options_of({"base_url": "http://127.0.0.1:8/v1", "key_variable": "OTHER_KEY", "timeout": 5}, environment)
+    assert (given.base_url, given.api_key, given.timeout) == ("http://127.0.0.1:8/v1", "k2", 5.0)
+    assert options_of({}, {}).base_url == "https://api.openai.com/v1"
+    assert options_of({}, {}).dialect.max_tokens == "max_completion_tokens"
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"base_url": "127.0.0.1:8000"}, "looks like http"),
+        ({"base_url": "http://me:pass@127.0.0.1/v1"}, "no password"),
+        ({"sever": "vllm"}, "Did you mean 'server'"),
+        ({"server": "vlm"}, "Did you mean 'vllm'"),
+        ({"timeout": "long"}, "timeout .* is a float"),
+        ({"stream": 1}, "stream .* is a bool"),
+        ({"api_key": "a\nb"}, "no key has"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_sentence(config: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        options_of(config, {})
+    assert "pass@" not in str(caught.value)
+
+
+# --- life and load -----------------------------------------------------------------------------
+
+
+def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer) -> None:
+    server.default = Say("here", wait=True)
+
+    async def many(backend: OpenAIBackend) -> list[Reply]:
+        asked = [asyncio.create_task(collect(backend, REQUEST)) for _ in range(150)]
+        await asyncio.to_thread(server.await_requests, 150)
+        server.release()
+        return await asyncio.gather(*asked)
+
+    assert [reply.text for reply in using(options(server), many)] == ["here"] * 150
+
+
+def test_giving_up_on_a_reply_leaves_the_backend_usable(server: ModelServer) -> None:
+    async def leave_early(backend: OpenAIBackend) -> str:
+        async with aclosing(backend.stream(REQUEST)) as chunks:
+            async for chunk in chunks:
+                assert isinstance(chunk, TextChunk | ThinkingChunk)
+                break
+        return (await collect(backend, REQUEST)).text
+
+    server.default = Say("one two three")
+    assert using(options(server, stream=True), leave_early) == "one two three"
+
+
+def test_a_closed_backend_says_so(server: ModelServer) -> None:
+    async def closed(backend: OpenAIBackend) -> None:
+        await collect(backend, REQUEST)
+        await backend.aclose()
+        await backend.aclose()
+        await collect(backend, REQUEST)
+
+    with pytest.raises(BadRequestError, match="was closed"):
+        using(options(server), closed)

@@ -1,0 +1,38 @@
+"""What a provider tells about the models it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from wsap_core.llm.types import Abilities
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """A model that can be asked now."""
+
+    address: str
+    """What the user types: `ollama/qwen3:8b`."""
+    abilities: Abilities = field(default_factory=Abilities)
+    """What is known of it; what is not known is not claimed."""
+    detail: str = ""
+    """Size, quantisation and the like, in a few words."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What one provider has."""
+
+    provider: str
+    """The name of the backend."""
+    place: str = ""
+    """Where it was asked: an address, or empty where there is no such place."""
+    models: Sequence[ModelInfo] = ()
+    reason: str = ""
+    """Why there is nothing to list, in one sentence; empty if it could be asked."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it answered."""
+        return not self.reason
