@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_GESTURES = frozenset({"look", "emote"})
+"""The shared actions that a world with avatars does or refuses itself, whether it declares them or not."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -123,7 +126,7 @@ class Seat:
         action, reason = check_action(action, self._declared)
         if reason:
             return await self._refuse(action, reason)
-        if action.name not in self._own:
+        if action.name not in self._own and not (self.world.has_avatars and action.name in _GESTURES):
             return await self._carry_out(action)
         mailbox = self.world.mailbox
         heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
