@@ -266,6 +266,12 @@ def test_a_broken_agent_fails_the_checks_that_are_about_its_fault(agent: type[So
     assert {finding.check for finding in report.findings} == checks
 
 
+def test_the_page_about_checking_lists_every_check_as_it_describes_itself() -> None:
+    page = (Path(__file__).parent.parent / "docs/how-to/check-your-game.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [f"| `{check.name}` | {check.summary} |" for check in (*CHECKS, *AGENT_CHECKS)]
+
+
 # --- as pytest classes ----------------------------------------------------------------------------
 
 
