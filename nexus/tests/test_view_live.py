@@ -148,7 +148,7 @@ def test_only_what_is_committed_is_shown(tmp_path: Path) -> None:
             async def play() -> None:
                 playing = asyncio.create_task(session.play())
                 while not playing.done():
-                    await view._take_committed()
+                    await view.take_committed()
                     steps = view.stage().seat.steps
                     run_id = session.run.run_id or ""
                     shown.append((steps, store.repository.count_events(run_id, "step")))

@@ -245,7 +245,7 @@ class LiveView:
             if self._dirty.is_set() or self._console.size != size or not self._has_observation():
                 self._dirty.clear()
                 size = self._console.size
-                await self._take_committed()
+                await self.take_committed()
                 live.update(self.screen(size.width, size.height), refresh=True)
             spent = self._clock() - began
             await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
@@ -253,7 +253,7 @@ class LiveView:
     def _has_observation(self) -> bool:
         return all(story.observation is not None for story in self._stories.values())
 
-    async def _take_committed(self) -> None:
+    async def take_committed(self) -> None:
         """Take in the steps that are committed by now."""
         count = len(self._pending)
         if count and self._flush is not None:
@@ -283,7 +283,7 @@ class LiveView:
         return Look(frame=self._frame, plain=self._console.no_color, help=KEYS if self._help else ())
 
     def stage(self) -> Stage:
-        """Return what is shown now."""
+        """Return what is shown now: as far as `take_committed` came."""
         run, spec = self._run, self._spec
         assert run is not None, "follow() comes first"
         assert spec is not None, "follow() comes first"
