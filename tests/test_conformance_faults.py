@@ -34,7 +34,7 @@ def test_a_sound_world_has_no_finding(name: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: str) -> None:
     spec, expected = FAULTS[name]
-    report = run_checks(spec, steps=80, subprocesses="other-process" in expected)
+    report = run_checks(spec, steps=80, subprocesses=bool(expected & {"other-process", "snapshot-elsewhere"}))
     assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
     assert not report.ok
 

@@ -32,6 +32,7 @@ from wsap_core import (
     View,
     derive_seed,
 )
+from wsap_core.errors import SnapshotError
 
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
 """Name -> a broken world's spec, and exactly those checks that must fail."""
@@ -115,7 +116,7 @@ class WallClock(Meadow):
         return self._seen
 
 
-@finds("other-process")
+@finds("other-process", "snapshot-elsewhere")
 class LocalTime(Meadow):
     """Knows the hour of the place where the machine stands."""
 
@@ -425,6 +426,27 @@ class SnapshotHalfTaken(Meadow):
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
             self.step = 0
         super().restore(data)
+
+
+SAVED: dict[int, bytes] = {}
+
+
+@finds("snapshot-elsewhere")
+class SnapshotIsATicket(Meadow):
+    """Keeps its state in the process, and hands out the number of the shelf."""
+
+    def snapshot(self) -> bytes:
+        saved = super().snapshot()
+        shelf = next((n for n, kept in SAVED.items() if kept == saved), len(SAVED))
+        SAVED[shelf] = saved
+        return json.dumps({"shelf": shelf, "note": "kept in a safe place"}).encode()
+
+    def restore(self, data: bytes) -> None:
+        try:
+            saved = SAVED[json.loads(data)["shelf"]]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise SnapshotError("There is no such shelf.") from error
+        super().restore(saved)
 
 
 @finds("snapshot-silent", "snapshot-continues", "snapshot-refuses")

@@ -157,6 +157,10 @@ class GameAdapterTests:
         """A world restored in the middle of an episode goes on identically."""
         _hold(_GAME["snapshot-continues"], subject)
 
+    def test_a_world_restored_in_another_process_goes_on_identically(self, subject: Subject) -> None:
+        """A world restored in another process goes on identically."""
+        _hold(_GAME["snapshot-elsewhere"], subject)
+
     def test_snapshots_change_nothing(self, subject: Subject) -> None:
         """Taking a snapshot changes nothing."""
         _hold(_GAME["snapshot-silent"], subject)

@@ -86,7 +86,8 @@ def _draw_chance() -> None:
         numpy.random.random()
 
 
-def _several_processes(subject: Subject) -> str:
+def other_processes(subject: Subject) -> str:
+    """Say why nothing is compared with other processes."""
     return "" if subject.subprocesses else "other processes were not asked for"
 
 
@@ -94,18 +95,16 @@ def _several_processes(subject: Subject) -> str:
     "other-process",
     "The same seed gives the same trajectory in another process, whatever PYTHONHASHSEED.",
     needs=("seed",),
-    applies=_several_processes,
+    applies=other_processes,
 )
 async def other_process(notes: Notes, subject: Subject) -> None:
     """Play here, and in processes with another hash seed, time zone and folder."""
     request = Request.of(subject)
-    if request is None:
-        raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
     await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
     expected = digests(here)
     for hash_seed, elsewhere in trajectories_elsewhere(request):
-        position = _first_different(expected, elsewhere)
+        position = first_different(expected, elsewhere)
         if position is None:
             continue
         where = here[min(position, len(here) - 1)].where if here else ""
@@ -117,7 +116,8 @@ async def other_process(notes: Notes, subject: Subject) -> None:
         return
 
 
-def _first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
+def first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
+    """Return the position of the first difference between two sequences, None if they are equal."""
     for position, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             return position

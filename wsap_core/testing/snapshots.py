@@ -11,13 +11,16 @@ import pickletools
 import random
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 from wsap_core.errors import SnapshotError
 from wsap_core.interfaces import Snapshots
 from wsap_core.testing.plain import fresh_text
 from wsap_core.testing.play import RandomPlayer, Table, baseline, first_difference, settle
+from wsap_core.testing.seeds import first_different, other_processes
 from wsap_core.testing.subject import Notes, Subject, check
+from wsap_core.testing.trajectory import Request, digests, trajectories_elsewhere
 
 _POINTS = 4
 """Moments of a game at which snapshots are taken."""
@@ -51,6 +54,32 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
         await table.play(RandomPlayer(50 + point), max(1, subject.steps // _POINTS))
         if table.over and point % 2:
             await table.next_episode()
+
+
+@check(
+    "snapshot-elsewhere",
+    "A world restored in another process goes on identically.",
+    needs=("snapshot",),
+    applies=other_processes,
+)
+async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
+    """Play on from one snapshot here and there, as a run does that is resumed."""
+    request = Request.of(subject)
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(45), max(5, subject.steps // 10))
+    if table.over:
+        await table.next_episode()
+    saved, where = base64.b64encode(table.world.snapshot()).decode(), table.where()
+    here = await table.play(RandomPlayer(46), _ONWARDS)
+    request = replace(request, snapshot=saved, play_seed=46, steps=_ONWARDS)
+    _, there = next(trajectories_elsewhere(request))
+    position = first_different(digests(here), there)
+    if position is not None:
+        notes.error(
+            f"A world restored in another process goes on otherwise, {position} steps after the snapshot. "
+            "A snapshot holds everything itself, and nothing that only this process can look up.",
+            f"snapshot at {where}",
+        )
 
 
 @check("snapshot-silent", "Taking a snapshot changes nothing.", needs=("snapshot",))

@@ -49,6 +49,7 @@ CHECKS: tuple[Check[Subject], ...] = (
     seeds.other_process,
     seeds.seeds_matter,
     snapshots.snapshot_continues,
+    snapshots.snapshot_elsewhere,
     snapshots.snapshot_silent,
     snapshots.snapshot_refuses,
     snapshots.snapshot_is_data,

@@ -7,6 +7,7 @@ each step.
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from typing import Any
 from wsap_core.references import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
 from wsap_core.testing.play import RandomPlayer, Step, Table
-from wsap_core.testing.subject import Fault, Subject
+from wsap_core.testing.subject import Fault, NothingToCheck, Subject
 
 HASH_SEEDS = {1: "WSAP-5:45", 2: "WSAP+9:30"}
 """PYTHONHASHSEED of the other processes, and their time zones, at half and quarter hours from anybody's own."""
@@ -33,6 +34,8 @@ _SECONDS = 600
 class Request:
     """What another process needs to know to play the same game."""
 
+    name: str
+    """The game's own, which its snapshots carry."""
     factory: str
     """Where the game is found, as `load_object` takes it."""
     abilities: tuple[str, ...]
@@ -45,28 +48,36 @@ class Request:
     """JSON-ready. Any: options as the user gave them."""
     path: tuple[str, ...]
     """Where modules are looked for."""
+    play_seed: int = 31
+    """Of the choices."""
+    snapshot: str = ""
+    """A snapshot to go on from, in base64; empty for a fresh start."""
 
     @classmethod
-    def of(cls, subject: Subject) -> Request | None:
-        """Return the request for a subject, or None if another process can't find or configure the game."""
+    def of(cls, subject: Subject) -> Request:
+        """Return the request for a subject.
+
+        Raises:
+            NothingToCheck: another process can't find or configure the game.
+        """
         spec = subject.spec
         factory = portable_reference(spec.factory)
+        if factory is None:
+            raise NothingToCheck("no other process can find a class that was made inside a function, or an object")
         try:
             json.dumps(dict(subject.config))
         except (TypeError, ValueError):
-            return None
-        if factory is None:
-            return None
+            raise NothingToCheck("the options can't be handed to another process as JSON") from None
         path = tuple(str(Path.cwd() / folder) for folder in sys.path)
         seats = (spec.seats[0], spec.seats[1])
         names = tuple(spec.seat_names)
         shape = (tuple(spec.abilities), seats, names, spec.timing)
-        return cls(factory, *shape, subject.seed, subject.steps, dict(subject.config), path)
+        return cls(spec.name, factory, *shape, subject.seed, subject.steps, dict(subject.config), path)
 
     def subject(self) -> Subject:
         """Return the subject here that the request describes."""
         spec = AdapterSpec(
-            "game",
+            self.name,
             "",
             load_object(self.factory),
             abilities=self.abilities,  # type: ignore[arg-type]  # the words came from a spec
@@ -116,12 +127,14 @@ def main() -> None:
     data = json.load(sys.stdin)
     known: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
     request = Request(**known)
-    sys.stdout.write("\n" + json.dumps(asyncio.run(_play(request.subject()))) + "\n")
+    sys.stdout.write("\n" + json.dumps(asyncio.run(_play(request))) + "\n")
 
 
-async def _play(subject: Subject) -> list[str]:
-    table = await Table(subject).begin()
-    return digests(await table.play(RandomPlayer(31), subject.steps, episodes=True))
+async def _play(request: Request) -> list[str]:
+    table = await Table(request.subject()).begin()
+    if request.snapshot:
+        table.world.restore(base64.b64decode(request.snapshot))
+    return digests(await table.play(RandomPlayer(request.play_seed), request.steps, episodes=not request.snapshot))
 
 
 if __name__ == "__main__":
