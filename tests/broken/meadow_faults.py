@@ -181,7 +181,7 @@ class ListsUndeclared(Meadow):
         return replace(seen, available_actions=[*(seen.available_actions or ()), ActionAvailability("fly")])
 
 
-@finds("undeclared-actions")
+@finds("undeclared-actions", "avatar-actions")
 class UndeclaredRaises(Meadow):
     """Looks the action up, come what may."""
 
@@ -228,7 +228,7 @@ class ParametersIgnored(Meadow):
         return super().act(Action(action.name, given))
 
 
-@finds("undeclared-actions", "bad-parameters")
+@finds("undeclared-actions", "bad-parameters", "avatar-actions")
 class SilentRefusals(Meadow):
     """Refuses without a word."""
 
