@@ -1,6 +1,6 @@
 """Check that uniformly random play in wsap-crafter scores what the Crafter paper says.
 
-    python benchmarks/crafter_random.py [--seeds N] [--first SEED] [--json]
+    python benchmarks/bench_crafter_random.py [--seeds N] [--first SEED] [--json]
 
 Whole episodes, one for each seed. The paper (arXiv 2109.06780) gives random play a score of 1.6
 and a reward of 2.1 ± 1.3 (standard deviation over episodes); BALROG's leaderboard gives it a
