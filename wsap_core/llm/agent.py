@@ -1,0 +1,324 @@
+"""An agent that lets a language model decide."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wsap_core.decisions import NO_USAGE, DecisionInfo
+from wsap_core.errors import SnapshotError
+from wsap_core.llm.backend import Backend, collect
+from wsap_core.llm.errors import ConstraintError, ContextTooSmallError
+from wsap_core.llm.json_style import legal_actions
+from wsap_core.llm.memory import AgentMemory
+from wsap_core.llm.prompts import Prompts
+from wsap_core.llm.quoting import Quoter, harmless
+from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
+from wsap_core.llm.tokens import estimate_request, estimate_tokens
+from wsap_core.llm.tools import AgentTool
+from wsap_core.llm.types import DEFAULT_SAMPLING, Constraint, Message, Reply, Request, Sampling
+from wsap_core.llm.window import Turn as WindowTurn
+from wsap_core.llm.window import Window
+from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
+from wsap_core.untrusted import one_line
+
+__all__ = ["Call", "LLMAgent", "LLMOptions"]
+
+SPOKEN = ("speech", "message", "chat", "whisper")
+"""Kinds of events whose text somebody else wrote."""
+
+
+@dataclass(frozen=True)
+class LLMOptions:
+    """How a model is asked."""
+
+    game_name: str = "a game"
+    persona: str = ""
+    """Who the agent is, in a person's words; part of the system message."""
+    window: int = 16
+    """Steps of the conversation that are sent along, at least."""
+    sampling: Sampling = DEFAULT_SAMPLING
+    thinking: bool | None = None
+    """Whether the model is asked to think first; None for its default."""
+    provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Provider options by backend name."""
+    constrain: bool = True
+    """Constrain replies where the backend can."""
+    strict: bool = False
+    """Refuse to play with a backend that can't constrain its replies."""
+    fallback: str | None = None
+    """The action taken when a reply can't be understood twice; a quiet legal one when None."""
+    tool_calls: int = 3
+    """Most tool calls in a decision."""
+    recall_tokens: int = 200
+    """About how many tokens of memories are shown with each observation."""
+    plan: bool = True
+    """Ask for a plan at the start of an episode."""
+    plan_lines: int = 6
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request and its reply, for the log."""
+
+    purpose: str
+    """"decide", "re-ask", "tool" or "plan"."""
+    request: Request
+    reply: Reply
+
+
+class LLMAgent:
+    """Shows a model each observation and takes what it answers for an action.
+
+    Where the backend can constrain, the reply is bound to the actions that are legal now. Where
+    it can't, replies are read with tolerance; one that can't be understood is asked for again
+    once, with the error and the legal actions; after that the declared fallback is taken and the
+    decision counts as forced. What a model thinks is never put into its conversation.
+
+    Args:
+        backend: the model, with whatever wrappers.
+        options: how it is asked.
+        style: JSON, or tags.
+        prompts: the templates.
+        memory: what it keeps beyond the window; None for nothing.
+        tools: what it can use while it thinks.
+        on_call: told of each call, for the log.
+        generator: where the delimiters of quoted text are drawn from.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        options: LLMOptions | None = None,
+        *,
+        style: Style | None = None,
+        prompts: Prompts | None = None,
+        memory: AgentMemory | None = None,
+        tools: Sequence[AgentTool] = (),
+        on_call: Callable[[Call], None] | None = None,
+        generator: random.Random | None = None,
+    ) -> None:
+        self.backend = backend
+        self.options = options or LLMOptions()
+        self.last_decision: DecisionInfo | None = None
+        """How the last decision came about."""
+        self.last_made: Made | None = None
+        """The last decision as its style made it."""
+        self._style = style or JsonStyle()
+        self._prompts = prompts or Prompts()
+        self._memory = memory
+        self._tools = {tool.definition.name: tool for tool in tools}
+        self._on_call = on_call
+        self._random = generator or random.Random(0)
+        self._window = Window(self.options.window)
+        self._system = ""
+        self._space = ActionSpace()
+        self._plan: list[str] = []
+        self._plan_usage = NO_USAGE
+        self._seen: tuple[Observation, Action] | None = None
+
+    async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Make the system message: the prefix that never changes.
+
+        Raises:
+            ConstraintError: `strict`, and the backend can't constrain its replies in this style.
+        """
+        if self.options.strict and not self._style.constrains(self.backend.abilities):
+            raise ConstraintError(
+                f"{self.backend.model} can't be bound to legal actions in this style, and strict play was asked for; "
+                "use a backend that constrains its replies, or leave --strict out."
+            )
+        self._space = action_space
+        tools = list(self._tools.values())
+        self._system = self._prompts.render(
+            "system",
+            game_name=one_line(self.options.game_name),
+            persona=self.options.persona.strip(),
+            game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
+            action_space=action_space.to_text(),
+            tools="\n".join(f"- {t.definition.name}: {one_line(t.definition.description)}" for t in tools),
+            how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
+        )
+        self._window.clear()
+        self._seen = None
+
+    async def plan(self, goals: list[Goal]) -> list[str]:
+        """Return the model's plan for the goals, one step a line; empty without goals or when switched off."""
+        self._plan = []
+        if not goals or not self.options.plan:
+            return []
+        text = self._prompts.render(
+            "plan",
+            observation="",
+            goals=[harmless(g.description or g.id, 200) for g in goals],
+            most=self.options.plan_lines,
+        )
+        reply = await self._ask("plan", [Message("user", text)])
+        self._plan_usage = reply.usage
+        lines = [harmless(line, 200).lstrip("-*0123456789.) ") for line in reply.text.splitlines()]
+        self._plan = [line for line in lines if line][: self.options.plan_lines]
+        if self._memory is not None:
+            for line in self._plan:
+                self._memory.note(line, kind="plan", world=self.options.game_name)
+        return list(self._plan)
+
+    async def decide(self, observation: Observation) -> Action:
+        """Return the action that the model chose, or the fallback."""
+        legal = legal_actions(self._space, observation)
+        shown = self._show(observation)
+        turn = Turn(
+            shown,
+            legal,
+            self._space.actions,
+            self._tools,
+            self.options.tool_calls,
+            self.backend.abilities,
+            self.options.constrain,
+            self._ask,
+            self._prompts,
+        )
+        made = await self._style.decide(turn)
+        usage, self._plan_usage = made.usage + self._plan_usage, NO_USAGE
+        action = made.action
+        forced = action is None
+        if action is None:
+            action = Action(self._fallback(legal), reasoning="(the reply could not be understood)")
+        self._window.add(WindowTurn(shown, made.said or f'{{"action": "{action.name}", "params": {{}}}}'))
+        self.last_decision = DecisionInfo(made.repaired and not forced, forced, usage)
+        self.last_made = made
+        self._seen = (observation, action)
+        return action
+
+    async def reflect(self, result: ActionResult) -> None:
+        """Keep what came of the last action."""
+        if self._seen is None or self._memory is None:
+            return
+        observation, action = self._seen
+        self._memory.remember(
+            HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
+        )
+        compacted = self._memory.compact()
+        if inspect.isawaitable(compacted):
+            await compacted
+
+    def snapshot(self) -> bytes:
+        """Return the conversation, the plan and the memory."""
+        version, state, gauss = self._random.getstate()
+        data = {
+            "turns": [[t.user, t.assistant] for t in self._window.turns],
+            "cut": self._window.cut,
+            "plan": self._plan,
+            "memory": self._memory.snapshot().hex() if self._memory is not None else None,
+            "random": [version, list(state), gauss],
+        }
+        return json.dumps(data, separators=(",", ":")).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Go on where the snapshot was taken.
+
+        Raises:
+            SnapshotError: the data is damaged.
+        """
+        try:
+            found = json.loads(data)
+            turns = [WindowTurn(str(user), str(assistant)) for user, assistant in found["turns"]]
+            plan = [str(line) for line in found["plan"]]
+            cut = int(found["cut"])
+            memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
+            version, state, gauss = found["random"]
+            self._random.setstate((version, tuple(state), gauss))
+        except (ValueError, KeyError, TypeError) as error:
+            raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
+        if self._memory is not None and memory is not None:
+            self._memory.restore(memory)
+        self._window.restore(turns, cut)
+        self._plan = plan
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def _show(self, observation: Observation) -> str:
+        text, explanation = self._quoted(observation)
+        memories: list[str] = []
+        if self._memory is not None and self.options.recall_tokens:
+            found = self._memory.recall(observation.to_text(), budget=self.options.recall_tokens)
+            memories = [harmless(m.text, 400) for m in found]
+        question = self._style.question(self._prompts)
+        return self._prompts.render(
+            "user",
+            observation=text,
+            plan=self._plan,
+            memories=memories,
+            question=f"{explanation}\n\n{question}" if explanation else question,
+        )
+
+    def _quoted(self, observation: Observation) -> tuple[str, str]:
+        """Return the observation's text with what others wrote in quotes, and the sentence that explains them."""
+        if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
+            return observation.to_text(), ""
+        quoter = Quoter.draw(self._random)
+        messages = tuple(
+            replace(m, sender=harmless(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
+        )
+        events = tuple(
+            replace(e, description=quoter.quote(e.description)) if e.type in SPOKEN else e
+            for e in observation.recent_events
+        )
+        return replace(observation, messages=messages, recent_events=events).to_text(), quoter.explain()
+
+    async def _ask(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        *,
+        constraint: Constraint | None = None,
+        prefill: str = "",
+        stop: Sequence[str] = (),
+    ) -> Reply:
+        request = Request(
+            (Message("system", self._system), *self._window.messages(), *messages),
+            prefill=prefill,
+            stop=tuple(stop),
+            constraint=constraint,
+            sampling=self.options.sampling,
+            thinking=self.options.thinking,
+            options=self.options.provider,
+        )
+        request = self._fitted(request, messages)
+        reply = await collect(self.backend, request)
+        if self._on_call is not None:
+            self._on_call(Call(purpose, request, reply))
+        return reply
+
+    def _fitted(self, request: Request, messages: Sequence[Message]) -> Request:
+        """Cut the window until the prompt and the reply's reserve fit into the model's context.
+
+        Raises:
+            ContextTooSmallError: they don't fit even without any history.
+        """
+        context = self.backend.abilities.context
+        if context is None:
+            return request
+        reserve = request.sampling.max_tokens or 0
+        if estimate_request(request) + reserve <= context:
+            return request
+        needed = estimate_tokens(self._system) + estimate_tokens(request.prefill) + reserve + 16
+        needed += sum(estimate_tokens(m.text()) + 4 for m in messages)
+        if needed > context:
+            raise ContextTooSmallError(
+                f"{self.backend.model} has a context of {context} tokens; the system message, this observation and "
+                f"{reserve} tokens for the reply need about {needed}. Give it more context, or allow shorter replies."
+            )
+        self._window.fit(context - needed)
+        return replace(request, messages=(Message("system", self._system), *self._window.messages(), *messages))
+
+    def _fallback(self, legal: Sequence[ActionDef]) -> str:
+        names = [a.name for a in legal]
+        if self.options.fallback in names:
+            return str(self.options.fallback)
+        free = [a.name for a in legal if all(p.optional for p in a.parameters) and a.name != "jack_out"]
+        quiet = [n for n in free if n in ("noop", "wait", "pass", "inspect_self")]
+        return (quiet or free or names)[0]

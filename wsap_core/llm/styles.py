@@ -1,0 +1,278 @@
+"""The two ways in which a model is asked for an action: JSON, and tags with tools in mid-thought."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from wsap_core.decisions import NO_USAGE, Usage
+from wsap_core.llm.json_style import reply_schema
+from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
+from wsap_core.llm.prompts import Prompts
+from wsap_core.llm.quoting import harmless
+from wsap_core.llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
+from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_core.llm.tools import AgentTool
+from wsap_core.llm.types import Abilities, Constraint, JsonConstraint, Message, RegexConstraint, Reply
+from wsap_core.models import Action, ActionDef
+from wsap_core.untrusted import one_line
+from wsap_core.wire import dumps
+
+Resumption = Literal["resume", "prefill", "turns"]
+"""How a model went on after a tool: with its cache, by a trailing assistant message, or in a new turn."""
+
+LONGEST_RESULT = 2000
+"""Characters of a tool's result that a model is shown."""
+
+
+class Ask(Protocol):
+    """Sends one request of a decision and returns the reply."""
+
+    def __call__(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        *,
+        constraint: Constraint | None = None,
+        prefill: str = "",
+        stop: Sequence[str] = (),
+    ) -> Awaitable[Reply]:
+        """Ask for `purpose`: "decide", "tool" or "re-ask"."""
+        ...
+
+
+@dataclass(frozen=True)
+class Made:
+    """A decision as a style made it."""
+
+    action: Action | None
+    """None if nothing could be understood, twice."""
+    usage: Usage
+    repaired: bool = False
+    said: str = ""
+    """The model's turn as it is kept in the conversation: without its thinking."""
+    resumption: Resumption | None = None
+    """How it went on after tools; None without any."""
+
+
+@dataclass
+class Turn:
+    """What one decision has at hand."""
+
+    shown: str
+    """The user message."""
+    legal: Sequence[ActionDef]
+    declared: Sequence[ActionDef]
+    tools: Mapping[str, AgentTool]
+    most_calls: int
+    abilities: Abilities
+    constrain: bool
+    ask: Ask
+    prompts: Prompts
+
+
+class Style(Protocol):
+    """A way of asking."""
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return the end of the system message."""
+        ...
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the end of each user message."""
+        ...
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether a backend can bind replies to what is legal in this style."""
+        ...
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask for an action."""
+        ...
+
+
+class JsonStyle:
+    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own."""
+
+    def __init__(self, *, reasoning_limit: int = 300) -> None:
+        self._reasoning_limit = reasoning_limit
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return the seed's last sentence, and how a tool is called if there are any."""
+        text = prompts.render("json_answer")
+        return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the seed's question."""
+        return prompts.render("json_question")
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether the backend constrains by JSON Schema."""
+        return abilities.json_schema
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask, answer tool calls, ask again once if nothing is understood."""
+        messages = [Message("user", turn.shown)]
+        usage, calls, repaired, purpose = NO_USAGE, 0, False, "decide"
+        answered: dict[str, str] = {}
+        while True:
+            offered = [t.definition for t in turn.tools.values()] if calls < turn.most_calls else []
+            constraint = None
+            if turn.constrain and turn.abilities.json_schema:
+                schema = reply_schema(turn.legal, offered, reasoning_limit=self._reasoning_limit)
+                constraint = JsonConstraint(schema, "action")
+            reply = await turn.ask(purpose, messages, constraint=constraint)
+            usage += reply.usage
+            reading = read_reply(reply.text, turn.legal, offered, declared=turn.declared)
+            if isinstance(reading, NotUnderstood):
+                if repaired:
+                    return Made(None, usage)
+                repaired, purpose = True, "re-ask"
+                reason = _reason(reading.reason, reply)
+                messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, turn.legal))]
+                continue
+            if isinstance(reading.choice, ToolCall):
+                calls, purpose = calls + 1, "tool"
+                result = await use_tool(turn.tools, reading.choice, answered)
+                asked = json.dumps({"tool": reading.choice.tool, "params": dict(reading.choice.parameters)})
+                shown = f"Result of {reading.choice.tool}: {harmless(result, LONGEST_RESULT)}"
+                messages += [Message("assistant", asked), Message("user", f"{shown}\n\n{self.question(turn.prompts)}")]
+                continue
+            action = reading.choice
+            said = {"action": action.name, "params": dict(action.parameters), "reasoning": action.reasoning or ""}
+            resumption: Resumption | None = "turns" if calls else None
+            return Made(action, usage, repaired or reading.repaired, json.dumps(said, ensure_ascii=False), resumption)
+
+
+class TagStyle:
+    """Seed 002: tools inside `<thinking>`, generation stopped and gone on with, one final tag."""
+
+    def __init__(self, limits: TagLimits | None = None) -> None:
+        self._limits = limits or TagLimits()
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return how to think, to use tools and to end the turn, with real tags as examples."""
+        final = space[0] if space else ActionDef("wait")
+        example = tools[0].definition if tools else None
+        return prompts.render(
+            "tag_answer",
+            example_tool=_example(example.name, bool(example.parameters)) if example else "<tool>...</tool>",
+            example_action=_example(final.name, bool(final.parameters)),
+        )
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the question."""
+        return prompts.render("tag_question")
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether the backend constrains by regular expression."""
+        return abilities.regex
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
+        tags = TagTurn([t.definition for t in turn.tools.values()], turn.legal, limits=self._limits)
+        how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
+        messages = [Message("user", turn.shown)]
+        so_far = "" if how == "turns" else OPENING
+        usage, repaired, used, purpose = NO_USAGE, False, False, "decide"
+        left = min(turn.most_calls, self._limits.calls)
+        inside = bool(so_far)
+        answered: dict[str, str] = {}
+        while True:
+            reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, left, inside=inside)
+            usage += reply.usage
+            if isinstance(event, FinalTag):
+                resumption = how if used else None
+                action = event.action
+                return Made(action, usage, repaired or event.repaired, said(action, tags), resumption)
+            if isinstance(event, ToolTag):
+                left, used, purpose = left - 1, True, "tool"
+                result = await use_tool(turn.tools, event.call, answered)
+                if how == "turns":
+                    shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
+                    messages += [Message("assistant", text), Message("user", shown)]
+                else:
+                    so_far = continue_text(so_far + text, result, limit=LONGEST_RESULT)
+                inside = True
+                continue
+            if repaired:
+                return Made(None, usage)
+            repaired, purpose = True, "re-ask"
+            finals = ", ".join(_example(a.name, bool(a.parameters)) for a in turn.legal[:40])
+            told = f"{_reason(event.reason, reply)} End your turn with one of: {finals}"
+            messages += [Message("assistant", _short(so_far + text)), Message("user", told)]
+            so_far, inside = ("", False) if how == "turns" else (OPENING, True)
+
+    async def _leg(
+        self,
+        turn: Turn,
+        tags: TagTurn,
+        messages: Sequence[Message],
+        so_far: str,
+        purpose: str,
+        left: int,
+        *,
+        inside: bool,
+    ) -> tuple[Reply, TagEvent, str]:
+        constraint = None
+        if turn.constrain and turn.abilities.regex:
+            pattern = tags.continuation_pattern(left) if inside else tags.pattern(left)
+            constraint = RegexConstraint(pattern)
+        stop = () if constraint is not None else tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
+        reply = await turn.ask(purpose, messages, constraint=constraint, prefill=so_far, stop=stop)
+        scanner = TagScanner(tags, inside_thinking=inside, calls_left=left)
+        scanner.feed(reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags)))
+        event = scanner.finish()
+        return reply, event, scanner.text
+
+
+def said(action: Action, tags: TagTurn) -> str:
+    """Return an action as its final tag, for the conversation."""
+    definition = tags.finals[action.name]
+    if not definition.parameters:
+        return f"<{action.name}/>"
+    if len(definition.parameters) == 1:
+        return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"
+    return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
+
+
+async def use_tool(tools: Mapping[str, AgentTool], call: ToolCall, answered: dict[str, str]) -> str:
+    """Return a tool's result; the same call in one turn is answered from the first time."""
+    key = f"{call.tool} {dumps(dict(call.parameters))}"
+    if key in answered:
+        return answered[key]
+    try:
+        result: Any = tools[call.tool].run(call.parameters)  # Any: a tool may be synchronous or not
+        if inspect.isawaitable(result):
+            result = await result
+    except Exception as error:
+        result = f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
+    answered[key] = str(result)
+    return answered[key]
+
+
+def _unfinished(reply: Reply, tags: TagTurn) -> str:
+    """Return the closing tag that a backend took out as a stop text without telling which it was."""
+    if reply.finish.reason not in ("stop", "stop_sequence"):
+        return ""
+    names = "|".join(re.escape(name) for name in (*tags.tools, *tags.finals))
+    opened = re.findall(rf"<\s{{0,3}}(/?)\s{{0,3}}({names})\s{{0,3}}>", reply.text, re.IGNORECASE)
+    if opened and not opened[-1][0]:
+        return f"</{opened[-1][1]}>"
+    return ""
+
+
+def _example(name: str, takes_text: bool) -> str:
+    return f"<{name}>...</{name}>" if takes_text else f"<{name}/>"
+
+
+def _reason(reason: str, reply: Reply) -> str:
+    return f"The reply was cut off because it was too long. {reason}" if reply.truncated else reason
+
+
+def _short(text: str) -> str:
+    return text.strip()[:2000] or "(nothing)"
