@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from wsap_core.commands import KERNEL_COMMANDS
 from wsap_core.hookspecs import hookimpl
 from wsap_core.models import Action
-from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, ScoreMetric, Timing
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, ScoreMetric, Timing, ToolSpec
 
 _SEATS = ("row", "column")
 
@@ -86,6 +86,46 @@ def wsap_agents() -> Iterable[AgentSpec]:
             abilities=("seed", "snapshot"),
             games=games,
         ),
+    ]
+
+
+@hookimpl
+def wsap_memories() -> Iterable[MemorySpec]:
+    """Offer what agents can remember with."""
+    home = "wsap_core.builtin.memories"
+    return [
+        MemorySpec("none", "Remembers nothing.", f"{home}.nothing:create"),
+        MemorySpec("fifo", "The last steps in detail, and a running summary of all before.", f"{home}.fifo:create"),
+        MemorySpec("facts", "Facts, plans and history.", f"{home}.facts:create"),
+        MemorySpec(
+            "fulltext",
+            "Everything lived through, found by relevance, recency and importance; across runs in a file.",
+            f"{home}.fulltext:create",
+        ),
+    ]
+
+
+@hookimpl
+def wsap_tools() -> Iterable[ToolSpec]:
+    """Offer what agents can use while they think."""
+    home = "wsap_core.builtin.tools"
+    return [
+        ToolSpec("calculator", "Works out arithmetic.", f"{home}.calculator:create"),
+        ToolSpec("notes", "An agent's own notes, by title.", f"{home}.notes:create"),
+        ToolSpec("recall", "Searches the agent's memory.", f"{home}.recall:create"),
+    ]
+
+
+@hookimpl
+def wsap_backends() -> Iterable[BackendSpec]:
+    """Offer the backend that says what it is told to say."""
+    return [
+        BackendSpec(
+            "scripted",
+            "Always gives the reply in the option `reply`; for trying things out and for tests.",
+            "wsap_core.llm.scripted:create",
+            models="wsap_core.llm.scripted:listing",
+        )
     ]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wsap_core.testing.classes import AgentTests, GameAdapterTests
     from wsap_core.testing.findings import CheckOutcome, Finding, Report
     from wsap_core.testing.hosts import IsolatedHost, ManualClock, plugin_host
+    from wsap_core.testing.memories import MemoryTests, ToolTests
     from wsap_core.testing.subject import Check, Subject
     from wsap_core.testing.suite import CHECKS, run_agent_checks, run_checks
 
@@ -35,8 +36,10 @@ _HOMES = {
     "GameAdapterTests": "classes",
     "IsolatedHost": "hosts",
     "ManualClock": "hosts",
+    "MemoryTests": "memories",
     "Report": "findings",
     "Subject": "subject",
+    "ToolTests": "memories",
     "plugin_host": "hosts",
     "run_agent_checks": "suite",
     "run_checks": "suite",
@@ -53,8 +56,10 @@ __all__ = [
     "GameAdapterTests",
     "IsolatedHost",
     "ManualClock",
+    "MemoryTests",
     "Report",
     "Subject",
+    "ToolTests",
     "plugin_host",
     "run_agent_checks",
     "run_checks",
