@@ -15,8 +15,10 @@ from wsap_core import (
     ActionResult,
     ActionSpace,
     AdapterSpec,
+    AgentMessage,
     Barrier,
     Context,
+    Mailbox,
     Observation,
     ParamDef,
     Seat,
@@ -336,3 +338,51 @@ def test_a_damaged_snapshot_is_refused(damage: bytes) -> None:
     world.open_seat("row")
     with pytest.raises(SnapshotError):
         world.restore(damage)
+
+
+def test_each_kind_of_message_reaches_whom_it_is_for_and_nobody_else() -> None:
+    teams = {"a": "red", "b": "red", "c": "blue", "d": None}
+    box = Mailbox(list(teams), team_of=teams.get, immediate=True)
+    assert box.send(AgentMessage("a", "all", "broadcast")) == ""
+    assert box.send(AgentMessage("a", "only c", "direct", "c")) == ""
+    assert box.send(AgentMessage("a", "reds", "team")) == ""
+    # A sender can't speak for another team by naming it.
+    assert box.send(AgentMessage("c", "blues", "team", "red")) == ""
+    heard = {seat: [m.content for m in box.waiting(seat)] for seat in teams}
+    assert heard == {"a": [], "b": ["all", "reds"], "c": ["all", "only c"], "d": ["all"]}
+    assert "no team" in box.send(AgentMessage("d", "anyone?", "team"))
+    assert "no message type 'shout'" in box.send(AgentMessage("d", "hey", "shout"))
+
+
+def test_unread_and_undelivered_messages_survive_a_snapshot() -> None:
+    box = Mailbox(["a", "b"])
+    box.send(AgentMessage("a", "first"))
+    box.deliver()
+    box.send(AgentMessage("a", "second"))
+    other = Mailbox(["a", "b"])
+    other.restore(box.snapshot())
+    other.deliver()
+    assert [m.content for m in other.waiting("b")] == ["first", "second"]
+    with pytest.raises(SnapshotError):
+        Mailbox(["a", "x"]).restore(box.snapshot())
+
+
+@given(leaver=st.sampled_from(["a", "b", "c"]), acted=st.sets(st.sampled_from(["a", "b", "c"]), max_size=2))
+def test_a_world_goes_on_without_a_seat_that_left(leaver: str, acted: set[str]) -> None:
+    seen: list[list[str]] = []
+
+    def resolve(actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        seen.append(list(actions))
+        return {s: ActionResult(True, "resolved") for s in actions}
+
+    async def play() -> list[ActionResult]:
+        barrier = Barrier(["a", "b", "c"], resolve, lambda seat: Action("x"), observe=lambda seat: Observation())
+        early = [asyncio.create_task(barrier.act(seat, Action("x"))) for seat in sorted(acted)]
+        await asyncio.sleep(0)
+        barrier.leave(leaver)
+        late = [barrier.act(s, Action("x")) for s in "abc" if s not in acted and s != leaver]
+        return list(await asyncio.gather(*early, *late))
+
+    results = asyncio.run(play())
+    assert seen == [[s for s in "abc" if s != leaver]]
+    assert sum(r.message == "resolved" for r in results) == 2
