@@ -52,6 +52,9 @@ def test_a_game_that_nobody_can_make_is_told_once() -> None:
     with pytest.raises(ConfigError, match="length"):
         run_checks("echo", config={"length": "long"}, host=plugin_host())
 
+    with pytest.raises(ConfigError, match="Did you mean 'length'"):
+        run_checks("echo", config={"lenght": 3}, host=plugin_host())
+
     class Broken(EchoWorld):
         def __init__(self) -> None:
             raise RuntimeError("no echo here")

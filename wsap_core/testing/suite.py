@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from wsap_core.context import Context
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
+from wsap_core.options import Options
 from wsap_core.references import Given, load_adapter_spec, load_agent_spec
 from wsap_core.testing import (
     abilities,
@@ -23,6 +26,7 @@ from wsap_core.testing import (
 from wsap_core.testing.agents import AGENT_CHECKS, AgentSubject
 from wsap_core.testing.findings import CheckOutcome, Report
 from wsap_core.testing.subject import Check, Subject
+from wsap_core.worlds import World
 
 S = TypeVar("S")
 
@@ -101,6 +105,7 @@ def run_checks(
 
     Raises:
         UsageError: there is no such game or check, or one object where a factory is needed.
+        ConfigError: the game has no such option, or refuses its value.
         PluginError: the game can't be created.
     """
     spec = load_adapter_spec(reference, host)
@@ -108,7 +113,7 @@ def run_checks(
         raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
     subject = Subject(spec, seed, steps, dict(config or {}), text_limit, subprocesses)
     wanted = chosen(CHECKS, only)
-    subject.world()  # what can't be made at all is told once, not by every check
+    _try_to_make(subject)
     outcomes = _run(wanted, subject, progress)
     return Report(spec.name, seed, steps, outcomes)
 
@@ -135,6 +140,13 @@ def run_agent_checks(
     spec = load_agent_spec(reference, host)
     subject = AgentSubject(spec, load_adapter_spec(game, host), seed, steps, dict(config or {}))
     return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject, None))
+
+
+def _try_to_make(subject: Subject) -> None:
+    """Make one world, so that what can't be made at all, or misspelt options, are told once and not by every check."""
+    options = Options(subject.config)
+    World.create(subject.spec, replace(Context.create(subject.seed), config=options))
+    options.check_used(f"The game {subject.spec.name!r}")
 
 
 def chosen(checks: Sequence[Check[S]], only: Sequence[str]) -> tuple[Check[S], ...]:
