@@ -257,3 +257,17 @@ def test_json_at_a_terminal_is_json_alone_on_the_output(environ: dict[str, str],
         os.close(slave)
     assert done.returncode == 0
     assert json.loads(output.read_text(encoding="utf-8"))["steps"] == 30
+
+
+@pytest.mark.parametrize("width", [60, 80, 110, 160])
+def test_the_list_of_runs_fits_the_terminal_and_keeps_how_they_stand(environ: dict[str, str], width: int) -> None:
+    command = [sys.executable, "-m", "wsap_core", "play", "matrix", "--seat", "row=always", "--json"]
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    (row,) = runs(environ)
+    with at_terminal(environ, "runs", size=(width, 24), NO_COLOR="1") as terminal:
+        assert terminal.ended() == 0
+        head, line = re.sub(r"\x1b\[[\d;]*m", "", terminal.seen).split("\r\n")[:2]
+        assert len(line.rstrip()) <= width
+        assert line.startswith(str(row["run"]))
+        assert "finished" in line
+        assert ("WHEN" in head) is (width >= 110)

@@ -121,7 +121,8 @@ _COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS"
 
 def _cells(row: dict[str, Any]) -> list[str]:
     score = row["score"] if isinstance(row["score"], dict) else {}
-    first = next(iter(score.values()), None)
+    # Metrics come sorted by name; one that is called the score is the one to show.
+    first = score.get("score", next(iter(score.values()), None))
     return [
         one_line(row["run"]),
         one_line(row["game"]),
@@ -150,19 +151,33 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     colours = {"finished": "green", "running": "cyan", "interrupted": "yellow", "failed": "red"}
+    console = output_console()
+    texts = [_cells(row) for row in rows]
+    widths = {name: max(len(name), *(len(cells[index]) for cells in texts)) for index, name in enumerate(_COLUMNS)}
+    columns = _fitting(widths, console.size.width)
+    room = console.size.width - sum(widths[name] + 2 for name in columns if name != "AGENT") - 2
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for name in _COLUMNS:
+    for name in columns:
         right = name in ("SEED", "STEPS", "REWARD", "SCORE")
-        keep = name in ("RUN", "STATUS")
-        table.add_column(
-            name,
-            justify="right" if right else "left",
-            no_wrap=True,
-            overflow="fold" if keep else "ellipsis",
-            min_width=max(len(row["run"]) for row in rows) if name == "RUN" else 4,
-        )
-    for row in rows:
-        cells = [Text(cell) for cell in _cells(row)]
-        cells[7].stylize(colours.get(row["status"], ""))
-        table.add_row(*cells)
-    output_console().print(table)
+        # Only the agents' names are shortened: a column that was kept is shown whole.
+        width = max(5, min(widths[name], room)) if name == "AGENT" else widths[name]
+        table.add_column(name, justify="right" if right else "left", no_wrap=True, overflow="ellipsis", width=width)
+    for row, cells in zip(rows, texts, strict=True):
+        shown = {name: Text(cell) for name, cell in zip(_COLUMNS, cells, strict=True)}
+        shown["STATUS"].stylize(colours.get(row["status"], ""))
+        table.add_row(*(shown[name] for name in columns))
+    console.print(table)
+
+
+def _fitting(widths: dict[str, int], width: int) -> list[str]:
+    """Return the columns that fit a terminal; what the name of a run says as well goes first."""
+    needed = {**widths, "AGENT": min(widths["AGENT"], _SHORT_AGENT)}
+    columns = list(_COLUMNS)
+    for name in ("WHEN", "GAME", "SEED", "SCORE", "STEPS", "REWARD"):
+        if sum(needed[column] + 2 for column in columns) > width + 2:
+            columns.remove(name)
+    return columns
+
+
+_SHORT_AGENT = 18
+"""Cells that the agents' column keeps at least, before other columns are left out."""

@@ -58,24 +58,15 @@ class Question:
     def lines(self, width: int) -> list[Text]:
         """Return the question, to be drawn in that width."""
         signs = by_action(self._keys)
-        cells: list[Text] = []
+        possible: list[Text] = []
+        impossible: list[Text] = []
         for action in self._space.actions:
-            said = self.observation.is_available(action.name)
-            possible = said is None or said.available
-            sign = signs.get(action.name, ":")
-            cell = Text(no_wrap=True)
-            cell.append(f"{sign:>2} ", "bold yellow" if possible else "dim")
-            cell.append(one_line(action.name), "" if possible else "dim strike")
-            cells.append(cell)
-        each = max((cell_len(c.plain) for c in cells), default=1) + 2
-        columns = max(1, width // each)
-        lines = []
-        for start in range(0, len(cells), columns):
-            line = Text(no_wrap=True, overflow="ellipsis")
-            for cell in cells[start : start + columns]:
-                cell.pad_right(max(0, each - cell_len(cell.plain)))
-                line.append_text(cell)
-            lines.append(line)
+            can = not why_not(Action(action.name), self.observation)
+            cell = Text(no_wrap=True, overflow="ellipsis")
+            cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
+            cell.append(f" {one_line(action.name)}", "" if can else "dim strike")
+            (possible if can else impossible).append(cell)
+        lines = [*_flowing(possible, width), *_flowing(impossible, width)]
         return [self._last_line(), *lines]
 
     def _last_line(self) -> Text:
@@ -85,3 +76,14 @@ class Question:
         if self.reason:
             return Text(self.reason, "bold red", no_wrap=False)
         return Text("Press a key, or : to type an action.", "dim", no_wrap=True, overflow="ellipsis")
+
+
+def _flowing(cells: list[Text], width: int) -> list[Text]:
+    """Return cells one after the other, as many on a line as fit."""
+    lines: list[Text] = []
+    for cell in cells:
+        if lines and cell_len(lines[-1].plain) + cell_len(cell.plain) + 3 <= width:
+            lines[-1].append("   ").append_text(cell)
+        else:
+            lines.append(cell)
+    return lines
