@@ -14,7 +14,9 @@ from wsap_core.models import ActionDef, ParamDef
 
 _DECORATION = " \t\r\n`*_~\"'“”‘’«»<>[]|#"
 _ENUMERATOR = re.compile(r"^(?:\(?\d{1,3}[.):]|[-•–—>/!])\s{0,3}")
-_PARENTHESES = re.compile(r"([^\W\d][\w .\-]{0,60}?)\s{0,2}\((.{0,2000})\)", re.DOTALL)
+_PARENTHESES = re.compile(
+    r"([^\W\d][\w .\-]{0,60}?)\s{0,2}\(((?:[^()\"']|\"[^\"]{0,500}\"|'[^']{0,500}'|\([^()]{0,200}\)){0,800})\)"
+)
 _BRACES = re.compile(r"([^\W\d][\w .\-]{0,60}?)[\s:]{0,3}(\{.{0,4000}\})", re.DOTALL)
 _PAIR = re.compile(
     r"""\s{0,9}([A-Za-z_]\w{0,40})\s{0,3}[=:]\s{0,3}("[^"]{0,500}"|'[^']{0,500}'|[^,\s]{1,200})\s{0,9},?"""
@@ -22,7 +24,7 @@ _PAIR = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 _EXPLAINS = re.compile(
     r"\s{0,3}(?:[.;,]?\s{0,3}(?:because|since|as|so that|so|in order to|to|for|due to|given)\b"
-    r"|[.;]\s|[-–—]{1,2}\s|\(|//|#|—)",
+    r"|[.;]\s|[-–—]{1,2}\s|\((?=[^)]{3})|//|#|—)",
     re.IGNORECASE,
 )
 
@@ -55,7 +57,11 @@ def read_call(text: str, offer: Offer, *, free_text: bool = True) -> Call | None
     plain = undecorated(text)
     if name := offer.names.resolve(plain):
         return Call(name, {})
-    return _delimited(plain, offer) or _spoken(plain, offer, free_text=free_text)
+    if (call := _delimited(plain, offer)) is not None:
+        return call
+    # The end is left as it is: it may be that of a quoted value.
+    led = _ENUMERATOR.sub("", text.strip().lstrip(_DECORATION)).lstrip(_DECORATION)
+    return _spoken(led, offer, free_text=free_text)
 
 
 def _delimited(text: str, offer: Offer) -> Call | None:
@@ -63,7 +69,8 @@ def _delimited(text: str, offer: Offer) -> Call | None:
         match = form.match(text)
         if match is None or (name := offer.names.resolve(match[1].split(".")[-1])) is None:
             continue
-        if mentioned(text[match.end() :], offer) - {name}:
+        rest = text[match.end() :]
+        if rest.strip(" .;!") and (not _EXPLAINS.match(rest) or mentioned(rest, offer) - {name}):
             return None
         definition = offer.definition(name)
         if form is _PARENTHESES and definition and not definition.parameters and _is_remark(match[2], offer):
@@ -134,7 +141,7 @@ def _value_first(rest: str) -> bool:
 
 def _given(definition: ActionDef, rest: str, offer: Offer, *, free_text: bool) -> Any:
     marked = rest.lstrip("`*\"' _-").startswith((":", "="))
-    rest = rest.strip(" \t\n:=->_`*")
+    rest = rest.strip(" \t\n:=->_`*]")
     if pairs := _pairs(rest):
         return pairs
     places = [p for p in definition.parameters if not p.optional] or list(definition.parameters)

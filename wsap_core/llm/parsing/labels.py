@@ -27,13 +27,14 @@ _LABEL = re.compile(
 )
 _STRONG = frozenset({"action", "action name", "action_name", "tool", "tool name", "tool_name", "function"})
 _INPUT = re.compile(
-    r"^[ \t\-*#_`\"'•+]{0,12}(?:action|tool|function)?[ _]?(?:input|inputs|params|parameters|args|arguments|parameter)"
+    r"^[ \t\-*#_`\"'•+]{0,12}(?:action|tool|function)?[ _]?(?:input|inputs|params|parameters|args"
+    r"|arguments|parameter)"
     r"[ \t*_`\"']{0,6}[:：=][ \t*_`]{0,5}(?P<value>[^\n]{0,4000})$",
     re.IGNORECASE,
 )
 _FIELD = re.compile(
-    r"^[ \t\-*_`\"']{0,12}(?P<key>[A-Za-z][\w ]{0,40}?)[*_`\"']{0,4}[ \t]{0,3}[:：=][ \t*_`]{0,4}(?P<value>[^\n]{1,2000})"
-    r"$"
+    r"^[ \t\-*_`\"']{0,12}(?P<key>[A-Za-z][\w ]{0,40}?)[*_`\"']{0,4}[ \t]{0,3}[:：=]"
+    r"[ \t*_`]{0,4}(?P<value>[^\n]{1,2000})$"
 )
 _TAG = re.compile(
     r"<\|?(?P<tag>action|final_action|act|answer|move|command|tool_call|tool|function_call|choice|decision)\|?>"
@@ -53,6 +54,18 @@ _PARAMETER = re.compile(
 _ELEMENT = re.compile(
     r"<(?P<name>[A-Za-z][\w\-]{0,60})(?P<attributes>(?:\s{1,3}[\w\-]{1,40}\s?=\s?\"[^\"<>]{0,400}\"){0,8})\s{0,3}"
     r"(?:/>|>(?P<inside>[^<>]{0,2000})</(?P=name)\s{0,3}>)"
+)
+_NAMED = re.compile(
+    r"<(?:function|name|tool|tool_name|action|action_name|tool_call)>\s{0,9}(?P<name>[\w\-.]{1,60})\s{0,9}"
+    r"(?:</(?:function|name|tool|tool_name|action|action_name)>)?(?P<rest>\s{0,20}(?:<\w{1,30}>\s{0,20}){0,2})",
+    re.IGNORECASE,
+)
+_KEY_AND_VALUE = re.compile(
+    r"\s{0,9}(?:<\w{1,30}>\s{0,9})?<arg_key>(?P<key>[^<>]{1,60})</arg_key>\s{0,9}<arg_value>(?P<value>[^<>]{0,2000})</arg_value"
+    r">"
+    r"|\s{0,9}(?:<(?:params|parameters|arguments"
+    r"|args)>\s{0,9})?<(?P<tag>\w{1,60})>(?P<inside>[^<>]{0,2000})</(?P=tag)>",
+    re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"([\w\-]{1,40})\s?=\s?\"([^\"<>]{0,400})\"")
 
@@ -136,13 +149,36 @@ def tagged(text: str, offer: Offer, objects: list[Found]) -> Iterator[Claim]:
         if free(match):
             taken.append(match.span())
             yield _function(match, offer).at(*match.span(), "tags")
-    for match in _TAG.finditer(text):
-        if free(match) and (found := _tag_value(match["value"].strip(), offer)):
-            taken.append(match.span())
-            yield found.at(*match.span(), "tags")
-    for match in _ELEMENT.finditer(text):
-        if free(match) and (found := _element(match, offer)):
-            yield found.at(*match.span(), "tags")
+    for match in _NAMED.finditer(text):
+        if free(match) and (named := _named(match, text, offer, objects)) is not None:
+            taken.append((named.start, named.end))
+            yield named
+    for form, read in ((_ELEMENT, _element), (_TAG, _tag_value)):
+        for match in form.finditer(text):
+            if free(match) and (found := read(match, offer)):
+                taken.append(match.span())
+                yield found.at(*match.span(), "tags")
+
+
+def _named(match: re.Match[str], text: str, offer: Offer, objects: list[Found]) -> Claim | None:
+    """A name between tags whose parameters follow, as an object or as elements of their own."""
+    name = offer.names.resolve(match["name"])
+    definition = offer.definition(name) if name else None
+    if name is None or definition is None:
+        return None
+    for found in objects:
+        if found.start == match.end() and isinstance(found.value, dict):
+            return claim(name, found.value, offer).at(match.start(), found.end, "tags")
+    given: dict[str, Any] = {}
+    at = match.start("rest")
+    own = names_of(tuple(p.name for p in definition.parameters))
+    while pair := _KEY_AND_VALUE.match(text, at):
+        key = own.resolve((pair["key"] or pair["tag"]).strip())
+        if key is None:
+            break
+        given[key] = bare_value(pair["value"] or pair["inside"] or "")
+        at = pair.end()
+    return claim(name, given, offer).at(match.start(), at, "tags") if given else None
 
 
 def _function(match: re.Match[str], offer: Offer) -> Claim:
@@ -155,7 +191,8 @@ def _function(match: re.Match[str], offer: Offer) -> Claim:
     return claim(name, given, offer)
 
 
-def _tag_value(value: str, offer: Offer) -> Claim | None:
+def _tag_value(match: re.Match[str], offer: Offer) -> Claim | None:
+    value = match["value"].strip()
     if value.startswith(("{", "[")):
         return None
     call = read_call(value, offer)

@@ -64,24 +64,29 @@ class Unreadable(ValueError):
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=Loose)
-_OPENING = re.compile(r"[{｛\[]")
+# Also the keywords of a call: dict(action="noop", params={}).
+_OPENING = re.compile(r"[{｛\[]|(?<=\w)\((?=\s{0,20}(?:action|name|tool|reasoning)\s{0,5}=)")
 _OPENS = {'"': '"', "'": "'", "“": '”“"', "„": '”“"', "‘": "’'", "’": "’'", "`": "`", "«": "»", "＂": "＂"}
-_KEY_AHEAD = r"""(?:["'“‘`][\w \-]{1,40}["'”’`]\s{0,20}[:：=]|[A-Za-z_]\w{0,40}\s{0,5}[:：])"""
+_KEY_AHEAD = r"""(?:["'“‘`][\w \-]{1,40}["'”’`]\s{0,20}[:：=]|[A-Za-z_]\w{0,40}\s{0,5}[:：=])"""
 _OBJECT_AHEAD = re.compile(
-    r"\s{0,200}(?:[}｝]|" + _KEY_AHEAD + r"""|\\"|"[^"\n]{1,60}"\s{0,20}[}｝]|//|#|/\*|['"]\w{1,40}["']\s{0,20}=>)"""
+    r"\s{0,200}(?:[}｝]|"
+    + _KEY_AHEAD
+    + r"""|\\"|"[^"\n]{1,60}"\s{0,20}[}｝]|"\w{1,40}\s?:\s?"|//|#|/\*|['"]\w{1,40}["']\s{0,20}=>)"""
 )
-_LIST_AHEAD = re.compile(r"""\s{0,200}(?:[{｛\[\]"'“]|[A-Za-z_]\w{0,60}\s{0,5}[\](,])""")
+_LIST_AHEAD = re.compile(r"""\s{0,200}(?:[{｛\[\]"'“]|[A-Za-z_]\w{0,60}\s{0,5}[\],])""")
 _BARE_KEY = re.compile(r"[^\s:：=,，{}\[\]\"'“”]{1,80}")
 _BARE_VALUE = re.compile(r"[^,，{}｝\[\]\n\"“”]{0,400}")
 # What can follow the closing quote of a value; anything else makes the quote part of the text.
 _AFTER_TEXT = re.compile(
-    r"\s{0,200}(?:$|[}｝\])]|[,，;]\s{0,200}(?:$|[}｝\]]|//|#|/\*|\.\.\.|" + _KEY_AHEAD + r")"
+    r"\s{0,200}(?:$|[}｝\])]|[,，;][\s,]{0,200}(?:$|[}｝\]]|//|#|/\*|\.\.\.|" + _KEY_AHEAD + r")"
     r"|\n\s{0,200}" + _KEY_AHEAD + r"""|\s{1,20}["']\w{1,40}["']\s{0,20}:|//|/\*|#|```|<\|)"""
 )
 _AFTER_ITEM = re.compile(r"\s{0,200}(?:$|[,，;\]}]|//|/\*|```|<\|)")
+# One word whose closing quote is missing or another: only words, or prose would lose its end.
 _LOST_QUOTE = re.compile(
-    r"""([^"\n,{}\[\]]{1,60}?)\s{0,5}(?:,?\s{0,20}\n|,\s{0,200}(?=["']\w{1,40}["']\s{0,20}:)|(?=\}))"""
+    r"""([\w\-]{1,60})['’”`]?\s{0,5}(?:[\s,]{1,200}(?=["']\w{1,40}["']\s{0,20}:)|,?(?=\s{0,200}\}\s{0,20}(?:\}|$)))"""
 )
+_LOST_KEY_QUOTE = re.compile(r"""["'](\w{1,40})\s{0,5}(?=:\s{0,20}["'{\[])""")
 _SKIPPED = re.compile(r"(?:\s+|//[^\n]*|/\*.{0,2000}?\*/|#[^\n]*|\.\.\.|…)+", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 _WORDS = {
@@ -109,8 +114,8 @@ def find_values(text: str) -> list[Found]:
 
 
 def _at(text: str, start: int, reader: _Reader) -> Found | None:
-    in_list = text[start] == "["
-    if not (_LIST_AHEAD if in_list else _OBJECT_AHEAD).match(text, start + 1):
+    in_list, in_call = text[start] == "[", text[start] == "("
+    if not in_call and not (_LIST_AHEAD if in_list else _OBJECT_AHEAD).match(text, start + 1):
         return None
     try:
         value, end = _STRICT.raw_decode(text, start)
@@ -144,12 +149,11 @@ def bare_value(word: str) -> Any:
 
 
 class _Reader:
-    """One pass over a text; the position moves on, except for a few lost quotes."""
+    """One pass over a text; the position only moves on."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.fallbacks = 5
 
     def read(self, start: int) -> tuple[Any, int]:
         self.at = start
@@ -165,8 +169,8 @@ class _Reader:
     def _value(self, depth: int, *, in_list: bool) -> Any:
         self._skip()
         c = self._peek()
-        if c and c in "{｛":
-            return self._object(depth + 1)
+        if c and (c in "{｛" or (c == "(" and depth == 0)):
+            return self._object(depth + 1, closing=")" if c == "(" else "}｝")
         if c == "[":
             return self._list(depth + 1)
         if c and c in _OPENS:
@@ -175,9 +179,12 @@ class _Reader:
         assert match is not None
         self.at = match.end()
         # A comment after an unquoted value is not part of it.
-        return bare_value(re.split(r"\s(?://|#)", match[0], maxsplit=1)[0])
+        value = bare_value(re.split(r"\s(?://|#)", match[0], maxsplit=1)[0])
+        # A number or a word that the reply ends with may have had more to it.
+        unsure = depth and self.at >= len(self.text) and value is not None and not isinstance(value, bool)
+        return Cut(match[0].strip()) if unsure else value
 
-    def _object(self, depth: int) -> Loose:
+    def _object(self, depth: int, *, closing: str = "}｝") -> Loose:
         if depth > DEEPEST:
             raise Unreadable
         self.at += 1
@@ -188,7 +195,7 @@ class _Reader:
             if not c:
                 made.cut = True
                 return made
-            if c in "}｝":
+            if c in closing:
                 self.at += 1
                 return made
             if (key := self._key()) is None:
@@ -202,6 +209,9 @@ class _Reader:
     def _key(self) -> str | None:
         c = self._peek()
         if c in _OPENS:
+            if lost := _LOST_KEY_QUOTE.match(self.text, self.at):
+                self.at = lost.end()
+                return lost[1]
             closing = _OPENS[c]
             end = self.at + 1
             limit = min(len(self.text), end + 200)
@@ -258,6 +268,9 @@ class _Reader:
             return self._triple()
         start = self.at + 1
         after = _AFTER_ITEM if in_list else _AFTER_TEXT
+        if lost := _LOST_QUOTE.match(self.text, start):
+            self.at = lost.end()
+            return lost[1]
         closing, at, parts, piece = _OPENS[quote], start, [], start
         while at < len(self.text):
             c = self.text[at]
@@ -271,10 +284,6 @@ class _Reader:
                 return "".join([*parts, self.text[piece:at]])
             else:
                 at += 1
-        if self.fallbacks and (lost := _LOST_QUOTE.match(self.text, start)):
-            self.fallbacks -= 1
-            self.at = lost.end()
-            return lost[1]
         self.at = len(self.text)
         return Cut("".join([*parts, self.text[piece:]]))
 

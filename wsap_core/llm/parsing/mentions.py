@@ -43,8 +43,11 @@ def mentions(text: str, offer: Offer) -> Iterator[Mention]:
     for match in pattern.finditer(text):
         name = names[int(str(match.lastgroup)[1:])]
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        underscored = "_" in match[0]
-        marked = underscored or (bool(before) and before in _MARKS and bool(after) and after in _MARKS + "”’")
+        marked = (
+            "_" in match[0]
+            or after == "("
+            or (bool(before) and before in _MARKS and bool(after) and after in _MARKS + "”’")
+        )
         light = len(split_words(name)) == 1 and name.casefold() in LIGHT
         yield Mention(name, match.start(), match.end(), marked, light)
 

@@ -184,13 +184,11 @@ def _inline(value: Mapping[str, Any], keys: Mapping[str, str], named_by: str, gi
         if key in wanted and key != named_by and key not in _PARAMETER_KEYS and wanted[key] not in given
         and not (key in REMARKS and key in _REASONS)
     }  # fmt: skip
-    if not given and own and not beside:
-        # Under a name of its own: {"action": "say", "message": "hello"}.
-        spare = [
-            key for key in keys
-            if key not in REMARKS and key != named_by and key not in _PARAMETER_KEYS and key not in _NAME_KEYS
-        ]  # fmt: skip
-        return {keys[spare[0]]: value[keys[spare[0]]]} if len(spare) == 1 else given
+    if not set(own) <= {*beside, *(given or ())}:
+        # Under names of their own: {"action": "say", "message": "hello"}. What is not wanted is left out later.
+        reserved = {*REMARKS, *_REASONS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
+        spare = {original: value[original] for key, original in keys.items() if key not in reserved}
+        beside |= {key: spared for key, spared in spare.items() if isinstance(spared, str | int | float)}
     if not beside:
         return given
     merged = Loose([*given.items(), *beside.items()])

@@ -86,6 +86,10 @@ def _as_mapping(definition: ActionDef, given: Any) -> Mapping[str, Any] | None:
     # Positions count only for what must be given, unless that is nothing.
     places = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
     values = given if isinstance(given, list) else [given]
+    if len(values) > len(places):
+        places = list(definition.parameters)
+    if values and all(isinstance(v, Mapping) and {"name", "value"} <= v.keys() for v in values):
+        return Loose([(str(v["name"]), v["value"]) for v in values])
     if len(values) == 1 and isinstance(values[0], Mapping):
         return values[0]
     if not places:

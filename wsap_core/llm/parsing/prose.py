@@ -24,7 +24,7 @@ _INTENT = re.compile(
     r"|\s+have to|\s+want to|\s+choose(?:\s+to)?|\s+chose(?:\s+to)?|\s+have chosen(?:\s+to)?"
     r"|\s+decide(?:d)?\s+(?:to|on)"
     r"|\s+have decided\s+(?:to|on)|\s+pick|\s+select|\s+opt\s+(?:for|to)|'d like to|’d like to"
-    r"|\s+would like to|\s+am|'m"
+    r"|\s+would like to"
     r"|’m|\s+intend to|\s+plan to|\s+go with|\s+take)"
     r"|\blet's|\blet’s|\blet me|\btime to|\bgoing with|\bgoing to"
     r"|\b(?:my|the)\s+(?:(?:next|best|final|chosen|right|optimal|most sensible|logical|correct|safest)\s+){0,2}"
@@ -48,9 +48,17 @@ _OPENERS = re.compile(
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
-    r"\b(?:if|unless|whether|in case|would(?! like)|could|might|may|maybe|perhaps|either|suppose|supposing|imagine|or"
+    r"\b(?:if|unless|whether|in case|as soon as|as long as|provided|assuming|soon|would(?! like)|could"
+    r"|might|may|maybe|perhaps|either|suppose|supposing|imagine|or"
     r"|not sure|unsure|wonder|hypothetically|example|e\.g|such as|instead of|rather than|mistake|pretend"
     r"|before|after|once|until then|when|whenever|next turn|next time|later|eventually|tomorrow|first)\b",
+    re.IGNORECASE,
+)
+# What makes a thing conditional, or one of several, after it was named; a mere "until" does not.
+_CONDITION = re.compile(
+    r"\b(?:or|if|unless|instead of|but not|as soon as|as long as|provided|assuming|once|when|whenever"
+    r"|after|in case|later"
+    r"|next turn|next time|tomorrow|someday|eventually)\b",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
@@ -62,7 +70,8 @@ _OTHERS = re.compile(
     r"|whispers|suggests?"
     r"|suggested|claims?|claimed|demands?|demanded|orders?|ordered|commands?|commanded|insists?|insisted"
     r"|replied|wants? me"
-    r"|wants? us|wanted me|expects?|according to|quote|begs?|begged|yells?|yelled|advises?|advised"
+    r"|wants? us|wanted me|expects?|according to|put it|as \w+(?: \d+)? (?:has|had|would|did)|quote"
+    r"|begs?|begged|yells?|yelled|advises?|advised"
     r"|recommends?|announced?"
     r"|instructs?|instructed|they think|thinks|believes)\b",
     re.IGNORECASE,
@@ -70,7 +79,7 @@ _OTHERS = re.compile(
 # What takes a thing back that was said before.
 TAKEN_BACK = re.compile(
     r"(?:^|[.!?\n…—–-]\s{0,5})\W{0,3}(?:actually|wait|hold on|scratch that|on second thought|correction"
-    r"|never ?mind|no,|no\.|oops"
+    r"|never ?mind|no(?=[,.!])|oops"
     r"|sorry|hmm|but (?:actually|wait|no)|however|instead|or (?:maybe|rather)|alternatively"
     r"|just kidding)\b|\bor (?:maybe|perhaps)\b"
     r"|\bnot (?:really|a good idea|possible|allowed|legal|available|yet)\b|\bon second thought\b|\bscratch that\b",
@@ -159,25 +168,25 @@ def sentence_claim(text: str, offer: Offer, *, alone: bool = False) -> Claim | N
     for sentence in _SENTENCE.finditer(text):
         inside = [m for m in spoken if sentence.start() <= m.start < sentence.end()]
         for mention in inside:
-            if _meant(text, sentence, mention, alone=alone) and not _two_things(text, mention, spoken):
+            if _meant(text, sentence, mention, offer, alone=alone) and not _two_things(text, mention, spoken):
                 return _claim(text, sentence, mention, offer)
     return None
 
 
-def _meant(text: str, sentence: re.Match[str], mention: Mention, *, alone: bool) -> bool:
+def _meant(text: str, sentence: re.Match[str], mention: Mention, offer: Offer, *, alone: bool) -> bool:
     said = sentence[0]
     before = text[sentence.start() : mention.start]
     line_start = text.rfind("\n", 0, mention.start) + 1
     if said.rstrip().endswith("?") or dialogue(text[line_start : mention.end]) or about_others(said):
         return False
     rest = said[mention.end - sentence.start() :]
-    if _UNSURE.search(before) or re.search(r"\b(?:or|if|unless|instead of|but not)\b", rest, re.IGNORECASE):
+    if _UNSURE.search(before) or _CONDITION.search(rest):
         return False
     if _in_longer_quote(said, mention.start - sentence.start(), mention.end - sentence.start()):
         return False
     if TAKEN_BACK.search(text[mention.end :]) or (_NEGATION.search(text[sentence.end() :]) and mention.light):
         return False
-    clause = _CLAUSE.split(before)[-1]
+    clause = _CLAUSE.split(re.sub(r"\bgo ahead and\b", "just", before, flags=re.IGNORECASE))[-1]
     if _NEGATION.search(clause):
         return False
     intent = _INTENT.search(clause)
@@ -185,8 +194,8 @@ def _meant(text: str, sentence: re.Match[str], mention: Mention, *, alone: bool)
         starts = _OPENERS.match(before) is not None and (
             alone or (mention.marked and "_" in text[mention.start : mention.end])
         )
-        return starts and _completes(text, mention)
-    return _OPENERS.match(clause[: intent.start()]) is not None and _completes(text, mention)
+        return starts and _completes(text, mention, offer)
+    return _OPENERS.match(clause[: intent.start()]) is not None and _completes(text, mention, offer)
 
 
 def _in_longer_quote(said: str, start: int, end: int) -> bool:
@@ -195,11 +204,23 @@ def _in_longer_quote(said: str, start: int, end: int) -> bool:
     )
 
 
-def _completes(text: str, mention: Mention) -> bool:
+def _choice_ahead(rest: str, mention: Mention, offer: Offer) -> bool:
+    """Whether the value of an enumerated parameter follows: "move north", "move to the north"."""
+    definition = offer.definition(mention.name)
+    words = re.match(r"\s{1,3}(?:to\s|towards?\s)?(?:the\s)?([\w\-]{1,30})", rest)
+    if definition is None or words is None:
+        return False
+    choices = [c.casefold() for p in definition.parameters for c in p.choices() or ()]
+    return words[1].casefold() in choices
+
+
+def _completes(text: str, mention: Mention, offer: Offer) -> bool:
     """Whether the name is all that is meant: "I will look for water" is not the action `look`."""
     rest = text[mention.end :]
+    if _choice_ahead(rest, mention, offer):
+        return True
     if mention.light and not mention.marked:
-        return re.match(r"\s{0,2}(?:[.!\n]|$)", rest) is not None
+        return re.match(r"\s{0,2}(?:(?:here|now|again)\b)?\s{0,2}(?:[.!\n]|$)", rest) is not None
     if "_" in text[mention.start : mention.end] or mention.marked:
         return True
     return _FOLLOWS.match(rest) is not None or _OBJECT_FOLLOWS.match(rest) is not None or _value_ahead(rest)
@@ -209,15 +230,20 @@ def _value_ahead(rest: str) -> bool:
     return re.match(r"\s{1,3}[\w]{1,20}\s{0,2}(?:[.,;!\n]|$|because|since|to\b|so\b)", rest) is not None
 
 
+_AND_THEN = re.compile(r"(?:\b(?:then|and|or)\s|[,/|+&;>])\s{0,2}\W{0,2}$", re.IGNORECASE)
+
+
 def _two_things(text: str, mention: Mention, spoken: list[Mention]) -> bool:
     """Whether another action of an everyday name is meant as well: "I will move left, then do."."""
     rest = text[mention.end :]
     return any(
-        m.name != mention.name and m.light and re.search(r"\b(?:then|and)\s+\W{0,2}$", rest[: m.start - mention.end])
+        m.name != mention.name
+        and m.light
+        and _AND_THEN.search(rest[: m.start - mention.end])
         and re.match(r"\W{0,2}(?:[.!\n]|$)", text[m.end :])
         for m in spoken
         if m.start > mention.end
-    )  # fmt: skip
+    )
 
 
 def _claim(text: str, sentence: re.Match[str], mention: Mention, offer: Offer) -> Claim | None:
@@ -237,11 +263,15 @@ def _claim(text: str, sentence: re.Match[str], mention: Mention, offer: Offer) -
     return claim(mention.name, {}, offer).at(mention.start, mention.end, "sentence")
 
 
+_NOT_OWN = re.compile(r"^\s*>")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•+]|\d{1,3}[.):])\s")
 
 
 def name_alone(text: str, offer: Offer) -> Claim | None:
-    """Return the action whose name is all that a text says, or all that its first or last line says."""
+    """Return the action whose name is all that a text says, or all that its first or last line says.
+
+    A line that is quoted in the manner of mail (`> noop`) says nothing of its own.
+    """
     if len(text) > LONGEST:
         return None
     plain = re.sub(r"```[\w-]{0,15}", "", text).strip()
@@ -250,7 +280,11 @@ def name_alone(text: str, offer: Offer) -> Claim | None:
         return None
     named: dict[int, Claim] = {}
     for index, line in enumerate(lines):
-        call = read_call(line, offer, free_text=len(lines) == 1) if len(line) < 400 and not dialogue(line) else None
+        call = (
+            read_call(line, offer, free_text=len(lines) == 1)
+            if len(line) < 400 and not dialogue(line) and not _NOT_OWN.match(line)
+            else None
+        )
         if call is not None:
             named[index] = claim(call.name, call.given, offer)
     if len(named) != 1:

@@ -37,7 +37,7 @@ LONGEST = 50_000
 _HEDGE = re.compile(
     r"(?:for example|\bexamples?\b|e\.g\.|for instance|such as|instead of|rather than|\bnot\b|n't\b|n’t\b"
     r"|\bnever\b|\bavoid\b"
-    r"|format is|format:|expected format|required format|template|schema|\bif\b|\bsuppose\b|\bwould have\b|\bor\b"
+    r"|format is|format:|expected format|required format|template|schema|\bif\b|\bsuppose\b|\bwould have\b"
     r"|\bsaid|\bsays\b|\btold\b|\btells\b|\bwrote\b|\bwrites\b|\bshout\w*|\bwhisper\w*|\basked\b|\basks\b"
     r"|\bwants? me\b)"
     r"[^.!?\n]{0,60}$",

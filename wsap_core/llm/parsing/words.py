@@ -84,6 +84,8 @@ def _without_fillers(said: tuple[str, ...], own: tuple[str, ...]) -> bool:
 def _walking(said: tuple[str, ...], own: tuple[str, ...]) -> bool:
     """`go_left`, `walk left` and `left` for `move_left`, never for `turn_left`."""
     said = tuple(word for word in said if word not in _FILLERS)
+    if len(own) == 1 and own[0] in _WALKING:
+        return len(said) == 1 and said[0] in _WALKING
     if len(own) != 2 or own[0] not in _WALKING or own[1] not in _DIRECTIONS:
         return False
     return said == own[1:] or (len(said) == 2 and said[0] in _WALKING and said[1] == own[1])
@@ -109,6 +111,7 @@ def _misspelt(said: tuple[str, ...], own: tuple[str, ...]) -> bool:
     Short words are left alone, and so are first letters and digits: `eat` is not `heat`, and
     `slot_1` is not `slot_2`.
     """
+    said = tuple(word for word in said if word not in _FILLERS) or said
     if len(said) == len(own):
         wrong = [(a, b) for a, b in zip(said, own, strict=True) if a != b]
         return len(wrong) == 1 and _one_slip(*wrong[0])
