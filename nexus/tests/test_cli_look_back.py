@@ -222,7 +222,7 @@ def test_a_machine_in_order_is_ready(capsys: pytest.CaptureFixture[str], run: di
     found = {row["check"]: row for row in report["checks"]}
     assert report["ready"] is True
     assert found["database"]["detail"].startswith(str(Path("home/wsap.db").absolute()))
-    assert "1 runs" in found["database"]["detail"]
+    assert "1 run," in found["database"]["detail"]
     assert {"python", "packages", "plugin core", "data folder", "terminal", "world echo"} <= set(found)
 
 

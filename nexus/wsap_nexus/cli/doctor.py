@@ -157,7 +157,8 @@ def _database(database: str | None) -> Iterator[Finding]:
         with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
             runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
             size = f", {_bytes(Path(opened.where).stat().st_size)}" if opened.is_sqlite else ""
-            yield Finding("database", "ok", f"{opened.where}, {runs} runs, layout {migrate.HEAD}{size}")
+            counted = f"{runs} run" + ("" if runs == 1 else "s")
+            yield Finding("database", "ok", f"{opened.where}, {counted}, layout {migrate.HEAD}{size}")
     except WsapError as error:
         yield Finding("database", "problem", one_line(error))
 
