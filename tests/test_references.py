@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from wsap_core import AdapterSpec, Context, PluginHost, World
+from wsap_core import (
+    Action,
+    ActionResult,
+    ActionSpace,
+    AdapterSpec,
+    Context,
+    GameAdapter,
+    Observation,
+    PluginHost,
+    World,
+)
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
 from wsap_core.host import BUILTIN
@@ -208,3 +218,23 @@ def test_what_no_other_process_could_find_has_no_portable_reference() -> None:
 
     assert portable_reference(Local) is None
     assert portable_reference(load_adapter_spec(EchoWorld(Context())).factory) is None
+
+
+def test_a_class_that_inherits_from_a_protocol_and_has_no_init_of_its_own_can_be_made() -> None:
+    class Plain(GameAdapter):
+        """A game without anything to set up."""
+
+        game_description = "Nothing happens."
+        action_space = ActionSpace()
+
+        def observe(self) -> Observation:
+            return Observation()
+
+        def act(self, action: Action) -> ActionResult:
+            return ActionResult(False, "There is nothing to do.")
+
+        def reset(self) -> Observation:
+            return Observation()
+
+    world = World.create(load_adapter_spec(Plain), Context())
+    assert isinstance(world.adapter, Plain)

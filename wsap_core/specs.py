@@ -6,9 +6,10 @@ callable; it takes a `Context`, or nothing.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -56,10 +57,11 @@ def build(reference: Reference, context: Context) -> Any:
         PluginError: it can't be loaded, or raises.
     """
     factory = resolve(reference)
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        parameters = ()  # type: ignore[assignment]  # a builtin without a signature takes nothing here
+    parameters: Iterable[inspect.Parameter] = ()
+    # A class that inherits from a protocol and has no __init__ shows the one of typing, which takes nothing.
+    if getattr(getattr(factory, "__init__", None), "__module__", "") != "typing":
+        with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature takes nothing here
+            parameters = inspect.signature(factory).parameters.values()
     takes_context = any(
         p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
         and (p.default is p.empty or p.name in ("context", "ctx"))
