@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from wsap_core import Action, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.cli import main
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
-from wsap_core.references import load_object
+from wsap_core.references import load_adapter_spec, load_object
 from wsap_core.testing import (
     AGENT_CHECKS,
     CHECKS,
@@ -139,6 +139,50 @@ def test_the_checks_run_where_an_event_loop_runs_already() -> None:
         return run_checks("matrix", steps=20, subprocesses=False, host=plugin_host()).ok
 
     assert asyncio.run(notebook())
+
+
+class Asynchronous:
+    """A world with an engine of its own somewhere, that declares nothing."""
+
+    game_description = "Something ticks somewhere else."
+    action_space = ActionSpace([ActionDef("listen", "Listen")])
+
+    def __init__(self) -> None:
+        self.ticks = 0
+
+    async def observe(self) -> Observation:
+        await asyncio.sleep(0)
+        return Observation(step=self.ticks)
+
+    async def act(self, action: Action) -> ActionResult:
+        await asyncio.sleep(0)
+        if action != Action("listen"):
+            return ActionResult(False, "One can only listen.", observation=Observation(step=self.ticks))
+        self.ticks += 1
+        return ActionResult(True, "Tick.", observation=Observation(step=self.ticks))
+
+    async def reset(self) -> Observation:
+        self.ticks = 0
+        return Observation()
+
+
+class Silent(Asynchronous):
+    async def act(self, action: Action) -> ActionResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_an_asynchronous_world_that_declares_nothing_passes_what_applies() -> None:
+    report = run_checks(Asynchronous, steps=50)
+    assert report.findings == (), report.to_text()
+    assert report.count("passed") >= 15
+
+
+def test_a_world_that_never_answers_is_stuck_and_no_test_hangs() -> None:
+    check = next(c for c in CHECKS if c.name == "play")
+    (finding,) = check(Subject(load_adapter_spec(Silent), patience=0.05))
+    assert "stuck" in finding.message
+    assert "seat-1 is acting" in finding.message
 
 
 def test_a_check_is_a_function_of_a_subject() -> None:

@@ -230,11 +230,9 @@ class Table:
 
     def _stuck(self, run: _Run) -> None:
         doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
-        raise Fault(
-            f"The world is stuck: nothing has happened for {self.subject.patience:g} s, and {doing}. "
-            "A seat must come to its turn when the others have acted.",
-            self.where(),
-        )
+        hint = " A seat must come to its turn when the others have acted." if len(self.seats) > 1 else ""
+        quiet = f"nothing has happened for {self.subject.patience:g} s"
+        raise Fault(f"The world is stuck: {quiet}, and {doing}.{hint}", self.where())
 
     async def _loop(self, seat: Seat, run: _Run) -> None:
         name = seat.agent_id
