@@ -127,7 +127,9 @@ def test_a_run_is_watched_held_stepped_and_left_resumable(environ: dict[str, str
         terminal.until(rf"{int(step) + 3}\b")
         terminal.press("q")
         assert terminal.ended() == 0
-        assert "\x1b[?1049l" in terminal.seen, "it gives the screen back"
+        _, gave_back, rest = terminal.seen.partition("\x1b[?1049l")
+        assert gave_back, "it gives the screen back"
+        assert "Last actions" in rest, "and leaves the last picture"
         assert terminal.restored()
         (row,) = runs(environ)
         assert f"go on with: wsap play --resume {row['run']}" in terminal.seen
