@@ -248,6 +248,29 @@ def test_a_recorded_run_is_stepped_through(environ: dict[str, str]) -> None:
         assert "--from 12" in terminal.seen
 
 
+def test_what_an_agent_prints_is_kept_off_the_picture_and_told_at_the_end(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "noisy.py").write_text(
+        "from wsap_core import Action\n"
+        "class Noisy:\n"
+        "    def initialize(self, game_desc, action_space): pass\n"
+        "    def decide(self, observation):\n"
+        "        print('thought', observation.step)\n"
+        "        return Action('wait')\n"
+        "    def reflect(self, result): pass\n"
+        "    def plan(self, goals): return []\n",
+        encoding="utf-8",
+    )
+    words = ("play", "echo", "--agent", f"{tmp_path / 'noisy.py'}:Noisy", "--pace", "0")
+    with at_terminal(environ, *words) as terminal:
+        assert terminal.ended() == 0
+        picture, gave_back, rest = terminal.seen.partition("\x1b[?1049l")
+        assert gave_back
+        assert "thought" not in picture
+        assert [f"thought {n}" in rest for n in range(20)] == [True] * 20
+
+
 def test_json_at_a_terminal_is_json_alone_on_the_output(environ: dict[str, str], tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     script = f"exec {sys.executable} -m wsap_core play echo --steps 30 --json > {output}"

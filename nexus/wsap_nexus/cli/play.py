@@ -256,6 +256,32 @@ def _view(request: Request, controls: Controls, watching: bool, store: Store | N
 # --- playing ------------------------------------------------------------------------------
 
 
+class Tail(io.TextIOBase):
+    """Keeps the end of what is written to it, however much that is."""
+
+    KEPT = 4000
+    """Characters that are kept at least; twice as many at most."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        """The end of what was written."""
+        return self._text[-self.KEPT :]
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Take a text."""
+        self._text += text
+        if len(self._text) > 2 * self.KEPT:
+            self._text = self.text
+        return len(text)
+
+
 class Interruption:
     """Whether a signal asked the run to stop; the first asks, the second insists."""
 
@@ -299,7 +325,7 @@ def _conduct(
     run = session.run
     interruption = Interruption(run.controls)
     _follow(request, session, parts, view, past or [])
-    stray = io.StringIO()
+    stray = Tail()
     try:
         with _kept_apart(request, view, stray):
             summary = asyncio.run(_run(session, interruption, view))
@@ -313,8 +339,8 @@ def _conduct(
         interruption.happened = True
         summary = run.summary()
     finally:
-        if text := printable(stray.getvalue()).strip():
-            click.echo(text[-4000:], err=True)
+        if text := printable(stray.text).strip():
+            click.echo(text, err=True)
     _report(request, session, parts, summary, interrupted=interruption.happened)
 
 
@@ -338,7 +364,7 @@ async def _run(session: Session, interruption: Interruption, view: LiveView | No
 
 
 @contextlib.contextmanager
-def _kept_apart(request: Request, view: LiveView | None, stray: io.StringIO) -> Iterator[None]:
+def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterator[None]:
     """Keep what a game or agent prints out of the JSON and off the picture."""
     with contextlib.ExitStack() as stack:
         if view is not None:
