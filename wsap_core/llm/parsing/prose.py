@@ -152,6 +152,11 @@ def about_others(text: str) -> bool:
     return _OTHERS.search(text) is not None
 
 
+def supposed(text: str) -> bool:
+    """Whether what follows a text is denied, conditional, or one of several things."""
+    return _UNSURE.search(text) is not None or _NEGATION.search(text) is not None
+
+
 def sentence_claim(text: str, offer: Offer, *, alone: bool = False) -> Claim | None:
     """Return the one action that a text says will be done, or None.
 

@@ -26,7 +26,7 @@ from wsap_core.llm.parsing.mentions import mentioned
 from wsap_core.llm.parsing.objects import claims_in
 from wsap_core.llm.parsing.offer import Offer
 from wsap_core.llm.parsing.outcome import NotUnderstood, Reading, ToolCall, Understood
-from wsap_core.llm.parsing.prose import TAKEN_BACK, about_others, dialogue, name_alone, sentence_claim
+from wsap_core.llm.parsing.prose import TAKEN_BACK, about_others, dialogue, name_alone, sentence_claim, supposed
 from wsap_core.llm.parsing.thinking import TEMPLATE_TOKEN, split_thinking
 from wsap_core.models import Action, ActionDef, Tool
 from wsap_core.worlds.legality import check_parameters
@@ -267,7 +267,8 @@ def _one_call(text: str, offer: Offer) -> Claim | None:
     sentence = text[text.rfind("\n", 0, only.start) + 1 : line_end if line_end >= 0 else len(text)]
     if mentioned(text, offer) - {only.name} or _hedged(text, only) or TAKEN_BACK.search(text[only.end :]):
         return None
-    if about_others(sentence) or sentence.rstrip().endswith("?"):
+    before = text[text.rfind("\n", 0, only.start) + 1 : only.start]
+    if about_others(sentence) or sentence.rstrip().endswith("?") or supposed(before):
         return None
     return only
 
