@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from rich.console import Console
+from rich.text import Text
 
 from wsap_core import Action, ActionSpace, Observation
 from wsap_core.host import PluginHost
@@ -67,6 +68,56 @@ def watched(
 
 
 # --- live ---------------------------------------------------------------------------------
+
+
+def test_a_world_that_can_t_draw_itself_is_told_and_the_run_goes_on() -> None:
+    session, view = watched(steps=30)
+    failed = asyncio.Event()
+
+    def broken(width: int, height: int) -> Text:
+        failed.set()
+        raise RuntimeError("no paint left")
+
+    view.screen = broken  # type: ignore[method-assign]  # what a world's own to_view or render does wrong ends up here
+
+    async def play() -> int:
+        async with view.shown():
+            summary = await session.play()
+            view._dirty.set()
+            await asyncio.wait_for(failed.wait(), 30)
+            return summary.steps
+
+    assert asyncio.run(play()) == 30
+    out = view._console.file
+    assert isinstance(out, io.StringIO)
+    assert "RuntimeError: no paint left" in out.getvalue()
+
+
+def test_an_agent_s_plan_is_shown_live_and_in_the_replay(tmp_path: Path) -> None:
+    (tmp_path / "planner.py").write_text(
+        "from wsap_core import Action\n"
+        "class Planner:\n"
+        "    def initialize(self, game_desc, action_space): pass\n"
+        "    def decide(self, observation): return Action('wait')\n"
+        "    def reflect(self, result): pass\n"
+        "    def plan(self, goals): return ['First listen', 'Then leave']\n",
+        encoding="utf-8",
+    )
+    host = PluginHost.discovered()
+    path = str(tmp_path / "wsap.db")
+    plan = RunPlan("echo", (SeatPlan("seat-1", f"{tmp_path / 'planner.py'}:Planner"),))
+    controls = Controls()
+    view = LiveView(a_terminal(), controls, pace=None)
+    with open_store(path) as store, start(plan, host, store, controls=controls) as session:
+        view.follow(session.run, host.games.get("echo"))
+        session.run.observe(view.observe)
+        run_to_end(session)
+        asyncio.run(view.take_committed())
+        assert "Then leave" in text_of(view)
+    with open_database(path, read_only=True) as database:
+        repository = Repository(database)
+        recording = Recording(repository, repository.get_run("last"), host)
+        assert recording.stage(1).seat.plan == ("First listen", "Then leave")
 
 
 def test_while_held_each_s_takes_one_step_and_q_stops() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from wsap_core.errors import WsapError
 from wsap_core.models import Action, ActionSpace, Observation, View
@@ -246,7 +247,12 @@ class LiveView:
                 self._dirty.clear()
                 size = self._console.size
                 await self.take_committed()
-                live.update(self.screen(size.width, size.height), refresh=True)
+                try:
+                    picture = self.screen(size.width, size.height)
+                    live.update(picture, refresh=True)
+                except Exception as error:  # a world's own drawing may fail; the run must not, nor seem to stand still
+                    said = f"The picture can't be drawn ({type(error).__name__}: {one_line(error)[:300]})."
+                    live.update(Text(f"{said} The run goes on; q stops it."), refresh=True)
             spent = self._clock() - began
             await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
 

@@ -11,6 +11,7 @@ from wsap_core.errors import StorageError, WireError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.models import Achievement, Action, ActionResult, Observation
 from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_core.text import one_line
 from wsap_core.wire import Codec
 from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
@@ -72,6 +73,10 @@ class Recording:
             totals.append((totals[-1] if totals else 0.0) + note.reward)
             self._by_seat.setdefault(note.seat, []).append(index)
         self._achieved = [i for i, note in enumerate(self.notes) if note.achievements]
+        self._plans = [
+            (event.seq, event.seat or "", tuple(one_line(line) for line in event.data.get("plan", ())))
+            for event in repository.read_events(run.id, kinds=("plan",))
+        ]
         self._first: dict[str, Observation | None] = {}
 
     def __len__(self) -> int:
@@ -162,7 +167,13 @@ class Recording:
             self._unlocked(name, last.episode, position),
             maxima,
             last.done,
+            self._plan(name, last.seq),
         )
+
+    def _plan(self, seat: str, seq: int) -> tuple[str, ...]:
+        """Return what a seat's agent last said it would do, before an event."""
+        said = [lines for number, who, lines in self._plans if who == seat and number < seq]
+        return said[-1] if said else ()
 
     def _unlocked(self, seat: str, episode: int, position: int) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -23,6 +23,7 @@ SMALLEST = (60, 18)
 """Columns and rows that the screen needs at least."""
 
 _BORDER = "grey42"
+_PLAN_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,10 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
     if said and left > 14:
         parts.append(Layout(_panel(_lines(said), "Messages"), size=len(said) + 2))
         left -= len(said) + 2
+    if seat.plan and left > 18:
+        rows = [Text(one_line(line), no_wrap=True, overflow="ellipsis") for line in seat.plan[:_PLAN_ROWS]]
+        parts.append(Layout(_panel(_lines(rows), "Plan"), size=len(rows) + 2))
+        left -= len(rows) + 2
     if with_inventory:
         carried = panels.inventory(seat.observation, inner)[: 3 if left > 18 else 2 if left > 15 else 1]
         parts.append(Layout(_panel(_lines(carried), "Inventory"), size=len(carried) + 2))
