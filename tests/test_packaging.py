@@ -21,8 +21,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
-WORLDS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
-PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *WORLDS]
+PLUGINS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
+WORLDS = [path for path in PLUGINS if path.parent.name not in {"wsap-ollama"}]
+"""Plugins that bring a game; the others bring minds, and need the kernel alone."""
+PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *PLUGINS]
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -91,6 +93,12 @@ def test_the_kernel_requires_nothing_heavy() -> None:
 def test_installing_a_world_brings_the_runtime(path: Path) -> None:
     needed = {Requirement(item).name for item in load(path)["project"]["dependencies"]}
     assert {"wsap-core", "wsap-nexus"} <= needed
+
+
+@pytest.mark.parametrize("path", sorted({*PLUGINS} - {*WORLDS}), ids=lambda path: path.parent.name)
+def test_installing_a_backend_brings_the_kernel_and_no_runtime(path: Path) -> None:
+    needed = {Requirement(item).name for item in load(path)["project"]["dependencies"]}
+    assert needed & {load(project)["project"]["name"] for project in PROJECTS} == {"wsap-core"}
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)

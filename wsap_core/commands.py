@@ -18,5 +18,5 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 RUNTIME = "wsap-nexus"
 """The distribution with the commands that play, record and read back."""
 
-RUNTIME_COMMANDS = ("doctor", "export", "nexus", "play", "replay", "runs")
+RUNTIME_COMMANDS = ("doctor", "export", "models", "nexus", "play", "replay", "runs")
 """The names it brings, so that `wsap` can say what to install where it is missing."""

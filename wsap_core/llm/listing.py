@@ -32,6 +32,9 @@ class Listing:
     reason: str = ""
     """Why there is nothing to list, in one sentence; empty if it could be asked."""
 
+    note: str = ""
+    """What else is to be known, in one sentence."""
+
     @property
     def reachable(self) -> bool:
         """Whether it answered."""

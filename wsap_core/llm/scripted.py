@@ -8,6 +8,7 @@ from wsap_core.context import Context
 from wsap_core.decisions import Usage
 from wsap_core.errors import ConfigError
 from wsap_core.llm.errors import BadRequestError
+from wsap_core.llm.listing import Listing, ModelInfo
 from wsap_core.llm.tokens import estimate_request, estimate_tokens
 from wsap_core.llm.types import Abilities, Chunk, Finish, Reply, Request, TextChunk, ThinkingChunk
 
@@ -100,3 +101,8 @@ def create(context: Context) -> ScriptedBackend:
     if not isinstance(reply, str):
         raise ConfigError("The scripted backend needs the option reply: the text that it always answers.")
     return ScriptedBackend(lambda request: reply, model=f"scripted/{context.config.get('model', 'reply')}")
+
+
+async def listing(context: Context) -> Listing:
+    """Return the one model there is, which needs no server."""
+    return Listing("scripted", models=[ModelInfo("scripted/reply", detail="says what the option reply says")])

@@ -1,0 +1,277 @@
+"""`litellm/<model>`: a hundred providers through litellm, where it is installed.
+
+litellm takes seconds to import and, left to itself, asks the network for a list of prices while it
+does; it is imported at the first request, with the list that it ships. About 200 calls a second are
+what one core manages with it; `openai/<model>` manages ten times that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from wsap_core.context import Context
+from wsap_core.decisions import Usage
+from wsap_core.errors import ConfigError, MissingServiceError, UnknownNameError
+from wsap_core.llm.errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.llm.listing import Listing
+from wsap_core.llm.types import Abilities, Chunk, Finish, Request
+from wsap_core.untrusted import one_line
+from wsap_nexus.backends.dialects import Dialect
+from wsap_nexus.backends.failures import Asked, hide_key, retry_after
+from wsap_nexus.backends.openai_wire import ReplyReader, request_body
+
+# Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
+
+INSTALL = "pip install 'wsap-nexus[litellm]'"
+KEYS: Mapping[str, str] = {
+    "ANTHROPIC_API_KEY": "litellm/anthropic/...",
+    "DEEPSEEK_API_KEY": "litellm/deepseek/...",
+    "GEMINI_API_KEY": "litellm/gemini/...",
+    "GROQ_API_KEY": "litellm/groq/...",
+    "MISTRAL_API_KEY": "litellm/mistral/...",
+    "OPENAI_API_KEY": "litellm/openai/...",
+    "OPENROUTER_API_KEY": "litellm/openrouter/...",
+    "XAI_API_KEY": "litellm/xai/...",
+}
+"""The variables that the most common providers' keys are kept in."""
+
+
+@dataclass(frozen=True)
+class LiteLLMOptions:
+    """How litellm is called."""
+
+    api_base: str | None = None
+    """The provider's address, where it is not the usual one."""
+    api_key: str | None = field(default=None, repr=False)
+    """The provider's key; from its own environment variable when None."""
+    stream: bool = False
+    json_schema: bool | None = None
+    """Whether the model constrains by JSON Schema; as litellm knows when None."""
+    images: bool | None = None
+    """Whether the model sees; as litellm knows when None."""
+    context: int | None = None
+    timeout: float = 600.0
+    """Seconds for a whole reply."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments of `litellm.acompletion`."""
+
+
+class LiteLLMBackend:
+    """A model of any provider that litellm knows. Never tries again by itself.
+
+    Args:
+        name: litellm's name of the model, `anthropic/claude-...`.
+        options: how it is called.
+    """
+
+    def __init__(self, name: str, options: LiteLLMOptions | None = None) -> None:
+        self.options = options or LiteLLMOptions()
+        self._name = name
+        self._library: Any = None
+        self._known = Abilities(
+            json_schema=bool(self.options.json_schema),
+            images=bool(self.options.images),
+            thinking=True,
+            context=self.options.context,
+        )
+
+    @property
+    def model(self) -> str:
+        """The address, `litellm/NAME`."""
+        return f"litellm/{self._name}"
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the options say, and after `prepare` or the first request what litellm knows besides."""
+        return self._known
+
+    async def prepare(self) -> None:
+        """Import litellm and look up what the model can do.
+
+        Raises:
+            MissingServiceError: litellm is not installed.
+        """
+        if self._library is None:
+            self._library = await asyncio.to_thread(_import)
+            self._known = self._looked_up()
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
+
+        Raises:
+            BackendError: by class.
+            MissingServiceError: litellm is not installed.
+        """
+        await self.prepare()
+        given = dict(request.options.get("litellm", {}))
+        pieces = bool(given.pop("stream", self.options.stream))
+        arguments = request_body(
+            self._name,
+            request,
+            Dialect(strict_schema=False, prefill="trailing", thinking="reasoning_effort"),
+            images=self._known.images,
+            stream=pieces,
+            options={**self.options.extra, **given},
+        )
+        arguments |= {"timeout": self.options.timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        arguments |= {"api_base": self.options.api_base, "api_key": self.options.api_key}
+        asked = Asked(self.model, self.options.api_base or f"the provider of {self.model}", self.options.api_key, "")
+        reader = ReplyReader(request, asked)
+        async with self._failures(request):
+            answer = await self._library.acompletion(**arguments)
+            if pieces:
+                try:
+                    async for part in answer:
+                        for chunk in reader.event(part.model_dump_json()):
+                            yield chunk
+                finally:
+                    if (close := getattr(answer, "aclose", None)) is not None:
+                        await close()
+                chunks = list(reader.close())
+            else:
+                chunks = list(reader.whole(answer.model_dump_json().encode()))
+        for chunk in chunks:
+            yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
+
+    async def aclose(self) -> None:
+        """Close the clients that litellm keeps."""
+        close = getattr(self._library, "close_litellm_async_clients", None)
+        if close is not None:
+            await close()
+
+    def _looked_up(self) -> Abilities:
+        library, options = self._library, self.options
+        try:
+            found = library.get_model_info(self._name)
+        except Exception:
+            found = {}  # not in litellm's map, which is no fault
+        schema, images = found.get("supports_response_schema"), found.get("supports_vision")
+        context = found.get("max_input_tokens")
+        return Abilities(
+            json_schema=bool(schema if options.json_schema is None else options.json_schema),
+            prefill=bool(found.get("supports_assistant_prefill")),
+            images=bool(images if options.images is None else options.images),
+            thinking=True,
+            context=options.context or (context if isinstance(context, int) else None),
+        )
+
+    def _priced(self, finish: Finish) -> Finish:
+        """Return the finish with what the tokens cost by litellm's map; unknown stays unknown."""
+        usage = finish.usage
+        if usage.cost is not None:
+            return finish
+        try:
+            prompt, completion = self._library.cost_per_token(
+                model=self._name, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
+            )
+        except Exception:
+            return finish
+        priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, float(prompt) + float(completion))
+        return Finish(finish.reason, finish.stop_sequence, priced)
+
+    @asynccontextmanager
+    async def _failures(self, request: Request) -> AsyncIterator[None]:
+        try:
+            yield
+        except (BackendError, asyncio.CancelledError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise self._error(error, request) from error
+
+    def _error(self, error: Exception, request: Request) -> BackendError:
+        said = one_line(getattr(error, "message", None) or error)[:300]
+        words = f"{self.model}: {hide_key(said, self.options.api_key)}"
+        names = {cls.__name__ for cls in type(error).__mro__}
+        status = getattr(error, "status_code", None)
+        if "RateLimitError" in names:
+            headers = getattr(getattr(error, "response", None), "headers", None)
+            return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
+        if "UnsupportedParamsError" in names and request.constraint is not None:
+            return ConstraintError(words)
+        for name, kind in _CLASSES:
+            if name in names:
+                if kind is AuthenticationError:
+                    words += " Set the provider's key in its environment variable."
+                elif kind is NoServerError and status not in (None, 500):
+                    return ServerFailedError(words)
+                return kind(words)
+        return ServerFailedError(f"{words} ({type(error).__name__})")
+
+
+_CLASSES: tuple[tuple[str, type[BackendError]], ...] = (
+    ("Timeout", BackendTimeoutError),
+    ("AuthenticationError", AuthenticationError),
+    ("PermissionDeniedError", AuthenticationError),
+    ("NotFoundError", ModelNotFoundError),
+    ("ContextWindowExceededError", ContextTooSmallError),
+    ("InternalServerError", ServerFailedError),
+    ("ServiceUnavailableError", ServerFailedError),
+    ("BadGatewayError", ServerFailedError),
+    ("BadRequestError", BadRequestError),
+    ("UnprocessableEntityError", BadRequestError),
+    ("APIConnectionError", NoServerError),
+)
+"""litellm's classes, most special first: several are subclasses of others."""
+
+
+def _import() -> Any:
+    """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
+    if importlib.util.find_spec("litellm") is None:
+        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm: Any = importlib.import_module("litellm")  # deferred for weight, and it may not be there
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.num_retries = 0
+    return litellm
+
+
+# --- for the plugin host ---------------------------------------------------------------------
+
+
+def create(context: Context) -> LiteLLMBackend:
+    """Return the backend for `litellm/<model>`.
+
+    Raises:
+        ConfigError: an option is unknown, or the model is not named.
+        MissingServiceError: litellm is not installed.
+    """
+    config = dict(context.config)
+    name = str(config.pop("model", "") or "")
+    if not name:
+        raise ConfigError("Name the model as litellm does: litellm/PROVIDER/MODEL.")
+    known = {f.name for f in fields(LiteLLMOptions)}
+    for option in config:
+        if option not in known:
+            raise ConfigError(str(UnknownNameError("option of the backend litellm", option, known)))
+    if importlib.util.find_spec("litellm") is None:
+        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+    return LiteLLMBackend(name, LiteLLMOptions(**config))
+
+
+async def listing(context: Context) -> Listing:
+    """Return which providers have a key; litellm itself is not imported, and nobody is asked."""
+    if importlib.util.find_spec("litellm") is None:
+        return Listing("litellm", reason=f"litellm is not installed; install it with: {INSTALL}")
+    found = [where for variable, where in KEYS.items() if os.environ.get(variable)]
+    if not found:
+        return Listing("litellm", reason=f"no key is set, such as {', '.join(sorted(KEYS)[:3])}")
+    return Listing("litellm", note=f"there are keys for {', '.join(found)}; litellm lists no models")

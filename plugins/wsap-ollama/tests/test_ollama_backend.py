@@ -1,0 +1,468 @@
+"""`ollama/<model>` against a real server on this machine that speaks Ollama's protocol, and misbehaves on request."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from llm_server import DEAF, Card, ModelServer, Say
+from llm_server.says import BAD
+
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError
+from wsap_core.llm.backend import collect
+from wsap_core.llm.errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.llm.types import (
+    ImagePart,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Reply,
+    Request,
+    Sampling,
+    TextChunk,
+    TextPart,
+)
+from wsap_core.services import Services
+from wsap_ollama import OllamaBackend, OllamaOptions
+from wsap_ollama.backend import ModelCard, create
+from wsap_ollama.listing import listing
+
+T = TypeVar("T")
+
+REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+SCHEMA = {"type": "object", "properties": {"action": {"const": "wait"}}, "required": ["action"]}
+PLAIN = "llama3.2:latest"
+
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def options(server: ModelServer, /, **more: Any) -> OllamaOptions:
+    return OllamaOptions(host=server.address, **more)
+
+
+def using(
+    chosen: OllamaOptions, work: Callable[[OllamaBackend], Awaitable[T]], name: str = "qwen3:8b", tell: Any = None
+) -> T:
+    async def main() -> T:
+        backend = OllamaBackend(name, chosen, tell=tell)
+        try:
+            async with asyncio.timeout(30):
+                return await work(backend)
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(main())
+
+
+def ask(chosen: OllamaOptions, request: Request = REQUEST, name: str = "qwen3:8b") -> Reply:
+    return using(chosen, lambda backend: collect(backend, request), name)
+
+
+# --- what is sent ------------------------------------------------------------------------------
+
+
+@both
+def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) -> None:
+    server.say(Say("I wait. It is dark."))
+    reply = ask(options(server, stream=stream))
+    assert (reply.text, reply.finish.reason) == ("I wait. It is dark.", "stop")
+    assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
+    assert reply.usage.cost is None
+
+
+def test_the_protocols_recommended_values_are_sent(server: ModelServer) -> None:
+    ask(options(server), name=PLAIN)
+    assert server.last == {
+        "model": PLAIN,
+        "stream": False,
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}],
+        "tools": [],
+        "options": {
+            "num_predict": 300,
+            "temperature": 0.7,
+            "top_p": 0.9,
+            "repeat_penalty": 1.1,
+            "num_ctx": 4096,
+        },
+    }
+
+
+def test_a_thinking_model_gets_tokens_to_think_with_and_room_for_them(server: ModelServer) -> None:
+    ask(options(server))
+    assert (server.last["options"]["num_predict"], server.last["options"]["num_ctx"]) == (1324, 5120)
+    assert "think" not in server.last
+    ask(options(server), replace(REQUEST, thinking=False))
+    assert server.last["think"] is False
+    assert (server.last["options"]["num_predict"], server.last["options"]["num_ctx"]) == (300, 4096)
+    ask(options(server, think=False), replace(REQUEST, thinking=True))
+    assert server.last["think"] is True
+
+
+def test_a_model_that_can_not_think_is_not_asked_to(server: ModelServer) -> None:
+    assert ask(options(server), replace(REQUEST, thinking=True), PLAIN).text == "Hello there."
+    assert "think" not in server.last
+
+
+def test_a_schema_is_sent_as_the_format(server: ModelServer) -> None:
+    ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
+    assert server.last["format"] == SCHEMA
+
+
+def test_a_regular_expression_is_refused_before_anything_is_asked(server: ModelServer) -> None:
+    with pytest.raises(ConstraintError, match="only to a JSON Schema"):
+        ask(options(server), replace(REQUEST, constraint=RegexConstraint("[a-z]+")))
+    assert [r for r in server.requests if r.path == "/api/chat"] == []
+
+
+def test_seed_stop_texts_and_the_requests_own_options_are_sent(server: ModelServer) -> None:
+    request = replace(
+        REQUEST, stop=("END",), sampling=Sampling(seed=7, repeat_penalty=1.3), options={"ollama": {"top_k": 5}}
+    )
+    server.say(Say("I wait. END and more"))
+    reply = ask(options(server, extra={"min_p": 0.1}), request)
+    sent = server.last["options"]
+    assert (sent["seed"], sent["stop"], sent["repeat_penalty"]) == (7, ["END"], 1.3)
+    assert (sent["top_k"], sent["min_p"]) == (5, 0.1)
+    assert reply.text == "I wait. "
+
+
+def test_a_begun_reply_is_sent_as_the_assistants_turn(server: ModelServer) -> None:
+    ask(options(server), replace(REQUEST, prefill='{"action": "'))
+    assert server.last["messages"][-1] == {"role": "assistant", "content": '{"action": "'}
+
+
+def test_pictures_go_to_models_that_see_and_are_described_to_others(server: ModelServer) -> None:
+    picture = base64.b64encode(b"\x89PNG picture").decode()
+    message = Message("user", [TextPart("What is this? "), ImagePart(picture, alt="a cow")])
+    ask(options(server), Request([message]), "llava:7b")
+    assert server.last["messages"] == [{"role": "user", "content": "What is this? ", "images": [picture]}]
+    ask(options(server), Request([message]), PLAIN)
+    assert server.last["messages"] == [{"role": "user", "content": "What is this? a cow"}]
+
+
+def test_a_picture_is_never_taken_for_the_name_of_a_file(server: ModelServer, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"private")
+    for name in (str(secret), "a.png"):
+        with pytest.raises(BadRequestError, match="not base64"):
+            ask(options(server), Request([Message("user", [ImagePart(name)])]), "llava:7b")
+    assert [r for r in server.requests if r.path == "/api/chat"] == []
+
+
+def test_what_a_model_can_do_is_known_once_it_was_looked_at(server: ModelServer) -> None:
+    async def look(backend: OllamaBackend) -> tuple[Any, Any]:
+        before = backend.abilities
+        await backend.prepare()
+        await backend.prepare()
+        return before, backend.abilities
+
+    before, after = using(options(server), look)
+    assert (before.images, before.thinking, before.json_schema) == (False, False, True)
+    assert (after.images, after.thinking, after.context) == (False, True, 4096)
+    assert [r.path for r in server.requests] == ["/api/show"]
+    assert using(options(server, num_ctx=100_000), look)[1].context == 40960
+
+
+# --- what comes back ---------------------------------------------------------------------------
+
+
+def test_pieces_arrive_one_by_one_when_streamed(server: ModelServer) -> None:
+    async def pieces(backend: OllamaBackend) -> list[Any]:
+        return [chunk async for chunk in backend.stream(REQUEST)]
+
+    server.say(Say("one two three"))
+    *texts, _ = using(options(server, stream=True), pieces)
+    assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
+
+
+@both
+def test_thinking_is_kept_apart_from_the_reply(server: ModelServer, stream: bool) -> None:
+    server.say(Say("I wait.", thinking="A zombie is near."))
+    reply = ask(options(server, stream=stream))
+    assert (reply.thinking, reply.text) == ("A zombie is near.", "I wait.")
+
+
+@both
+@pytest.mark.parametrize(
+    ("said", "thinking", "text"),
+    [
+        ("<think>\nA zombie.\n</think>\n\nI wait.", "\nA zombie.\n", "I wait."),
+        ("<think>A zombie is near and", "A zombie is near and", ""),
+    ],
+)
+def test_a_think_block_of_an_older_server_is_thinking(
+    server: ModelServer, stream: bool, said: str, thinking: str, text: str
+) -> None:
+    server.say(Say(said))
+    reply = ask(options(server, stream=stream))
+    assert (reply.thinking, reply.text) == (thinking, text)
+
+
+@both
+def test_thoughts_that_use_up_every_token_are_told_once(server: ModelServer, stream: bool) -> None:
+    told: list[str] = []
+    server.default = Say("I wait.", thinking="hm " * 50)
+    request = replace(REQUEST, sampling=Sampling(max_tokens=10))
+
+    async def twice(backend: OllamaBackend) -> list[Reply]:
+        return [await collect(backend, request), await collect(backend, request)]
+
+    for reply in using(options(server, stream=stream, think_tokens=20), twice, tell=told.append):
+        assert reply.truncated
+        assert (reply.text, reply.usage.completion_tokens) == ("", 30)
+    (only,) = told
+    assert only.startswith("ollama/qwen3:8b used up all its 30 tokens on thinking and said nothing; set the option")
+
+
+@both
+def test_an_empty_completion_is_an_empty_reply(server: ModelServer, stream: bool) -> None:
+    server.say(Say(""))
+    reply = ask(options(server, stream=stream))
+    assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("", "stop", 0)
+
+
+@both
+def test_prose_around_json_is_passed_on_as_it_is(server: ModelServer, stream: bool) -> None:
+    said = 'Sure! Here it is:\n```json\n{"action": "wait"}\n```\nGood luck, 你好.'
+    server.say(Say(said, style="bytes"))
+    assert ask(options(server, stream=stream)).text == said
+
+
+@both
+def test_tokens_are_estimated_where_the_server_does_not_count(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three", usage=False))
+    usage = ask(options(server, stream=stream)).usage
+    assert usage.prompt_tokens > 0
+    assert usage.completion_tokens == 3
+
+
+# --- misbehaviour ------------------------------------------------------------------------------
+
+
+@both
+def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
+    server.say(DEAF)
+
+    async def impatient(backend: OllamaBackend) -> Reply:
+        await backend.prepare()
+        backend.options = replace(backend.options, timeout=0.05)
+        return await collect(backend, REQUEST)
+
+    with pytest.raises(BackendTimeoutError, match=r"whole reply of ollama/qwen3:8b within 0\.05 s"):
+        using(options(server, stream=stream), impatient)
+
+
+@both
+def test_a_slow_first_token_is_waited_for(server: ModelServer, stream: bool) -> None:
+    server.say(Say("At last.", wait=True))
+
+    async def later(backend: OllamaBackend) -> Reply:
+        await backend.prepare()
+        asked = asyncio.create_task(collect(backend, REQUEST))
+        await asyncio.to_thread(server.await_requests, 1)
+        assert not asked.done()
+        server.release()
+        return await asked
+
+    assert using(options(server, stream=stream), later).text == "At last."
+
+
+@pytest.mark.parametrize(
+    ("say", "stream"),
+    [
+        (Say("one two three", cut=0), False),
+        (Say("one two three", cut=0), True),
+        (Say("one two three", cut=2), True),
+        (Say("one two three", done=False), True),
+        (Say("one two three", done=False), False),
+    ],
+)
+def test_a_connection_that_drops_in_mid_reply_is_told(server: ModelServer, say: Say, stream: bool) -> None:
+    server.say(say)
+    with pytest.raises(ServerFailedError, match="broke off in the middle of a reply of ollama/qwen3:8b"):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_json_that_stops_in_its_middle_is_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three", half=True))
+    with pytest.raises(ServerFailedError, match="can't be read"):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_bytes_that_are_not_utf8_are_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say(f"one {BAD} three"))
+    with pytest.raises(ServerFailedError, match="not UTF-8"):
+        ask(options(server, stream=stream))
+
+
+@both
+@pytest.mark.parametrize("raw", [b"[]", b"null", b"{}", b"5", b"[" * 100_000], ids=lambda raw: repr(raw[:16]))
+def test_json_that_is_no_reply_is_told(server: ModelServer, stream: bool, raw: bytes) -> None:
+    server.say(Say(raw=raw + b"\n"))
+    with pytest.raises(ServerFailedError, match=server.address):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_a_reply_that_never_ends_is_left_there(server: ModelServer, stream: bool) -> None:
+    server.say(Say("word " * 20_000))
+    with pytest.raises(ServerFailedError, match="max_bytes"):
+        ask(options(server, stream=stream, max_bytes=30_000), replace(REQUEST, sampling=Sampling(max_tokens=None)))
+
+
+@both
+def test_a_reply_ten_times_too_long_is_taken_and_counted(server: ModelServer, stream: bool) -> None:
+    server.say(Say("word " * 3000))
+    reply = ask(options(server, stream=stream), replace(REQUEST, sampling=Sampling(max_tokens=None)))
+    assert (len(reply.text), reply.usage.completion_tokens) == (15_000, 3000)
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "words", "kind"),
+    [
+        (500, "llama runner process has terminated", ServerFailedError),
+        (502, "bad gateway", ServerFailedError),
+        (503, "server busy, please try again. maximum pending requests exceeded", RateLimitError),
+        (429, "slow down", RateLimitError),
+        (400, "invalid options", BadRequestError),
+        (400, "the input length exceeds the context length", ContextTooSmallError),
+        (401, "unauthorized", AuthenticationError),
+    ],
+)
+def test_each_status_is_an_error_of_its_class(
+    server: ModelServer, stream: bool, status: int, words: str, kind: type[BackendError]
+) -> None:
+    server.say(Say(status=status, error=words, headers={"Retry-After": "7"}))
+    with pytest.raises(BackendError, match=words) as caught:
+        ask(options(server, stream=stream))
+    assert type(caught.value) is kind
+    assert len([r for r in server.requests if r.path == "/api/chat"]) == 1, "the client may not try again by itself"
+
+
+@both
+def test_an_error_after_the_reply_has_begun_is_told(server: ModelServer, stream: bool) -> None:
+    server.say(Say("one two three", error_within="CUDA out of memory"))
+    with pytest.raises(ServerFailedError, match="CUDA out of memory"):
+        ask(options(server, stream=stream))
+
+
+@both
+def test_an_absent_server_says_how_to_start_it(nowhere: str, stream: bool) -> None:
+    with pytest.raises(NoServerError, match=f"Ollama does not answer at {nowhere}; start it with: ollama serve"):
+        ask(OllamaOptions(host=nowhere, stream=stream))
+
+
+def test_a_server_that_goes_away_says_how_to_start_it(nowhere: str) -> None:
+    async def gone(backend: OllamaBackend) -> Reply:
+        backend._card = ModelCard()  # looked at while the server was still there
+        return await collect(backend, REQUEST)
+
+    with pytest.raises(NoServerError, match="ollama serve"):
+        using(OllamaOptions(host=nowhere, stream=True), gone)
+
+
+@both
+def test_a_model_that_is_not_pulled_says_how_to_get_it(server: ModelServer, stream: bool) -> None:
+    with pytest.raises(ModelNotFoundError, match="get it with: ollama pull qwen3:32b"):
+        ask(options(server, stream=stream), name="qwen3:32b")
+
+
+def test_a_prompt_that_ollama_would_cut_without_a_word_is_refused(server: ModelServer) -> None:
+    request = Request([Message("system", "rules"), Message("user", "word " * 5000)])
+    with pytest.raises(ContextTooSmallError, match=r"context of 4096 .* num_ctx"):
+        ask(options(server), request)
+    assert [r for r in server.requests if r.path == "/api/chat"] == []
+    assert ask(options(server, num_ctx=8192), request).text == "Hello there."
+
+
+def test_giving_up_on_a_reply_leaves_the_backend_usable(server: ModelServer) -> None:
+    async def leave_early(backend: OllamaBackend) -> str:
+        async with aclosing(backend.stream(REQUEST)) as chunks:
+            async for _ in chunks:
+                break
+        return (await collect(backend, REQUEST)).text
+
+    server.default = Say("one two three")
+    assert using(options(server, stream=True), leave_early) == "one two three"
+
+
+def test_a_closed_backend_says_so(server: ModelServer) -> None:
+    async def closed(backend: OllamaBackend) -> None:
+        await collect(backend, REQUEST)
+        await backend.aclose()
+        await backend.aclose()
+        await collect(backend, REQUEST)
+
+    with pytest.raises(BadRequestError, match="was closed"):
+        using(options(server), closed)
+
+
+# --- the plugin --------------------------------------------------------------------------------
+
+
+def test_the_factory_takes_options_and_refuses_wrong_ones() -> None:
+    told: list[str] = []
+    services = Services(progress=told.append)
+    backend = create(Context.create(config={"model": "qwen3:8b", "timeout": 5, "num_ctx": 512}, services=services))
+    assert (backend.model, backend.options.timeout, backend.options.num_ctx) == ("ollama/qwen3:8b", 5.0, 512)
+    for config, words in [
+        ({"model": ""}, "ollama/qwen3:8b"),
+        ({"model": "m", "num_ctxx": 5}, "Did you mean 'num_ctx'"),
+        ({"model": "m", "num_ctx": "many"}, "num_ctx .* int"),
+        ({"model": "m", "think": 1}, "think .* bool"),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            create(Context.create(config=config))
+
+
+def list_at(host: str) -> Any:
+    return asyncio.run(listing(Context.create(config={"host": host})))
+
+
+def test_pulled_models_are_listed_with_their_context_and_what_they_can_do(server: ModelServer) -> None:
+    server.models["nomic-embed-text:latest"] = Card(8192, ("embedding",), family="nomic-bert")
+    found = list_at(server.address)
+    assert found.reachable
+    assert found.place == server.address
+    listed = {
+        m.address: (m.abilities.context, m.abilities.thinking, m.abilities.images, m.detail) for m in found.models
+    }
+    assert listed == {
+        "ollama/qwen3:8b": (40960, True, False, "8.2B, Q4_K_M, 5.2 GB"),
+        "ollama/llama3.2:latest": (131072, False, False, "3.2B, Q4_K_M, 5.2 GB"),
+        "ollama/llava:7b": (32768, False, True, "7B, Q4_K_M, 5.2 GB"),
+    }
+
+
+def test_a_server_without_models_says_how_to_get_one(server: ModelServer) -> None:
+    server.models.clear()
+    found = list_at(server.address)
+    assert found.reachable
+    assert "ollama pull qwen3:8b" in found.note
+
+
+def test_an_absent_server_is_listed_with_the_reason(nowhere: str) -> None:
+    found = list_at(nowhere)
+    assert not found.reachable
+    assert found.reason == f"Ollama does not answer at {nowhere}; start it with: ollama serve"

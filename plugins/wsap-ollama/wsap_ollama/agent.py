@@ -1,0 +1,38 @@
+"""The protocol's reference agent: a model of a local Ollama decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wsap_core.llm.agent import LLMAgent
+from wsap_ollama.backend import OllamaBackend
+from wsap_ollama.options import OllamaOptions
+
+
+class OllamaAgent(LLMAgent):
+    """Agent using Ollama for decisions.
+
+    Usable as the protocol's seed shows it, `OllamaAgent(model="qwen3:8b")`, and as
+    `--agent wsap_ollama:OllamaAgent`. Replies are bound to the actions that are legal now, and
+    what the model thinks is kept out of its history.
+
+    Args:
+        model: the model as Ollama calls it.
+        ollama: how Ollama is reached and run; the protocol's recommended values when None.
+        **more: whatever else `LLMAgent` takes: `options`, `prompts`, `memory`, `tools`, `on_call`.
+    """
+
+    def __init__(self, model: str = "qwen3:8b", *, ollama: OllamaOptions | None = None, **more: Any) -> None:
+        # Any: LLMAgent's own arguments, which it checks.
+        super().__init__(OllamaBackend(model, ollama), **more)
+        self.model = model
+        """The model as Ollama calls it."""
+
+    @property
+    def system_prompt(self) -> str:
+        """What the model is told at the start of a session; empty before that."""
+        return self._system
+
+    async def aclose(self) -> None:
+        """Close the connections to Ollama."""
+        await self.backend.aclose()

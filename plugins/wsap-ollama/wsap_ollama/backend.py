@@ -1,0 +1,336 @@
+"""`ollama/<model>`: a model of a local Ollama server, through Ollama's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import ollama
+
+from wsap_core.context import Context
+from wsap_core.decisions import Usage
+from wsap_core.errors import ConfigError
+from wsap_core.llm.errors import (
+    BackendError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ServerFailedError,
+)
+from wsap_core.llm.think import ThinkSplitter
+from wsap_core.llm.tokens import estimate_request, estimate_tokens
+from wsap_core.llm.types import (
+    Abilities,
+    Chunk,
+    Finish,
+    FinishReason,
+    ImagePart,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Request,
+    ThinkingChunk,
+)
+from wsap_ollama.failures import error_of
+from wsap_ollama.options import OllamaOptions, options_of
+from wsap_ollama.transport import Guard
+
+# Any, in this module: what goes over the wire, and the client's own loosely typed answers.
+
+_REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What Ollama tells about a model."""
+
+    capabilities: tuple[str, ...] = ()
+    """ "completion", "tools", "thinking", "vision" and others."""
+    context: int | None = None
+    """The longest context that the model was made for."""
+
+
+class OllamaBackend:
+    """A model of a local Ollama server.
+
+    Never tries again by itself: wrappers do.
+
+    Args:
+        name: the model as Ollama calls it, `qwen3:8b`.
+        options: how it is reached and run.
+        tell: told once if a model keeps running out of tokens.
+    """
+
+    def __init__(
+        self, name: str, options: OllamaOptions | None = None, *, tell: Callable[[str], None] | None = None
+    ) -> None:
+        self.options = options or OllamaOptions()
+        self._name = name
+        self._tell = tell
+        self._client: Any = None  # an ollama.AsyncClient, whose methods are overloaded by literals
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._card: ModelCard | None = None
+        self._closed = False
+
+    @property
+    def model(self) -> str:
+        """The address, `ollama/NAME`."""
+        return f"ollama/{self._name}"
+
+    @property
+    def place(self) -> str:
+        """The server's address, for messages."""
+        return place_of(self.options)
+
+    @property
+    def abilities(self) -> Abilities:
+        """What Ollama can do; what the model can do is known after `prepare` or the first request."""
+        card = self._card or ModelCard()
+        return Abilities(
+            json_schema=True,
+            prefill=True,
+            images="vision" in card.capabilities,
+            thinking="thinking" in card.capabilities,
+            context=min(self.options.num_ctx, card.context or self.options.num_ctx),
+        )
+
+    async def prepare(self) -> ModelCard:
+        """Return what Ollama tells about the model, asking once.
+
+        Raises:
+            NoServerError: Ollama does not answer.
+            ModelNotFoundError: the model is not pulled.
+        """
+        if self._card is None:
+            try:
+                async with asyncio.timeout(self.options.timeout):
+                    shown = await self._open().show(self._name)
+            except Exception as error:
+                raise error_of(error, self.model, self.place, self.options.timeout) from error
+            self._card = card_of(shown)
+        return self._card
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
+
+        Raises:
+            BackendError: by class.
+        """
+        card = await self.prepare()
+        given = dict(request.options.get("ollama", {}))
+        pieces = bool(given.pop("stream", self.options.stream))
+        arguments = self._arguments(request, card, given)
+        end = asyncio.get_running_loop().time() + self.options.timeout
+        reader = _Reader(request)
+        try:
+            async with asyncio.timeout_at(end):
+                answer = await self._open().chat(**arguments, stream=pieces)
+            if not pieces:
+                for chunk in reader.part(answer):
+                    yield chunk
+            else:
+                async with aclosing(answer):
+                    async for part in _until(answer, end):
+                        for chunk in reader.part(part):
+                            yield chunk
+            finish = reader.finish()
+        except (BackendError, asyncio.CancelledError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise error_of(error, self.model, self.place, self.options.timeout) from error
+        if finish is None:
+            raise ServerFailedError(f"Ollama at {self.place} broke off in the middle of a reply of {self.model}.")
+        for chunk in reader.rest():
+            yield chunk
+        self._warn(finish, reader)
+        yield finish
+
+    async def aclose(self) -> None:
+        """Close the connections; nothing can be asked afterwards."""
+        self._closed = True
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    # --- what is sent ------------------------------------------------------------------------
+
+    def _arguments(self, request: Request, card: ModelCard, given: Mapping[str, Any]) -> dict[str, Any]:
+        if isinstance(request.constraint, RegexConstraint):
+            raise ConstraintError("Ollama can't bind replies to a regular expression, only to a JSON Schema.")
+        think = self._think(request, card)
+        reserve = self.options.think_tokens if think is not False and "thinking" in card.capabilities else 0
+        self._check_fit(request)
+        messages = [_message(m, images="vision" in card.capabilities) for m in request.messages]
+        if request.prefill:
+            messages.append({"role": "assistant", "content": request.prefill})
+        sampling = request.sampling
+        penalty = self.options.repeat_penalty if sampling.repeat_penalty is None else sampling.repeat_penalty
+        settings = {
+            "num_predict": None if sampling.max_tokens is None else sampling.max_tokens + reserve,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "repeat_penalty": penalty,
+            "num_ctx": self.options.num_ctx + reserve,
+            "seed": sampling.seed,
+            "stop": list(request.stop) or None,
+        }
+        chosen = {name: value for name, value in settings.items() if value is not None}
+        return {
+            "model": self._name,
+            "messages": messages,
+            "think": think,
+            "format": dict(request.constraint.schema) if isinstance(request.constraint, JsonConstraint) else None,
+            "options": {**chosen, **self.options.extra, **given},
+            "keep_alive": self.options.keep_alive,
+        }
+
+    def _think(self, request: Request, card: ModelCard) -> bool | None:
+        """Return what to say about thinking; nothing to a model that can't, because that is an error."""
+        if "thinking" not in card.capabilities:
+            return None
+        return self.options.think if request.thinking is None else request.thinking
+
+    def _check_fit(self, request: Request) -> None:
+        context = self.options.num_ctx
+        prompt, reply = estimate_request(request), request.sampling.max_tokens or 0
+        if prompt + reply > context:
+            raise ContextTooSmallError(
+                f"The prompt has about {prompt} tokens, and with {reply} for the reply it does not fit into the "
+                f"context of {context} that {self.model} is run with; Ollama would cut off its beginning without "
+                "a word. Set the option num_ctx higher, or shorten the history."
+            )
+
+    def _warn(self, finish: Finish, reader: _Reader) -> None:
+        """Tell a waiting person, once, that thinking has eaten up the reply."""
+        if finish.reason != "length" or reader.said or self._tell is None:
+            return
+        tell, self._tell = self._tell, None
+        tell(
+            f"{self.model} used up all its {finish.usage.completion_tokens} tokens on thinking and said nothing; "
+            "set the option think_tokens higher, or think=false."
+        )
+
+    def _open(self) -> Any:
+        if self._closed:
+            raise BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = client_of(self.options), loop
+        return self._client
+
+
+class _Reader:
+    """Makes chunks of Ollama's answers.
+
+    Args:
+        request: what was asked; for tokens that the server does not count.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._splitter = ThinkSplitter()  # older servers leave the block in the text
+        self._last: Any = None
+        self._tokens = 0
+        self.said = False
+        """Whether anything but thinking has come."""
+
+    def part(self, part: Any) -> Iterator[Chunk]:
+        """Give the chunks of one answer."""
+        message = part.message
+        if message.thinking:
+            self._tokens += estimate_tokens(message.thinking)
+            yield ThinkingChunk(message.thinking)
+        if message.content:
+            self._tokens += estimate_tokens(message.content)
+            yield from self._noted(self._splitter.feed(message.content))
+        if part.done:
+            self._last = part
+
+    def rest(self) -> Iterator[Chunk]:
+        """Give what was kept back."""
+        yield from self._noted(self._splitter.close())
+
+    def finish(self) -> Finish | None:
+        """Return the finish, or None if the server never said that it was through."""
+        last = self._last
+        if last is None:
+            return None
+        prompt = last.prompt_eval_count if last.prompt_eval_count is not None else estimate_request(self._request)
+        completion = last.eval_count if last.eval_count is not None else self._tokens
+        # What runs on one's own machine has no price that anybody knows; that is not the same as free.
+        usage = Usage(1, prompt, completion, None)
+        return Finish(_REASONS.get(last.done_reason or "", "unknown"), None, usage)
+
+    def _noted(self, chunks: Iterator[Any]) -> Iterator[Chunk]:
+        for chunk in chunks:
+            self.said = self.said or not isinstance(chunk, ThinkingChunk)
+            yield chunk
+
+
+async def _until(parts: AsyncGenerator[Any, None], end: float) -> AsyncIterator[Any]:
+    """Give what comes until a moment; the deadline never spans a `yield`."""
+    while True:
+        try:
+            async with asyncio.timeout_at(end):
+                part = await anext(parts)
+        except StopAsyncIteration:
+            return
+        yield part
+
+
+def _message(message: Message, *, images: bool) -> dict[str, Any]:
+    role = "user" if message.role == "observation" else message.role
+    if isinstance(message.content, str) or not images:
+        return {"role": role, "content": message.text()}
+    text = "".join("" if isinstance(part, ImagePart) else part.text for part in message.content)
+    pictures = [_bytes(part) for part in message.content if isinstance(part, ImagePart)]
+    return {"role": role, "content": text, "images": pictures}
+
+
+def _bytes(part: ImagePart) -> bytes:
+    """Return a picture's bytes. The client is never given text for one: it would look for a file of that name."""
+    try:
+        return base64.b64decode(part.base64, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRequestError("A picture in the request is not base64.") from error
+
+
+def card_of(shown: Any) -> ModelCard:
+    """Return what `/api/show` tells."""
+    information = shown.modelinfo or {}
+    lengths = [v for k, v in information.items() if k.endswith(".context_length") and isinstance(v, int)]
+    return ModelCard(tuple(shown.capabilities or ()), lengths[0] if lengths else None)
+
+
+def place_of(options: OllamaOptions) -> str:
+    """Return the server's address, for messages."""
+    return options.host or os.environ.get("OLLAMA_HOST", "").strip() or "http://127.0.0.1:11434"
+
+
+def client_of(options: OllamaOptions) -> ollama.AsyncClient:
+    """Return a client without a limit on connections, and with one on what an answer may hold."""
+    return ollama.AsyncClient(
+        host=options.host,
+        timeout=httpx.Timeout(None, connect=options.connect_timeout),
+        transport=Guard(options.max_bytes),
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+def create(context: Context) -> OllamaBackend:
+    """Return the backend for `ollama/<model>`.
+
+    Raises:
+        ConfigError: an option is wrong, or the model is not named.
+    """
+    name = str(context.config.get("model") or "")
+    if not name:
+        raise ConfigError("Name the model as Ollama does: ollama/qwen3:8b.")
+    return OllamaBackend(name, options_of(context.config), tell=context.services.progress)

@@ -1,0 +1,74 @@
+"""From what Ollama's client raises to an error by class, with what to do next."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import ollama
+
+from wsap_core.llm.errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.untrusted import one_line
+from wsap_ollama.transport import TooLongError
+
+_CONTEXT = re.compile(r"context (length|size|window)|exceeds? .{0,40}context", re.IGNORECASE)
+
+
+def error_of(error: Exception, model: str, place: str, timeout: float) -> BackendError:
+    """Return the error that stands for what the client raised.
+
+    Args:
+        error: what it raised.
+        model: the model's full address, `ollama/qwen3:8b`.
+        place: the server's address.
+        timeout: seconds that a reply may take.
+    """
+    if isinstance(error, BackendError):
+        return error
+    if isinstance(error, ollama.ResponseError):
+        return _answered(error, model, place)
+    if isinstance(error, ConnectionError | httpx.ConnectError | httpx.ConnectTimeout):
+        return NoServerError(f"Ollama does not answer at {place}; start it with: ollama serve")
+    if isinstance(error, TimeoutError | httpx.TimeoutException):
+        return BackendTimeoutError(f"Ollama at {place} did not give a whole reply of {model} within {timeout:g} s.")
+    if isinstance(error, UnicodeDecodeError):
+        return ServerFailedError(f"Ollama at {place} answered for {model} with text that is not UTF-8.")
+    if isinstance(error, TooLongError):
+        return ServerFailedError(f"Ollama at {place} sent more for one reply of {model} than is taken; see max_bytes.")
+    if isinstance(error, httpx.HTTPError):
+        return ServerFailedError(
+            f"Ollama at {place} broke off in the middle of a reply of {model} ({type(error).__name__})."
+        )
+    if isinstance(error, ValueError | TypeError | AttributeError | RecursionError):
+        # Broken JSON, and JSON that is something else than the client expects.
+        return ServerFailedError(f"Ollama at {place} answered for {model} with what can't be read.")
+    return ServerFailedError(f"Ollama at {place} failed: {type(error).__name__}: {one_line(error)[:200]}")
+
+
+def _answered(error: ollama.ResponseError, model: str, place: str) -> BackendError:
+    name = model.partition("/")[2]
+    words = one_line(error.error)[:300]
+    status = error.status_code
+    if status == 404:
+        if "not found" in words:
+            return ModelNotFoundError(f"{name} is not pulled at {place}; get it with: ollama pull {name}")
+        return ModelNotFoundError(f"{place} is no Ollama server, or has no model {name}: {words}")
+    if status in (401, 403):
+        return AuthenticationError(f"Ollama at {place} wants a key; set OLLAMA_API_KEY ({words}).")
+    if status == 429 or (status == 503 and "busy" in words):
+        return RateLimitError(f"Ollama at {place} has too many requests waiting: {words}")
+    if _CONTEXT.search(words):
+        return ContextTooSmallError(f"The prompt does not fit into the context of {model}: {words}")
+    if 400 <= status < 500:
+        return BadRequestError(f"Ollama at {place} refuses the request for {model}: {words}")
+    return ServerFailedError(f"Ollama at {place} failed for {model}: {words}")
