@@ -77,6 +77,8 @@ class Context:
     """What the runtime offers; each is None where only the kernel is installed."""
     agent_id: str | None = None
     """For an agent: who it is in the world."""
+    world: str = ""
+    """For an agent: the game that it plays."""
 
     @classmethod
     def create(

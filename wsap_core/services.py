@@ -64,6 +64,27 @@ class Models(Protocol):
         ...
 
 
+class Parts(Protocol):
+    """What is installed, for agents that are put together from parts."""
+
+    def memory(self, name: str) -> object:
+        """Return the `MemorySpec` of that name."""
+        ...
+
+    def tool(self, name: str) -> object:
+        """Return the `ToolSpec` of that name."""
+        ...
+
+
+class Journal(Protocol):
+    """Where the calls of one agent to its models are kept; see `wsap_core.llm.wrappers.record`."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether a recorded run is played again, so that no model may be asked."""
+        ...
+
+
 @dataclass(frozen=True)
 class Services:
     """The services at hand; None for each that no installed package provides."""
@@ -73,6 +94,8 @@ class Services:
     views: ViewSink | None = None
     runs: RunReader | None = None
     models: Models | None = None
+    parts: Parts | None = None
+    journal: Journal | None = None
     progress: Callable[[str], None] | None = None
     """Tells a waiting person what is going on."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.decisions import NO_USAGE, DecisionInfo
 from wsap_core.errors import SnapshotError
+from wsap_core.interfaces import Snapshots
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.errors import ConstraintError, ContextTooSmallError
 from wsap_core.llm.json_style import legal_actions
@@ -19,6 +20,7 @@ from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
 from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
 from wsap_core.llm.tokens import estimate_request, estimate_tokens
+from wsap_core.llm.toolbox import Toolbox
 from wsap_core.llm.tools import AgentTool
 from wsap_core.llm.types import DEFAULT_SAMPLING, Constraint, Message, Reply, Request, Sampling
 from wsap_core.llm.window import Turn as WindowTurn
@@ -86,6 +88,8 @@ class LLMAgent:
         prompts: the templates.
         memory: what it keeps beyond the window; None for nothing.
         tools: what it can use while it thinks.
+        toolbox: more tools, opened when a session begins and closed by `aclose`.
+        prepare: awaited when a session begins, before the backend is asked anything.
         on_call: told of each call, for the log.
         generator: where the delimiters of quoted text are drawn from.
     """
@@ -99,6 +103,8 @@ class LLMAgent:
         prompts: Prompts | None = None,
         memory: AgentMemory | None = None,
         tools: Sequence[AgentTool] = (),
+        toolbox: Toolbox | None = None,
+        prepare: Callable[[], Awaitable[object]] | None = None,
         on_call: Callable[[Call], None] | None = None,
         generator: random.Random | None = None,
     ) -> None:
@@ -112,6 +118,8 @@ class LLMAgent:
         self._prompts = prompts or Prompts()
         self._memory = memory
         self._tools = {tool.definition.name: tool for tool in tools}
+        self._toolbox = toolbox
+        self._prepare = prepare
         self._on_call = on_call
         self._random = generator or random.Random(0)
         self._window = Window(self.options.window)
@@ -127,6 +135,11 @@ class LLMAgent:
         Raises:
             ConstraintError: `strict`, and the backend can't constrain its replies in this style.
         """
+        if self._prepare is not None:
+            await self._prepare()
+        if self._toolbox is not None:
+            for tool in await self._toolbox.open():
+                self._tools[tool.definition.name] = tool
         if self.options.strict and not self._style.constrains(self.backend.abilities):
             raise ConstraintError(
                 f"{self.backend.model} can't be bound to legal actions in this style, and strict play was asked for; "
@@ -205,8 +218,13 @@ class LLMAgent:
         if inspect.isawaitable(compacted):
             await compacted
 
+    async def aclose(self) -> None:
+        """Give back what its tools hold; the backend belongs to whoever made it."""
+        if self._toolbox is not None:
+            await self._toolbox.aclose()
+
     def snapshot(self) -> bytes:
-        """Return the conversation, the plan and the memory."""
+        """Return the conversation, the plan, the memory, and what its tools keep."""
         version, state, gauss = self._random.getstate()
         data = {
             "turns": [[t.user, t.assistant] for t in self._window.turns],
@@ -214,6 +232,7 @@ class LLMAgent:
             "plan": self._plan,
             "memory": self._memory.snapshot().hex() if self._memory is not None else None,
             "random": [version, list(state), gauss],
+            "tools": {n: t.snapshot().hex() for n, t in sorted(self._tools.items()) if isinstance(t, Snapshots)},
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -229,12 +248,17 @@ class LLMAgent:
             plan = [str(line) for line in found["plan"]]
             cut = int(found["cut"])
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
+            tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
             self._random.setstate((version, tuple(state), gauss))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
         if self._memory is not None and memory is not None:
             self._memory.restore(memory)
+        for name, kept in tools.items():
+            tool: object = self._tools.get(name)
+            if isinstance(tool, Snapshots):
+                tool.restore(kept)
         self._window.restore(turns, cut)
         self._plan = plan
 

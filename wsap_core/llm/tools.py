@@ -58,11 +58,9 @@ class ToolContext(Context):
 
     memory: AgentMemory | None = None
     """The memory of the agent; None where it has none."""
-    world: str = ""
-    """The game that the agent plays; provenance for what a tool puts into the memory."""
 
     @classmethod
     def of(cls, context: Context, *, memory: AgentMemory | None = None, world: str = "") -> ToolContext:
         """Return a context with everything that another has, for the tools of one agent."""
         taken = {f.name: getattr(context, f.name) for f in fields(Context)}
-        return cls(**taken, memory=memory, world=world)
+        return cls(**{**taken, "world": world or context.world}, memory=memory)
