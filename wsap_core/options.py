@@ -37,19 +37,31 @@ class Options(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def check_used(self, owner: str) -> None:
-        """Refuse options that nobody asked for; call it once their owner is made.
+    @property
+    def given(self) -> frozenset[str]:
+        """The names that the user gave."""
+        return frozenset(self._values)
 
-        Args:
-            owner: who the options were for, as it is named in the message.
+    @property
+    def asked(self) -> frozenset[str]:
+        """The names that were looked up; all of them once somebody went through them all."""
+        return frozenset(self._asked | set(self._values)) if self._all else frozenset(self._asked)
 
-        Raises:
-            ConfigError: an option was never looked up, so it does nothing.
-        """
-        unused = [] if self._all else sorted(set(self._values) - self._asked)
-        if not unused:
-            return
-        near = difflib.get_close_matches(unused[0], sorted(self._asked), n=1)
-        known = ", ".join(sorted(self._asked)) or "none"
-        hint = f"Did you mean {near[0]!r}?" if near else f"It takes: {known}."
-        raise ConfigError(f"{owner} has no option {unused[0]!r}. {hint}")
+
+def check_used(owner: str, *options: Options) -> None:
+    """Refuse options that nobody asked for; call it once their owners are made.
+
+    Args:
+        owner: who the options were for, as it is named in the message.
+        options: of one owner, or of several who were given the same; one of them has to ask.
+
+    Raises:
+        ConfigError: an option was never looked up, so it does nothing.
+    """
+    asked = sorted({name for each in options for name in each.asked})
+    unused = sorted({name for each in options for name in each.given} - set(asked))
+    if not unused:
+        return
+    near = difflib.get_close_matches(unused[0], asked, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"It takes: {', '.join(asked) or 'none'}."
+    raise ConfigError(f"{owner} has no option {unused[0]!r}. {hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AgentSpec, CommandSpec
+from wsap_core.specs import AgentSpec, BackendSpec, CommandSpec, ToolSpec
 
 
 @hookimpl
@@ -16,6 +16,7 @@ def wsap_commands() -> Iterable[CommandSpec]:
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
         CommandSpec("replay", "Look back at a run, step by step.", "wsap_nexus.cli.replay:replay"),
         CommandSpec("export", "Take a run's data out.", "wsap_nexus.cli.export:export"),
+        CommandSpec("models", "List the language models that can be asked.", "wsap_nexus.cli.models:models"),
         CommandSpec("doctor", "Is this machine ready?", "wsap_nexus.cli.doctor:doctor"),
     ]
 
@@ -29,5 +30,43 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "You: plays by the keys you press, at a terminal.",
             "wsap_nexus.human:create",
             interactive=True,
+        ),
+        AgentSpec(
+            "llm",
+            "A language model: --model ADDRESS, see wsap models.",
+            "wsap_nexus.llm:create",
+            abilities=("snapshot",),
+        ),
+    ]
+
+
+@hookimpl
+def wsap_backends() -> Iterable[BackendSpec]:
+    """Offer language models over HTTP."""
+    home = "wsap_nexus.backends"
+    return [
+        BackendSpec(
+            "openai",
+            "Any server that speaks OpenAI's protocol: vLLM, llama.cpp, LM Studio, OpenAI itself.",
+            f"{home}.openai:create",
+            models=f"{home}.openai:listing",
+        ),
+        BackendSpec(
+            "litellm",
+            "A hundred providers through litellm: pip install 'wsap-nexus[litellm]'.",
+            f"{home}.litellm:create",
+            models=f"{home}.litellm:listing",
+        ),
+    ]
+
+
+@hookimpl
+def wsap_tools() -> Iterable[ToolSpec]:
+    """Offer the tools of servers elsewhere."""
+    return [
+        ToolSpec(
+            "mcp",
+            "Tools of any MCP server: pip install 'wsap-nexus[mcp]'.",
+            "wsap_nexus.mcp.source:create",
         )
     ]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from wsap_core.context import Context
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
-from wsap_core.options import Options
+from wsap_core.options import Options, check_used
 from wsap_core.references import Given, load_adapter_spec, load_agent_spec
 from wsap_core.testing import (
     abilities,
@@ -146,7 +146,7 @@ def _try_to_make(subject: Subject) -> None:
     """Make one world, so that what can't be made at all, or misspelt options, are told once and not by every check."""
     options = Options(subject.config)
     World.create(subject.spec, replace(Context.create(subject.seed), config=options))
-    options.check_used(f"The game {subject.spec.name!r}")
+    check_used(f"The game {subject.spec.name!r}", options)
 
 
 def chosen(checks: Sequence[Check[S]], only: Sequence[str]) -> tuple[Check[S], ...]:

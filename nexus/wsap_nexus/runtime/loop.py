@@ -96,6 +96,12 @@ class SeatLoop:
         """Give the agent the game's description and actions."""
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
+    async def aclose(self) -> None:
+        """Let the agent give back what it holds, if it holds anything."""
+        close = getattr(self.agent, "aclose", None)
+        if close is not None:
+            await self._ask(close)
+
     async def episode(self, number: int, *, fresh: bool) -> None:
         """Play until the episode is over, the agent leaves, the limit is reached, or the run is stopped.
 

@@ -1,7 +1,8 @@
 """What a run writes to the event log, and how it is read back.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
-result showed), `plan`, `step`, `death`, `snapshot`, and `run` (started, resumed, stopped).
+result showed), `plan`, `step`, `death`, `snapshot`, `model` and `call` (what was asked of
+language models), and `run` (started, resumed, stopped).
 """
 
 from __future__ import annotations
@@ -79,6 +80,14 @@ class Recorder:
         """Record the whole state between two decisions."""
         state = {"world": _b64(world), "agents": {name: _b64(data) for name, data in agents.items()}}
         self._write("snapshot", dumps(state), episode=episode)
+
+    def call(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record a call to a language model."""
+        self._write("call", dumps(dict(body)), seat=seat)
+
+    def model(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record which model a seat asks, and what it can do."""
+        self._write("model", dumps(dict(body)), seat=seat)
 
     def note(self, what: str, **more: Any) -> None:
         """Record that the run started, was resumed, or stopped."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from wsap_core.decisions import DecisionInfo
 from wsap_core.specs import AdapterSpec, AgentSpec
@@ -46,10 +47,19 @@ def read_past(
             if snapshot is None or event.seq > snapshot.seq:
                 history[step.seat].append(step)
     past.history = history
+    past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)
         past.first_episode = snapshot.episode
     return past
+
+
+def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
+    """Return the recorded calls to models, by seat, oldest first: what was bought once is not bought again."""
+    calls: dict[str, list[dict[str, Any]]] = {}
+    for event in repository.read_events(run_id, from_seq=from_seq, kinds=("call", "model")):
+        calls.setdefault(event.seat or "", []).append(event.data)
+    return calls
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:

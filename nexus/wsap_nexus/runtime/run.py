@@ -7,16 +7,17 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
 from wsap_core.errors import UsageError
 from wsap_core.interfaces import Agent, Snapshots
-from wsap_core.options import Options
+from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, build
 from wsap_core.worlds import World
 from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
@@ -40,6 +41,10 @@ class Past:
     """The agents' states to go on from."""
     seconds: float = 0.0
     """Time spent before."""
+    calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Recorded calls to models that may be made again, by seat."""
+    offline: bool = False
+    """Whether no model may be asked: a recorded run is played again."""
 
 
 class Run:
@@ -114,7 +119,13 @@ class Run:
             StorageError: an event could not be recorded.
         """
         self._started = time.monotonic()
-        world = await self._set_up()
+        try:
+            return await self._play(await self._set_up())
+        finally:
+            for loop in self._loops:
+                await loop.aclose()
+
+    async def _play(self, world: World) -> RunSummary:
         fresh = self._past.world is None
         while True:
             if self._episode > self._past.last_episode:
@@ -145,9 +156,10 @@ class Run:
             config=options,
         )
         world = World.create(self.spec, context)
-        options.check_used(f"The game {self.spec.name!r}")
+        check_used(f"The game {self.spec.name!r}", options)
         self.world = world
         await world.reset(derive_seed(plan.seed, self._episode))
+        agent_options: list[Options] = []
         for seat_plan in plan.seats:
             seat = world.open_seat(seat_plan.name)
             spec = self._agent_specs[seat_plan.name]
@@ -157,11 +169,11 @@ class Run:
                 "agent",
                 seat_plan.name,
                 clock=self._clock,
-                services=self._services,
+                services=replace(self._services, journal=self._journal(seat_plan.name)),
                 agent_id=seat_plan.name,
             )
-            agent = build(spec.factory, replace(own, config=own_options))
-            own_options.check_used(f"The agent {seat_plan.agent!r}")
+            agent = build(spec.factory, replace(own, config=own_options, world=self.spec.display_title))
+            agent_options.append(own_options)
             if not isinstance(agent, Agent):
                 raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
             loop = SeatLoop(
@@ -176,13 +188,19 @@ class Run:
                 rehearse=not spec.interactive,
                 after_step=self._after_step,
             )
-            await loop.initialize()
             self._loops.append(loop)
+        names = sorted({s.agent for s in plan.seats})
+        check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
+        for loop in self._loops:
+            await loop.initialize()
         if self._past.world is not None:
             world.restore(self._past.world)
             for loop in self._loops:
                 cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
         return world
+
+    def _journal(self, seat: str) -> SeatJournal:
+        return SeatJournal(self._recorder, seat, self._past.calls.get(seat, ()), offline=self._past.offline)
 
     def _begin_episode(self) -> None:
         seed = derive_seed(self.plan.seed, self._episode)

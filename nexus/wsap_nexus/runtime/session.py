@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
+from wsap_core.llm.errors import BudgetReachedError
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.services import Services
-from wsap_core.specs import AdapterSpec, AgentSpec, resolve
+from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec, resolve
 from wsap_core.wire import Codec
+from wsap_nexus.backends.registry import Models
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import Observer
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.resume import read_past
-from wsap_nexus.runtime.run import Run
+from wsap_nexus.runtime.resume import read_call_events, read_past
+from wsap_nexus.runtime.run import Past, Run
 from wsap_nexus.runtime.store import Store, hold_run
 from wsap_nexus.runtime.tally import RunSummary
 from wsap_nexus.storage.records import NewRun, RunStatus
@@ -37,14 +39,24 @@ class Parts:
         return Codec([resolve(reference) for reference in self.game.wire_types])
 
 
+@dataclass(frozen=True)
+class Around:
+    """What is around a run, whichever it is."""
+
+    controls: Controls | None = None
+    observers: Iterable[Observer] = ()
+    services: Services | None = None
+
+
 class Session:
     """A run together with where it is recorded; made by `start`, `resume` or `unrecorded`."""
 
-    def __init__(self, run: Run, recorder: Recorder, store: Store | None) -> None:
+    def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: Models | None = None) -> None:
         self.run = run
         """The run itself."""
         self._recorder = recorder
         self._store = store
+        self._models = models
 
     def committed(self) -> int:
         """Return the number of the last event that is safely recorded; -1 for none or no recording."""
@@ -61,8 +73,13 @@ class Session:
         try:
             summary = await self.run.play()
         except BaseException as error:
-            self._close(RunStatus.FAILED if isinstance(error, Exception) else RunStatus.INTERRUPTED, error)
+            # A budget that is used up is a pause, not a failure.
+            paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
+            self._close(RunStatus.INTERRUPTED if paused else RunStatus.FAILED, error)
             raise
+        finally:
+            if self._models is not None:
+                await self._models.aclose()
         stopped = self.run.controls.stopping
         self._close(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
         return summary
@@ -106,11 +123,7 @@ def unrecorded(
 ) -> Session:
     """Return a run that leaves no trace."""
     found = _checked(plan, parts or load_parts(plan, host))
-    recorder = Recorder(None, None)
-    run = Run(
-        plan, found.game, found.agents, recorder=recorder, controls=controls, observers=observers, services=services
-    )
-    return Session(run, recorder, None)
+    return _session(plan, found, host, Around(controls, observers, services))
 
 
 @contextmanager
@@ -123,12 +136,24 @@ def start(
     controls: Controls | None = None,
     observers: Iterable[Observer] = (),
     services: Services | None = None,
+    past: Past | None = None,
 ) -> Iterator[Session]:
     """Give a new recorded run, ready to be played within the block.
+
+    Args:
+        plan: what is played.
+        host: where games and agents come from.
+        store: where it is recorded.
+        parts: the game and agents, where they are at hand already.
+        controls: what holds and stops it.
+        observers: told after each new decision.
+        services: handed to the game and the agents.
+        past: replies of models to use again; see `replies_of`.
 
     Raises:
         WsapError: a part can't be loaded, or the database can't be written; nothing is recorded then.
     """
+    around = Around(controls, observers, services)
     found = _checked(plan, parts or load_parts(plan, host))
     record = store.repository.create_run(
         NewRun(
@@ -142,17 +167,7 @@ def start(
     recorder = Recorder(store.writer, record.id)
     with hold_run(store.database, record.id):
         recorder.note("started")
-        run = Run(
-            plan,
-            found.game,
-            found.agents,
-            recorder=recorder,
-            run_id=record.id,
-            controls=controls,
-            observers=observers,
-            services=services,
-        )
-        yield Session(run, recorder, store)
+        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
 @contextmanager
@@ -180,6 +195,7 @@ def resume(
         UsageError: it has been played to its end.
         StorageLockedError: another process is playing it.
     """
+    around = Around(controls, observers, services)
     record = store.repository.get_run(name)
     if record.status is RunStatus.FINISHED:
         raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
@@ -190,18 +206,67 @@ def resume(
         recorder = Recorder(store.writer, record.id)
         store.writer.set_status(record.id, RunStatus.RUNNING)
         recorder.note("resumed")
-        run = Run(
-            plan,
-            found.game,
-            found.agents,
-            recorder=recorder,
-            run_id=record.id,
-            past=past,
-            controls=controls,
-            observers=observers,
-            services=services,
-        )
-        yield Session(run, recorder, store)
+        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+
+
+def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
+    """Return the plan of a recorded run and its models' replies, to play it again without asking anybody.
+
+    Raises:
+        UnknownNameError: there is no such run.
+    """
+    record = store.repository.get_run(name)
+    calls = read_call_events(store.repository, record.id)
+    return RunPlan.from_config(record.config), Past(calls=calls, offline=True)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What is installed, for agents that are put together from parts."""
+
+    host: PluginHost
+
+    def memory(self, name: str) -> MemorySpec:
+        """Return the kind of memory of that name."""
+        return self.host.memories.get(name)
+
+    def tool(self, name: str) -> ToolSpec:
+        """Return the tool of that name."""
+        return self.host.tools.get(name)
+
+
+def _session(
+    plan: RunPlan,
+    parts: Parts,
+    host: PluginHost,
+    around: Around,
+    *,
+    store: Store | None = None,
+    run_id: str | None = None,
+    past: Past | None = None,
+    recorder: Recorder | None = None,
+) -> Session:
+    """Put a session together, with models for its agents unless the services bring their own."""
+    recorder = recorder or Recorder(None, None)
+    services = around.services or Services()
+    models = None
+    if services.models is None:
+        models = Models(host, seed=plan.seed)
+        services = replace(services, models=models)
+    if services.parts is None:
+        services = replace(services, parts=Installed(host))
+    run = Run(
+        plan,
+        parts.game,
+        parts.agents,
+        recorder=recorder,
+        run_id=run_id,
+        past=past,
+        controls=around.controls,
+        observers=around.observers,
+        services=services,
+    )
+    return Session(run, recorder, store, models)
 
 
 def _checked(plan: RunPlan, parts: Parts) -> Parts:

@@ -1,0 +1,186 @@
+"""Runs in which language models decide: recorded, replayed without asking, gone on with without buying twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core import PluginHost
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_core.host import BUILTIN, Registered
+from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.types import Request
+from wsap_core.llm.wrappers import Budget
+from wsap_core.services import Services
+from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_nexus.api import list_runs, play, read_run, resume_run
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.journal import read_calls
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.session import replies_of, resume, start
+from wsap_nexus.runtime.store import open_store
+from wsap_nexus.storage.records import RunStatus
+from wsap_nexus.storage.repository import Repository
+
+
+class Speaker:
+    """A model that says how many messages it was shown, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    def make(self, context: Context) -> ScriptedBackend:
+        def answer(request: Request) -> str:
+            self.requests.append(request)
+            return json.dumps({"action": "speak", "params": {"text": f"number {len(request.messages)}"}})
+
+        return ScriptedBackend(answer, model=f"speaker/{context.config['model']}")
+
+
+@pytest.fixture
+def speaker() -> Speaker:
+    return Speaker()
+
+
+@pytest.fixture
+def host(speaker: Speaker) -> PluginHost:
+    own = PluginHost()
+    own.load(BUILTIN)
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
+    return own
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "runs.db")
+
+
+OPTIONS: dict[str, Any] = {"model": "speaker/loud", "plan": "no", "memory": "fifo", "tools": "calculator,notes"}
+
+
+def plan(steps: int = 25, **options: Any) -> RunPlan:
+    return RunPlan(
+        "echo",
+        (SeatPlan("seat-1", "llm", {**OPTIONS, **options}),),
+        steps=steps,
+        options={"length": 10},
+        snapshot_every=7,
+    )
+
+
+@contextmanager
+def stopping(after: int) -> Iterator[tuple[Controls, list[Any]]]:
+    controls = Controls()
+
+    class Seen(list[Any]):
+        def append(self, item: Any) -> None:
+            super().append(item)
+            if len(self) >= after:
+                controls.stop()
+
+    yield controls, Seen()
+
+
+def test_every_prompt_and_reply_is_in_the_log_and_reads_back_whole(
+    host: PluginHost, speaker: Speaker, database: str
+) -> None:
+    summary = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
+    assert summary.to_json()["usage"]["calls"] == 25
+    assert summary.to_json()["decisions"] == {"total": 25, "repaired": 0, "forced": 0}
+    with open_store(database) as store:
+        bodies = [e.body for e in Repository(store.database).read_events(str(summary.run), kinds=("call",))]
+    recorded = list(read_calls(bodies))
+    assert len(recorded) == len(speaker.requests) == 25
+    for (conversation, reply), request in zip(recorded, speaker.requests, strict=True):
+        assert [m["content"] for m in conversation] == [m.text() for m in request.messages]
+        assert f"number {len(conversation)}" in reply.text
+
+
+def test_a_recorded_run_is_played_again_byte_for_byte_without_asking(
+    host: PluginHost, speaker: Speaker, database: str
+) -> None:
+    first = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
+    asked = len(speaker.requests)
+    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    with open_store(database) as store:
+        again, past = replies_of(str(first.run), store)
+        with start(again, host, store, past=past) as session:
+            second = asyncio.run(session.play())
+        before = [e.body for e in store.repository.read_events(str(first.run), kinds=("step", "call"))]
+        after = [e.body for e in store.repository.read_events(str(second.run), kinds=("step", "call"))]
+    assert len(speaker.requests) == asked
+    assert second.trajectory_hash == first.trajectory_hash
+    steps = [b for b in before if b"reasoning" in b and b'"step"' in b]
+    assert steps
+    assert [b for b in after if b"reasoning" in b and b'"step"' in b] == steps
+
+
+@pytest.mark.parametrize("stop", [1, 6, 8, 19])
+def test_a_run_that_is_gone_on_with_buys_no_reply_twice(
+    stop: int, host: PluginHost, speaker: Speaker, database: str
+) -> None:
+    whole = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, record=False, host=host)
+    speaker.requests.clear()
+    with (
+        stopping(stop) as (controls, seen),
+        open_store(database) as store,
+        start(plan(), host, store, controls=controls, observers=[seen.append]) as session,
+    ):
+        asyncio.run(session.play())
+    assert len(speaker.requests) == stop
+    resumed = resume_run(database=database, host=host)
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert len(speaker.requests) == 25
+
+
+def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
+    host: PluginHost, speaker: Speaker, database: str
+) -> None:
+    models = Models(host, budgets=[Budget("run", calls=9)])
+    with (
+        open_store(database) as store,
+        start(plan(), host, store, services=Services(models=models)) as session,
+        pytest.raises(BudgetReachedError, match="9 calls a run"),
+    ):
+        asyncio.run(session.play())
+    record = list_runs(database=database)[0]
+    assert record.status is RunStatus.INTERRUPTED
+    assert len(read_run(database=database, host=host).steps) == 9
+    more = Models(host, budgets=[Budget("run", calls=100)])
+    with open_store(database) as store, resume("last", host, store, services=Services(models=more)) as session:
+        summary = asyncio.run(session.play())
+    assert summary.steps == 25
+    assert len(speaker.requests) == 25
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "reason"),
+    [
+        ({"model": ""}, ConfigError, "needs a model"),
+        ({"model": "nobody/x"}, UnknownNameError, "nobody"),
+        ({"style": "xml"}, ConfigError, "There is no style 'xml'; there are: json, tags"),
+        ({"memory": "elephant"}, UnknownNameError, "no memory called 'elephant'"),
+        ({"tools": "calculater"}, UnknownNameError, "Did you mean 'calculator'"),
+        ({"temperature": "hot"}, ConfigError, "must be a number, not 'hot'"),
+        ({"window": "-1"}, ConfigError, "from 0 to 1000"),
+        ({"strict": "perhaps"}, ConfigError, "is yes or no"),
+        ({"modell": "x"}, ConfigError, "has no option 'modell'. Did you mean 'model'"),
+        ({"prompts": "no/such/folder"}, ConfigError, "no folder"),
+        ({"persona": "@no/such/file"}, ConfigError, "option persona can't be read"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_a_sentence(
+    host: PluginHost, options: dict[str, Any], error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        play("echo", "llm", agent_options={**OPTIONS, **options}, record=False, host=host)

@@ -1,0 +1,163 @@
+"""The agent `llm`: a language model with its style, memory, tools and prompts, put together from options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError
+from wsap_core.llm.agent import LLMAgent, LLMOptions
+from wsap_core.llm.backend import Backend
+from wsap_core.llm.memory import AgentMemory
+from wsap_core.llm.prompts import Prompts
+from wsap_core.llm.styles import JsonStyle, Style, TagStyle
+from wsap_core.llm.toolbox import Toolbox, build_tool
+from wsap_core.llm.tools import ToolContext
+from wsap_core.llm.types import Sampling
+from wsap_core.llm.wrappers import Recorded, Replayed
+from wsap_core.services import Parts
+from wsap_core.specs import MemorySpec, ToolSpec, build
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.runtime.journal import SeatJournal
+
+STYLES: Mapping[str, type[JsonStyle] | type[TagStyle]] = {"json": JsonStyle, "tags": TagStyle}
+
+
+def create(context: Context) -> LLMAgent:
+    """Return an agent that asks the model in the option `model`.
+
+    Options: `model` (an address, such as `ollama/qwen3:8b`), `style` (json or tags), `persona`,
+    `memory` (a registered kind, none), `tools` (registered tools, separated by commas), `window`
+    (16 steps), `max_tokens` (300), `temperature` (0.7), `top_p` (0.9), `thinking` (yes or no),
+    `plan` (yes), `strict` (no), `constrain` (yes), `fallback` (an action), `prompts` (a folder).
+
+    Raises:
+        ConfigError: an option is missing or wrong.
+        UnknownNameError: no such backend, memory or tool is installed.
+        MissingServiceError: there is no runtime to ask models for it.
+    """
+    address = _text(context, "model", "")
+    if not address:
+        raise ConfigError("The agent 'llm' needs a model: --model ollama/qwen3:8b, or another that wsap models lists.")
+    options = _options(context)
+    style = _style(context)
+    memory = _memory(context)
+    folder = _text(context, "prompts", "")
+    tools = [name.strip() for name in _text(context, "tools", "").split(",") if name.strip()]
+    models = cast(Models, context.services.require("models"))
+    journal = context.services.journal
+    backend: Backend
+    prepare = None
+    if isinstance(journal, SeatJournal) and journal.offline:
+        backend = Replayed(address, journal, journal.abilities(address))
+    else:
+        inner = models.backend(address)
+        backend = Recorded(inner, journal) if isinstance(journal, SeatJournal) else inner
+
+        async def prepare() -> None:
+            await models.ready(address)
+            if isinstance(journal, SeatJournal):
+                journal.note_model(address, inner.abilities)
+
+    return LLMAgent(
+        backend,
+        options,
+        style=style,
+        prompts=Prompts.from_folder(folder) if folder else Prompts(),
+        memory=memory,
+        toolbox=_toolbox(context, tools, memory),
+        prepare=prepare,
+        generator=context.random,
+    )
+
+
+def _options(context: Context) -> LLMOptions:
+    sampling = Sampling(
+        max_tokens=_whole(context, "max_tokens", 300, 1, 1_000_000),
+        temperature=_number(context, "temperature", 0.7, 0, 5),
+        top_p=_number(context, "top_p", 0.9, 0, 1),
+        seed=context.seed if _flag(context, "sampling_seed", True) else None,
+    )
+    thinking = context.config.get("thinking")
+    return LLMOptions(
+        game_name=context.world or "a game",
+        persona=_text(context, "persona", ""),
+        window=_whole(context, "window", 16, 0, 1000),
+        sampling=sampling,
+        thinking=None if thinking is None else _flag(context, "thinking", True),
+        constrain=_flag(context, "constrain", True),
+        strict=_flag(context, "strict", False),
+        fallback=_text(context, "fallback", "") or None,
+        tool_calls=_whole(context, "tool_calls", 3, 0, 20),
+        recall_tokens=_whole(context, "recall_tokens", 200, 0, 100_000),
+        plan=_flag(context, "plan", True),
+    )
+
+
+def _style(context: Context) -> Style:
+    name = _text(context, "style", "json")
+    if name not in STYLES:
+        raise ConfigError(f"There is no style {name!r}; there are: {', '.join(STYLES)}.")
+    return STYLES[name]()
+
+
+def _memory(context: Context) -> AgentMemory | None:
+    name = _text(context, "memory", "none")
+    if name == "none":
+        return None
+    parts = cast(Parts, context.services.require("parts"))
+    spec = cast(MemorySpec, parts.memory(name))
+    return cast(AgentMemory, build(spec.factory, Context.create(context.seed, "memory", clock=context.clock)))
+
+
+def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> Toolbox | None:
+    if not names:
+        return None
+    parts = cast(Parts, context.services.require("parts"))
+    plain = Context.create(context.seed, "tools", clock=context.clock, services=context.services)
+    own = ToolContext.of(plain, memory=memory, world=context.world)
+    return Toolbox([build_tool(cast(ToolSpec, parts.tool(name)), own) for name in names])
+
+
+def _text(context: Context, name: str, default: str) -> str:
+    value = context.config.get(name, default)
+    if not isinstance(value, str):
+        return str(value)
+    if value.startswith("@"):
+        try:
+            return Path(value[1:]).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The file for the option {name} can't be read: {error}.") from error
+    return value
+
+
+def _whole(context: Context, name: str, default: int, low: int, high: int) -> int:
+    value = _number(context, name, default, low, high)
+    if not float(value).is_integer():
+        raise ConfigError(f"The option {name} must be a whole number, not {value!r}.")
+    return int(value)
+
+
+def _number(context: Context, name: str, default: float, low: float, high: float) -> float:
+    given: Any = context.config.get(name, default)  # Any: whatever the user wrote
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise ConfigError(f"The option {name} must be a number, not {given!r}.") from None
+    if not low <= value <= high:
+        raise ConfigError(f"The option {name} must be from {low} to {high}, not {given!r}.")
+    return value
+
+
+def _flag(context: Context, name: str, default: bool) -> bool:
+    given = context.config.get(name, default)
+    if isinstance(given, bool):
+        return given
+    word = str(given).strip().lower()
+    if word in ("yes", "true", "on", "1"):
+        return True
+    if word in ("no", "false", "off", "0"):
+        return False
+    raise ConfigError(f"The option {name} is yes or no, not {given!r}.")

@@ -1,0 +1,119 @@
+"""The calls of agents to their models, kept in the event log and had again from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wsap_core.decisions import Usage
+from wsap_core.errors import WireError
+from wsap_core.llm.types import Abilities, Finish, Message, Reply, Request
+from wsap_core.wire import encode
+from wsap_nexus.runtime.recorder import Recorder
+
+
+class SeatJournal:
+    """Keeps one seat's calls: as events `call` while it plays, and in memory what was recorded before.
+
+    A request is recorded without the messages that it shares with the one before, because
+    conversations only ever grow between two cuts; `read_calls` puts them together again.
+
+    Args:
+        recorder: where new calls are recorded.
+        seat: whose they are.
+        past: recorded events `call` and `model` of this seat, oldest first.
+        offline: nothing may be asked: a recorded run is played again.
+    """
+
+    def __init__(
+        self, recorder: Recorder, seat: str, past: Iterable[Mapping[str, Any]] = (), *, offline: bool = False
+    ) -> None:
+        self._recorder = recorder
+        self._seat = seat
+        self._offline = offline
+        self._replies: dict[str, list[Reply]] = {}
+        self._models: dict[str, Abilities] = {}
+        self._shown: tuple[Message, ...] = ()
+        for event in past:
+            self._take(event)
+
+    @property
+    def offline(self) -> bool:
+        """Whether a recorded run is played again."""
+        return self._offline
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call."""
+        self._replies.setdefault(key, []).append(reply)
+        shared = _shared(self._shown, request.messages)
+        self._shown = tuple(request.messages)
+        body = {
+            "key": key,
+            "shared": shared,
+            "messages": encode(list(request.messages[shared:])),
+            "prefill": request.prefill,
+            "stop": list(request.stop),
+            "constraint": encode(request.constraint),
+            "sampling": encode(request.sampling),
+            "thinking": request.thinking,
+            "options": encode(request.options),
+            "reply": encode(reply),
+        }
+        self._recorder.call(self._seat, body)
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        replies = self._replies.get(key, [])
+        return replies[occurrence] if occurrence < len(replies) else None
+
+    def note_model(self, address: str, abilities: Abilities) -> None:
+        """Record what a model can do: prompts depend on it."""
+        if self._models.get(address) != abilities:
+            self._models[address] = abilities
+            self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities)})
+
+    def abilities(self, address: str) -> Abilities:
+        """Return what the recorded model could do."""
+        return self._models.get(address, Abilities())
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        try:
+            if "abilities" in event:
+                self._models[event["model"]] = Abilities(**event["abilities"])
+                return
+            self._replies.setdefault(event["key"], []).append(_reply(event["reply"]))
+        except (KeyError, TypeError) as error:
+            raise WireError(f"A recorded call to a model is damaged: {error}.") from error
+
+
+def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], Reply]]:
+    """Give each recorded call of one seat: its whole conversation as (role, content), and the reply.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    conversation: list[dict[str, Any]] = []
+    for body in bodies:
+        try:
+            data = json.loads(body)
+            conversation = [*conversation[: data["shared"]], *data["messages"]]
+            yield list(conversation), _reply(data["reply"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise WireError(f"A recorded call to a model is damaged: {error}.") from error
+
+
+def _reply(data: Mapping[str, Any]) -> Reply:
+    finish = data["finish"]
+    return Reply(
+        data["text"], data["thinking"], Finish(finish["reason"], finish["stop_sequence"], Usage(**finish["usage"]))
+    )
+
+
+def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
+    count = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        count += 1
+    return count
