@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.layout import Layout
 from rich.panel import Panel
@@ -23,7 +24,7 @@ SMALLEST = (60, 18)
 """Columns and rows that the screen needs at least."""
 
 _BORDER = "grey42"
-_PLAN_ROWS = 4
+_PLAN_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,11 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         parts.append(Layout(_panel(_lines(said), "Messages"), size=len(said) + 2))
         left -= len(said) + 2
     if seat.plan and left > 18:
-        rows = [Text(one_line(line), no_wrap=True, overflow="ellipsis") for line in seat.plan[:_PLAN_ROWS]]
-        parts.append(Layout(_panel(_lines(rows), "Plan"), size=len(rows) + 2))
-        left -= len(rows) + 2
+        # Made at the beginning of an episode, and not what happens now: it gets little room.
+        intended = Text(" → ".join(one_line(line) for line in seat.plan), "dim", overflow="ellipsis")
+        wrapped = min(_PLAN_ROWS, 1 + cell_len(intended.plain) // max(1, inner - 8))
+        parts.append(Layout(_panel(intended, "Plan"), size=wrapped + 2))
+        left -= wrapped + 2
     if with_inventory:
         carried = panels.inventory(seat.observation, inner)[: 3 if left > 18 else 2 if left > 15 else 1]
         parts.append(Layout(_panel(_lines(carried), "Inventory"), size=len(carried) + 2))
