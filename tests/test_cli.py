@@ -299,7 +299,7 @@ def test_a_built_in_command_can_not_be_replaced(name: str, wsap: Run, install: I
 
 def test_built_in_commands_work_with_the_kernels_plugin_blocked(wsap: Run) -> None:
     rows = json.loads(wsap("plugins", "--json", disable="core,nexus,crafter").stdout)
-    assert [row["status"] for row in rows] == ["disabled"] * 3
+    assert {row["name"] for row in rows if row["status"] == "disabled"} == {"core", "nexus", "crafter"}
 
 
 def test_a_command_that_two_plugins_claim_names_both(wsap: Run, install: Install) -> None:

@@ -37,7 +37,8 @@ def add_routes(app: web.Application, server: ModelServer) -> None:
         say = server.next_say(body)
         await server.before(say)
         if say.status != 200:
-            failed = error(say.status, say.error or "Something went wrong.", code=say.code)
+            kind = "server_error" if say.status >= 500 else "invalid_request_error"
+            failed = error(say.status, say.error or "Something went wrong.", kind=kind, code=say.code)
             failed.headers.update(say.headers)
             return failed
         stop = body.get("stop") or []

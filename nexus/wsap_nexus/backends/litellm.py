@@ -199,37 +199,59 @@ class LiteLLMBackend:
     def _error(self, error: Exception, request: Request) -> BackendError:
         said = one_line(getattr(error, "message", None) or error)[:300]
         words = f"{self.model}: {hide_key(said, self.options.api_key)}"
-        names = {cls.__name__ for cls in type(error).__mro__}
-        status = getattr(error, "status_code", None)
-        if "RateLimitError" in names:
-            headers = getattr(getattr(error, "response", None), "headers", None)
+        kind = _kind(error)
+        if kind is RateLimitError:
+            headers = getattr(error, "litellm_response_headers", None)
             return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
-        if "UnsupportedParamsError" in names and request.constraint is not None:
+        if kind is BadRequestError and request.constraint is not None and "UnsupportedParams" in type(error).__name__:
             return ConstraintError(words)
-        for name, kind in _CLASSES:
-            if name in names:
-                if kind is AuthenticationError:
-                    words += " Set the provider's key in its environment variable."
-                elif kind is NoServerError and status not in (None, 500):
-                    return ServerFailedError(words)
-                return kind(words)
-        return ServerFailedError(f"{words} ({type(error).__name__})")
+        if kind is AuthenticationError:
+            words += " Set the provider's key in its environment variable."
+        return kind(words)
 
 
 _CLASSES: tuple[tuple[str, type[BackendError]], ...] = (
     ("Timeout", BackendTimeoutError),
+    ("ContextWindowExceededError", ContextTooSmallError),
+    ("RateLimitError", RateLimitError),
     ("AuthenticationError", AuthenticationError),
     ("PermissionDeniedError", AuthenticationError),
     ("NotFoundError", ModelNotFoundError),
-    ("ContextWindowExceededError", ContextTooSmallError),
-    ("InternalServerError", ServerFailedError),
-    ("ServiceUnavailableError", ServerFailedError),
-    ("BadGatewayError", ServerFailedError),
     ("BadRequestError", BadRequestError),
     ("UnprocessableEntityError", BadRequestError),
-    ("APIConnectionError", NoServerError),
 )
-"""litellm's classes, most special first: several are subclasses of others."""
+"""litellm's classes, most special first: several are subclasses of others. Everything else is the server's failure."""
+
+_STATUS: Mapping[int, type[BackendError]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    404: ModelNotFoundError,
+    408: BackendTimeoutError,
+    429: RateLimitError,
+}
+
+
+def _kind(error: Exception) -> type[BackendError]:
+    """Return the class of error that one of litellm's stands for.
+
+    litellm goes by the words of an error where it knows them, and calls a server's failure a bad
+    request when the server did; so the status that it keeps is asked too. That nobody answers is
+    only told by what caused the error.
+    """
+    names = {cls.__name__ for cls in type(error).__mro__}
+    kind = next((kind for name, kind in _CLASSES if name in names), ServerFailedError)
+    if kind is BadRequestError:
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int):
+            kind = ServerFailedError if status >= 500 else _STATUS.get(status, kind)
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None or kind is not ServerFailedError:
+            break
+        if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
+            kind = NoServerError
+        cause = cause.__cause__ or cause.__context__
+    return kind
 
 
 def _import() -> Any:

@@ -1,0 +1,171 @@
+"""`litellm/<model>`: litellm itself, where it is installed, against a real server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from llm_server import DEAF, ModelServer, Say
+
+from wsap_core.context import Context
+from wsap_core.errors import ConfigError, MissingServiceError
+from wsap_core.llm.backend import collect
+from wsap_core.llm.errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.llm.types import JsonConstraint, Message, Reply, Request, Sampling
+from wsap_nexus.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
+
+INSTALLED = importlib.util.find_spec("litellm") is not None
+REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+
+real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: pip install 'wsap-nexus[litellm]'")
+absent = pytest.mark.skipif(INSTALLED, reason="litellm is installed here")
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+# litellm's own and its libraries' warnings are none of ours.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def ask(place: str, request: Request = REQUEST, name: str = "openai/qwen3:8b", **more: Any) -> Reply:
+    async def main() -> Reply:
+        backend = LiteLLMBackend(name, LiteLLMOptions(api_base=place, **{"api_key": "sk-test", **more}))
+        try:
+            async with asyncio.timeout(60):
+                return await collect(backend, request)
+        finally:
+            await backend.aclose()
+
+    return asyncio.run(main())
+
+
+@absent
+def test_without_litellm_it_is_said_how_to_install_it() -> None:
+    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[litellm\]'"):
+        create(Context.create(config={"model": "anthropic/claude"}))
+    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[litellm\]'"):
+        ask("http://127.0.0.1:1/v1")
+    assert "pip install" in asyncio.run(listing(Context.create())).reason
+
+
+def test_wrong_options_are_refused_in_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="litellm/PROVIDER/MODEL"):
+        create(Context.create(config={"model": ""}))
+    with pytest.raises(ConfigError, match="Did you mean 'timeout'"):
+        create(Context.create(config={"model": "m", "timeuot": 5}))
+
+
+def test_nothing_of_litellm_is_imported_before_the_first_request() -> None:
+    code = (
+        "import sys, asyncio\n"
+        "from wsap_core.context import Context\n"
+        "from wsap_nexus.backends import litellm as ours\n"
+        "ours.LiteLLMBackend('m').abilities; asyncio.run(ours.listing(Context.create()))\n"
+        "print([m for m in ('litellm', 'openai', 'aiohttp') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.strip() == "[]"
+
+
+@real
+@both
+def test_a_reply_comes_back_with_its_usage_and_what_is_not_priced_stays_unknown(
+    server: ModelServer, stream: bool
+) -> None:
+    server.say(Say("I wait. It is dark.", thinking="Hm."))
+    reply = ask(server.base_url, stream=stream)
+    assert (reply.text, reply.thinking, reply.finish.reason) == ("I wait. It is dark.", "Hm.", "stop")
+    assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 6)
+    assert reply.usage.cost is None
+
+
+@real
+@both
+def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> None:
+    server.models["gpt-4o-mini"] = server.models["qwen3:8b"]
+    reply = ask(server.base_url, name="openai/gpt-4o-mini", stream=stream)
+    # $0.15 and $0.60 a million tokens, as OpenAI publishes.
+    assert reply.usage.cost == pytest.approx((11 * 0.15 + 2 * 0.60) / 1e6)
+
+
+@real
+def test_constraint_and_sampling_are_sent(server: ModelServer) -> None:
+    server.models["gpt-4o-mini"] = server.models["qwen3:8b"]
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    request = replace(REQUEST, constraint=JsonConstraint(schema), sampling=Sampling(50, 0.1, 0.5, seed=7))
+    ask(server.base_url, request, "openai/gpt-4o-mini")
+    assert server.last["response_format"]["json_schema"]["schema"] == schema
+    sent = (server.last["temperature"], server.last["top_p"], server.last["seed"])
+    assert sent == (0.1, 0.5, 7)
+    assert 50 in (server.last.get("max_tokens"), server.last.get("max_completion_tokens"))
+
+
+@real
+@both
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(500, ServerFailedError), (503, ServerFailedError), (429, RateLimitError), (400, BadRequestError),
+     (403, AuthenticationError), (404, ModelNotFoundError)],
+)  # fmt: skip
+def test_each_status_is_an_error_of_its_class_and_nothing_is_tried_again(
+    server: ModelServer, stream: bool, status: int, kind: type[BackendError]
+) -> None:
+    server.default = Say(status=status, error="Those are my words.", headers={"Retry-After": "7"})
+    with pytest.raises(BackendError, match="Those are my words") as caught:
+        ask(server.base_url, stream=stream)
+    assert type(caught.value) is kind
+    assert getattr(caught.value, "retry_after", 7.0) == 7.0
+    assert len(server.requests) == 1
+
+
+@real
+@both
+def test_a_wrong_key_is_never_repeated(server: ModelServer, stream: bool) -> None:
+    server.key = "sk-secret"
+    with pytest.raises(AuthenticationError) as caught:
+        ask(server.base_url, stream=stream, api_key="sk-wrong-one")
+    assert "sk-wrong-one" not in str(caught.value)
+
+
+@real
+@both
+def test_a_prompt_that_does_not_fit_is_told(server: ModelServer, stream: bool) -> None:
+    with pytest.raises(ContextTooSmallError):
+        ask(server.base_url, Request([Message("user", "word " * 50_000)]), stream=stream)
+
+
+@real
+@both
+def test_nobody_at_the_address_is_told(nowhere: str, stream: bool) -> None:
+    with pytest.raises(NoServerError):
+        ask(f"{nowhere}/v1", stream=stream)
+
+
+@real
+@both
+def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
+    server.say(DEAF)
+    with pytest.raises(BackendTimeoutError):
+        ask(server.base_url, stream=stream, timeout=0.3)
+
+
+@real
+@pytest.mark.parametrize(("say", "stream"), [(Say("a b c", cut=0), False), (Say("a b c", cut=2), True)])
+def test_a_connection_that_drops_in_mid_reply_can_be_tried_again(server: ModelServer, say: Say, stream: bool) -> None:
+    server.say(say)
+    with pytest.raises(BackendError) as caught:
+        ask(server.base_url, stream=stream)
+    assert caught.value.retryable
