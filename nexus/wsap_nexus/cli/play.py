@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
-import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,8 +14,11 @@ import click
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
+from wsap_nexus.cli.interruption import Interruption, Tail
+from wsap_nexus.cli.model_options import ModelRequest, model_options
 
 if TYPE_CHECKING:
+    from wsap_core.decisions import Usage
     from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
     from wsap_core.services import Services
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--fill", metavar="AGENT", help="Who plays the seats that are not named.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
+@model_options
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
 @database_option
 @click.option("--no-record", is_flag=True, help="Leave no trace.")
@@ -57,7 +59,7 @@ def play(**given: Any) -> None:
     With --json one JSON object is printed at the end, and nothing else. The exit status is 130 if
     the run was stopped by Ctrl-C.
     """
-    request = Request(**given)
+    request = Request(models=ModelRequest.taken_from(given), **given)
     request.check()
     _play(request)
 
@@ -66,6 +68,7 @@ def play(**given: Any) -> None:
 class Request:
     """What was typed."""
 
+    models: ModelRequest
     game: str | None
     agent: str | None
     seed: int
@@ -94,6 +97,7 @@ class Request:
             raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
         if self.resume is not None:
             self._check_resuming()
+        self.models.check()
         if self.watch and self.as_json:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
         if self.no_record and self.database:
@@ -103,7 +107,10 @@ class Request:
         from wsap_core.errors import UsageError
 
         context = click.get_current_context()
-        fixed = ("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "no_record")
+        fixed = (
+            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "no_record"),
+            *("model", "style", "persona", "memory", "tools", "strict"),
+        )
         default = click.core.ParameterSource.DEFAULT
         for name in fixed:
             if context.get_parameter_source(name) not in (default, None):
@@ -141,10 +148,10 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
     assert request.game is not None, "check() comes first"
     seats = plan_seats(
         load_adapter_spec(request.game, host),
-        agent=request.agent,
+        agent=request.models.agent(request.agent),
         seats=pairs("--seat", request.seats, example="NAME=AGENT"),
         fill=request.fill,
-        options=typed_pairs("--agent-option", request.agent_options),
+        options=request.models.agent_options(typed_pairs("--agent-option", request.agent_options)),
     )
     plan = RunPlan(request.game, seats, request.seed, request.steps, typed_pairs("--option", request.options))
     return plan, load_parts(plan, host)
@@ -175,7 +182,7 @@ def _started(
     from wsap_nexus.runtime.session import start
 
     view = _view(request, controls, watching, store)
-    with start(plan, host, store, parts=parts, controls=controls, services=_services(view)) as session:
+    with start(plan, host, store, parts=parts, controls=controls, services=_services(request, host, view)) as session:
         try:
             _conduct(request, session, parts, view)
         except UsageError:
@@ -187,6 +194,7 @@ def _started(
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
     from wsap_nexus.runtime.plan import RunPlan
+    from wsap_nexus.runtime.resume import spent_by
     from wsap_nexus.runtime.session import load_parts, resume
     from wsap_nexus.view.recorded import read_notes
 
@@ -196,7 +204,8 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
-    with resume(record.id, host, store, controls=controls, services=_services(view)) as session:
+    services = _services(request, host, view, spent_by(record))
+    with resume(record.id, host, store, controls=controls, services=services) as session:
         past = list(read_notes(store.repository, record.id)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
 
@@ -207,14 +216,15 @@ def _unrecorded(
     from wsap_nexus.runtime.session import unrecorded
 
     view = _view(request, controls, watching, None)
-    session = unrecorded(plan, host, parts=parts, controls=controls, services=_services(view))
+    session = unrecorded(plan, host, parts=parts, controls=controls, services=_services(request, host, view))
     _conduct(request, session, parts, view)
 
 
-def _services(view: LiveView | None) -> Services | None:
+def _services(request: Request, host: PluginHost, view: LiveView | None, spent: Usage | None = None) -> Services:
+    from wsap_core.decisions import NO_USAGE
     from wsap_core.services import Services
 
-    return None if view is None else Services(views=view)
+    return Services(views=view, models=request.models.models(host, spent or NO_USAGE))
 
 
 def _watching(request: Request) -> bool:
@@ -254,66 +264,6 @@ def _view(request: Request, controls: Controls, watching: bool, store: Store | N
 
 
 # --- playing ------------------------------------------------------------------------------
-
-
-class Tail(io.TextIOBase):
-    """Keeps the end of what is written to it, however much that is."""
-
-    KEPT = 4000
-    """Characters that are kept at least; twice as many at most."""
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    @property
-    def text(self) -> str:
-        """The end of what was written."""
-        return self._text[-self.KEPT :]
-
-    def writable(self) -> bool:
-        """Say that it can be written to."""
-        return True
-
-    def write(self, text: str) -> int:
-        """Take a text."""
-        self._text += text
-        if len(self._text) > 2 * self.KEPT:
-            self._text = self.text
-        return len(text)
-
-
-class Interruption:
-    """Whether a signal asked the run to stop; the first asks, the second insists."""
-
-    def __init__(self, controls: Controls) -> None:
-        self.happened = False
-        self._controls = controls
-        self._task: asyncio.Task[Any] | None = None
-
-    def __call__(self) -> None:
-        """Ask the run to stop, or, the second time, end it in the middle of a decision."""
-        if self.happened and self._task is not None:
-            self._task.cancel()
-        self.happened = True
-        self._controls.stop()
-
-    @contextlib.contextmanager
-    def watch(self, task: asyncio.Task[Any]) -> Iterator[None]:
-        """Take SIGINT, SIGTERM and SIGHUP for a wish to stop while the block runs."""
-        loop = asyncio.get_running_loop()
-        self._task = task
-        wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        taken = []
-        for number in wanted:
-            # Windows has no signal handlers in its event loops; there Ctrl-C cancels the main task.
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, self)
-                taken.append(number)
-        try:
-            yield
-        finally:
-            for number in taken:
-                loop.remove_signal_handler(number)
 
 
 def _conduct(
