@@ -299,7 +299,7 @@ def _add_way_on(error: WsapError, run_id: str, *, resumed: bool) -> None:
     from wsap_core.errors import StorageError, UsageError
 
     if isinstance(error, StorageError) or not (resumed or isinstance(error, UsageError)):
-        error.args = (f"{error} What was recorded is kept: wsap play --resume {run_id}",)
+        error.args = (f"{str(error).rstrip('.')}. What was recorded is kept: wsap play --resume {run_id}",)
 
 
 async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from wsap_core.decisions import DecisionInfo
+from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.wire import Codec
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, read_snapshot, read_step
 from wsap_nexus.runtime.run import Past
 from wsap_nexus.runtime.tally import SeatTally
-from wsap_nexus.storage.records import EventRecord
+from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
 
 
@@ -60,6 +60,12 @@ def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) 
     for event in repository.read_events(run_id, from_seq=from_seq, kinds=("call", "model")):
         calls.setdefault(event.seat or "", []).append(event.data)
     return calls
+
+
+def spent_by(record: RunRecord) -> Usage:
+    """Return what a recorded run has taken of language models so far, as its summary has it."""
+    usage = (record.summary or {}).get("usage")
+    return Usage(**usage) if isinstance(usage, dict) else NO_USAGE
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:
