@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["integer_pattern", "json_pattern", "literal", "text_pattern"]
+__all__ = ["integer_pattern", "json_pattern", "literal", "longest_json", "text_pattern"]
 
 FORBIDDEN = r"\x00-\x08\x0b-\x1f\x7f"
 """Control characters that a model has no use for, as part of a character class."""
@@ -94,6 +94,33 @@ def json_pattern(schema: Mapping[str, Any]) -> str:
         return _either([_value(value) for value in schema["enum"]])
     kinds = schema.get("type", "string")
     return _either([_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)])
+
+
+def longest_json(schema: Mapping[str, Any]) -> int:
+    """Return how many characters the longest value takes that `json_pattern` lets through, or a few more."""
+    if "anyOf" in schema:
+        return max(map(longest_json, schema["anyOf"]))
+    if "const" in schema or "enum" in schema:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return max(len(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")) for value in values)
+    kinds = schema.get("type", "string")
+    return max(_longest(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+
+def _longest(kind: str, schema: Mapping[str, Any]) -> int:
+    match kind:
+        case "string":
+            return 2 + 2 * int(schema["maxLength"])  # every character escaped
+        case "integer" | "number":
+            return max(len(str(math.floor(bound))) for bound in _bounds(schema)) + (20 if kind == "number" else 0)
+        case "array":
+            items = [*schema.get("prefixItems", ()), schema.get("items")]
+            widest = max((longest_json(item) for item in items if isinstance(item, Mapping)), default=0)
+            return 2 + int(schema.get("maxItems", len(items))) * (widest + 2)
+        case "object":
+            parts = schema.get("properties", {}).items()
+            return 2 + sum(len(json.dumps(key, ensure_ascii=False)) + 4 + longest_json(part) for key, part in parts)
+    return 5
 
 
 def _either(parts: Sequence[str]) -> str:

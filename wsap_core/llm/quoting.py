@@ -58,7 +58,7 @@ def harmless(text: str, limit: int = 500, *, lines: bool = False) -> str:
     text = _TOKENS.sub(" ", _TOKENS.sub(" ", text)).replace("<", "‹").replace(">", "›")
     if lines:
         text = "\n".join(f"| {line.strip()}" for line in text.strip().split("\n"))
-    return text if len(text) <= limit else text[: max(0, limit - 3)] + "..."
+    return text if len(text) <= limit else (text[: max(0, limit - 3)] + "...")[:limit]
 
 
 def _visible(text: str) -> str:

@@ -50,7 +50,7 @@ TagEvent = ToolTag | FinalTag | TagProblem
 
 _TAG = re.compile(r"<\s{0,4}(?P<close>/?)\s{0,4}(?P<name>[A-Za-z_][\w.\-]{0,62})\s{0,4}(?P<empty>/?)\s{0,4}>")
 # What may still become a tag when more text comes.
-_BEGUN = re.compile(r"<\s{0,4}/?\s{0,4}(?:[A-Za-z_][\w.\-]{0,62}\s{0,4}/?\s{0,4})?\Z")
+_BEGUN = re.compile(r"<\s{0,4}/?\s{0,4}(?:[A-Za-z_][\w.\-]{0,62}(?:\s{0,4}/?\s{0,4}|\s{1,4}[\w.\-]{0,40}\s{0,4}))?\Z")
 _WITH_ATTRIBUTES = re.compile(r"<\s{0,4}(?P<name>[A-Za-z_][\w.\-]{0,62})\s{1,4}[\w.\-]{1,40}\s{0,4}=")
 _THINKING = ("thinking", "think")
 
@@ -127,9 +127,9 @@ class TagScanner:
         """Stop a model that rambles on inside a tag."""
         if self._open is None:
             return None
-        name, most = self._open.definition.name, self._turn.limit(self._open.definition.name)
-        # Room for the braces and names of an object with several parameters.
-        if end - self._open.at <= most + 40 * (1 + len(self._open.definition.parameters)):
+        name, most = self._open.definition.name, self._turn.longest(self._open.definition)
+        # Room for spaces around it, and for an end that has only begun.
+        if end - self._open.at <= most + 100:
             return None
         return TagProblem(f"<{name}> was not closed within {most} characters.", end)
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from wsap_core.llm.json_style import bounded
 from wsap_core.llm.parsing.loose_json import Unreadable, bare_value, read_loose
-from wsap_core.llm.patterns import integer_pattern, json_pattern, literal, text_pattern
+from wsap_core.llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
 from wsap_core.llm.quoting import harmless
 from wsap_core.models import ActionDef, ParamDef, Tool
 from wsap_core.worlds.legality import check_parameters
@@ -100,6 +100,14 @@ class TagTurn:
         """Return the longest text between a tag and its end, in characters."""
         return self.limits.arguments.get(name, self.limits.final if name in self.finals else self.limits.argument)
 
+    def longest(self, definition: ActionDef) -> int:
+        """Return the most characters that can stand between a tag and its end, by the pattern."""
+        limit = self.limit(definition.name)
+        if len(definition.parameters) != 1:
+            return longest_json(bounded(definition.json_schema(), limit))
+        schema = bounded(definition.parameters[0].json_schema(), limit)
+        return max(limit, int(schema.get("maxLength", 0)) if schema.get("type") == "string" else longest_json(schema))
+
     def pattern(self, calls_left: int | None = None) -> str:
         """Return the expression for a turn's first leg, from `<thinking>` to the end of a tool's or the final tag.
 
@@ -134,11 +142,8 @@ class TagTurn:
     def read(self, definition: ActionDef, content: str) -> tuple[dict[str, Any], str]:
         """Return the parameters in a tag's content, in declared form, and what is wrong with them, if anything."""
         content = content.strip()
-        if len(content) > self.limit(definition.name) + 40 * len(definition.parameters):
-            return (
-                {},
-                f"<{definition.name}> has {len(content)} characters in it; at most {self.limit(definition.name)} fit.",
-            )
+        if len(content) > (most := self.longest(definition)):
+            return {}, f"<{definition.name}> has {len(content)} characters in it; at most {most} fit."
         if len(definition.parameters) == 1:
             only = definition.parameters[0]
             given = {only.name: _from_raw(only, content)} if content else {}
