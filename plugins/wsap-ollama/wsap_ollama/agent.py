@@ -19,12 +19,13 @@ class OllamaAgent(LLMAgent):
     Args:
         model: the model as Ollama calls it.
         ollama: how Ollama is reached and run; the protocol's recommended values when None.
-        **more: whatever else `LLMAgent` takes: `options`, `prompts`, `memory`, `tools`, `on_call`.
+        **more: whatever else `LLMAgent` takes, such as `options`, `prompts`, `memory`.
     """
 
     def __init__(self, model: str = "qwen3:8b", *, ollama: OllamaOptions | None = None, **more: Any) -> None:
         # Any: LLMAgent's own arguments, which it checks.
-        super().__init__(OllamaBackend(model, ollama), **more)
+        backend = OllamaBackend(model, ollama)
+        super().__init__(backend, **{"prepare": backend.prepare, **more})
         self.model = model
         """The model as Ollama calls it."""
 

@@ -1,0 +1,187 @@
+"""Measure what asking models over HTTP costs: 500 requests in flight against a server that takes a second.
+
+    python benchmarks/bench_backends.py [--quick] [--json]
+
+The server speaks OpenAI's protocol and runs in a process of its own; each client runs in one of its own too, so that
+memory is its own. Measured for `openai/<model>`, whole and streamed, bare and with the wrappers that `Models` puts
+around it, beside bare httpx doing the same where it is installed: processor time of the client for each call (all of
+it: event loop, HTTP, JSON), calls per second as a share of the ideal (requests in flight / latency), and peak memory.
+
+What is to be reached: 90 % of the ideal, whole and streamed. The exit status is 1 if it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parent.parent / "nexus" / "tests"
+MODEL = "qwen3:8b"
+PROMPT = "You see a tree to the north and a cow to the west. " * 40
+WORDS = 40
+"""Words of a reply: pieces of it, when it is streamed."""
+GOAL = 0.9
+CASES = ("whole", "streamed", "whole, wrapped", "streamed, wrapped", "httpx, whole", "httpx, streamed")
+
+
+@contextmanager
+def server(latency: float) -> Iterator[int]:
+    """Run the server in a process of its own; its port."""
+    command = [sys.executable, "-m", "llm_server", str(latency), str(WORDS)]
+    with subprocess.Popen(command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+
+def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[Any]]]:
+    """What asks once, and what closes."""
+    streamed = "streamed" in case
+    if case.startswith("httpx"):
+        return _httpx(base, streamed=streamed)
+    from wsap_core.host import PluginHost
+    from wsap_core.llm.backend import collect
+    from wsap_core.llm.types import Message, Request
+    from wsap_core.llm.wrappers import Budget
+    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_nexus.backends.registry import Models, Policy
+
+    request = Request([Message("system", "Play."), Message("user", PROMPT)])
+    backend: Any
+    close: Any
+    if "wrapped" in case:
+        options = {"openai": {"base_url": base, "stream": streamed}}
+        budget = Budget("run", tokens=10**12)
+        models = Models(PluginHost.discovered(), options=options, policy=Policy(concurrency=10_000), budgets=[budget])
+        backend, close = models.backend(f"openai/{MODEL}"), models.aclose
+    else:
+        backend = OpenAIBackend(MODEL, OpenAIOptions(base_url=base, stream=streamed))
+        close = backend.aclose
+
+    async def ask() -> str:
+        return (await collect(backend, request)).text
+
+    return ask, close
+
+
+def _httpx(base: str, *, streamed: bool) -> tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[Any]]]:
+    import httpx
+
+    client = httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None, max_keepalive_connections=None))
+    messages = [{"role": "system", "content": "Play."}, {"role": "user", "content": PROMPT}]
+    body = {"model": MODEL, "messages": messages, "max_tokens": 300}
+
+    async def ask() -> str:
+        if not streamed:
+            answer = await client.post(f"{base}/chat/completions", json=body)
+            return str(answer.json()["choices"][0]["message"]["content"])
+        said: list[str] = []
+        async with client.stream("POST", f"{base}/chat/completions", json={**body, "stream": True}) as answer:
+            lines = answer.aiter_lines()
+            said += [_said(line) async for line in lines]
+        return "".join(said)
+
+    return ask, client.aclose
+
+
+def _said(line: str) -> str:
+    if not line.startswith("data: {"):
+        return ""
+    return json.loads(line[6:])["choices"][0]["delta"].get("content") or ""
+
+
+async def measure(case: str, port: int, in_flight: int, rounds: int, latency: float) -> dict[str, float]:
+    """Keep so many requests in flight for so many rounds; the figures, without the first round."""
+    ask, close = asker(case, f"http://127.0.0.1:{port}/v1")
+    expected = "word " * WORDS
+
+    async def go(count: int) -> None:
+        for _ in range(count):
+            assert await ask() == expected
+
+    await asyncio.gather(*(go(1) for _ in range(in_flight)))  # connections are made
+    began, used = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(go(rounds) for _ in range(in_flight)))
+    seconds, processor = time.perf_counter() - began, time.process_time() - used
+    calls = in_flight * rounds
+    await close()
+    return {
+        "calls": calls,
+        "cpu_ms_per_call": processor / calls * 1000,
+        "calls_per_second": calls / seconds,
+        "share_of_ideal": calls / seconds / (in_flight / latency),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def in_own_process(case: str, arguments: argparse.Namespace, port: int) -> dict[str, float]:
+    """Measure one case in a process of its own."""
+    command = [sys.executable, __file__, "--case", case, "--port", str(port), "--rounds", str(arguments.rounds)]
+    command += ["--in-flight", str(arguments.in_flight), "--latency", str(arguments.latency)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    return dict(json.loads(done.stdout))
+
+
+def main() -> int:
+    """Measure every case; 1 if ours misses the goal."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="few requests and little latency, to see that it runs")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    parser.add_argument("--in-flight", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.in_flight, arguments.rounds, arguments.latency = 20, 3, 0.2
+    if arguments.case:
+        found = measure(arguments.case, arguments.port, arguments.in_flight, arguments.rounds, arguments.latency)
+        print(json.dumps(asyncio.run(found)))
+        return 0
+    cases = [c for c in CASES if not c.startswith("httpx") or importlib.util.find_spec("httpx") is not None]
+    with server(arguments.latency) as port:
+        figures = {case: in_own_process(case, arguments, port) for case in cases}
+    ours = [case for case in cases if not case.startswith("httpx")]
+    reached = all(figures[case]["share_of_ideal"] >= GOAL for case in ours)
+    ratios = {
+        kind: figures[f"httpx, {kind}"]["cpu_ms_per_call"] / figures[kind]["cpu_ms_per_call"]
+        for kind in ("whole", "streamed")
+        if f"httpx, {kind}" in figures
+    }
+    report = {"in_flight": arguments.in_flight, "latency": arguments.latency, "goal": GOAL, "reached": reached}
+    if arguments.json:
+        print(json.dumps(report | {"figures": figures, "httpx_over_ours": ratios}, indent=2))
+    else:
+        _print(figures, ratios, arguments)
+    return 0 if reached or arguments.quick else 1
+
+
+def _print(figures: dict[str, dict[str, float]], ratios: dict[str, float], arguments: argparse.Namespace) -> None:
+    print(f"{arguments.in_flight} requests in flight, {arguments.latency:g} s latency, {WORDS} pieces a reply")
+    print(f"{'':20}{'CPU ms/call':>12}{'calls/s':>10}{'of ideal':>10}{'peak MB':>10}")
+    for case, row in figures.items():
+        print(
+            f"{case:20}{row['cpu_ms_per_call']:12.2f}{row['calls_per_second']:10.1f}"
+            f"{row['share_of_ideal']:10.1%}{row['peak_memory_mb']:10.0f}"
+        )
+    for kind, ratio in ratios.items():
+        print(f"httpx takes {ratio:.1f} times the processor time, {kind}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
