@@ -63,7 +63,7 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Mypy, strict, on every public package."""
-    _install(session, "types")
+    _install(session, "types", "test")  # of the extras, those that the tests need have types of their own
     session.run("mypy")
 
 

@@ -229,8 +229,11 @@ class Source:
 def test_sources_are_opened_and_closed_with_the_toolbox() -> None:
     async def scene() -> None:
         source = Source(Notes())
-        async with Toolbox([Calculator(), source]) as tools:
+        box = Toolbox([Calculator(), source])
+        async with box as tools:
             assert [tool.definition.name for tool in tools] == ["calculator", "notes"]
+            assert source.said == ["open"]
+            assert await box.open() is tools, "opened again, it has the same tools"
             assert source.said == ["open"]
         assert source.said == ["open", "close"]
 

@@ -39,14 +39,17 @@ class Toolbox:
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:
         self._built = tuple(built)
         self._opened: list[ToolSource] = []
+        self._tools: Sequence[AgentTool] | None = None
 
     async def open(self) -> Sequence[AgentTool]:
-        """Return all tools, those of sources in their place.
+        """Return all tools, those of sources in their place; the same ones until the box is closed.
 
         Raises:
             DuplicateNameError: two tools have one name.
             WsapError: a source can't be opened; those opened before it are closed.
         """
+        if self._tools is not None:
+            return self._tools
         tools: dict[str, AgentTool] = {}
         try:
             for item in self._built:
@@ -58,10 +61,12 @@ class Toolbox:
         except BaseException:
             await self.aclose()
             raise
-        return list(tools.values())
+        self._tools = tuple(tools.values())
+        return self._tools
 
     async def aclose(self) -> None:
         """Close every source that was opened, the last one first, also where closing another fails."""
+        self._tools = None
         async with contextlib.AsyncExitStack() as closing:
             while self._opened:
                 closing.push_async_callback(self._opened.pop(0).aclose)

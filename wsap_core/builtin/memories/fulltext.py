@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wsap_core.builtin.memories import options
 from wsap_core.builtin.memories.budget import within
 from wsap_core.builtin.memories.cells import Cell, cell_of, note_cell
 from wsap_core.builtin.memories.packing import pack, unpack
-from wsap_core.builtin.memories.store import Lived, Store
+from wsap_core.builtin.memories.store import Lived, Store, words_of
 from wsap_core.context import Context
 from wsap_core.errors import SnapshotError
 from wsap_core.llm.memory import Recollection
@@ -25,11 +27,15 @@ CANDIDATES = 48
 class Weights:
     """What counts how much when memories are ranked: score = relevance + recency + importance, each weighed.
 
-    relevance   the BM25 of this memory divided by the best BM25 in the answer: 1 for the best match, 0 without any
+    relevance   the BM25 of this memory divided by the best in the answer: 1 for the best match, 0 without any
     recency     0.5 ** (age / half_life), the age in moments: things remembered since
     importance  from 0 to 1, as set when it was remembered (`cells.py` says by what)
 
-    The three are those of Park et al., "Generative Agents" (2023), which adds them with equal weights.
+    SQLite finds the matches, by its own BM25. They are weighed by BM25 with k1 = 1.2 and b = 0.75, the
+    average length taken over the candidates, and ln(1 + (N - n + 0.5) / (n + 0.5)) for the weight of
+    a word that n of N memories have; SQLite's weight is nothing for a word that half of them have,
+    which in a young memory is every word. The three are those of Park et al., "Generative Agents"
+    (2023), which adds them with equal weights.
     """
 
     relevance: float = 1.0
@@ -107,10 +113,11 @@ class FullTextMemory:
         if budget <= 0:
             return []
         matching = self._store.matching(query, CANDIDATES)
-        found = {row.moment: row for row in (*self._store.newest_rows(8), *self._store.weightiest_rows(8))}
-        found.update((row.moment, row) for row in matching)
-        best = min((row.bm25 for row in matching), default=0.0)
-        scored = sorted(((self._score(row, best), row) for row in found.values()), key=lambda s: (-s[0], -s[1].moment))
+        rows = (*matching.rows, *self._store.newest_rows(8), *self._store.weightiest_rows(8))
+        found = list({row.moment: row for row in rows}.values())
+        relevance = _relevance(found, matching.counts, len(self._store))
+        scored = [(self._score(row, how), row) for row, how in zip(found, relevance, strict=True)]
+        scored.sort(key=lambda s: (-s[0], -s[1].moment))
         distinct = {(row.cell.text, row.cell.world): (score, row) for score, row in reversed(scored)}
         chosen = sorted(distinct.values(), key=lambda s: (-s[0], -s[1].moment))
         return within((row.cell.recollection(score) for score, row in chosen), budget)
@@ -150,11 +157,24 @@ class FullTextMemory:
         if (over := len(self._store) - (self._keep - self._keep // 10)) > 0:
             self._store.forget(over, float(self._keep))
 
-    def _score(self, row: Lived, best: float) -> float:
+    def _score(self, row: Lived, relevance: float) -> float:
         w = self._weights
-        relevance = row.bm25 / best if best < 0 else 0.0
         recency: float = 0.5 ** ((self._store.newest - row.moment) / w.half_life)
         return round(w.relevance * relevance + w.recency * recency + w.importance * row.cell.importance, 9)
+
+
+def _relevance(rows: Sequence[Lived], counts: Mapping[str, int], total: int) -> list[float]:
+    """Return the BM25 of each row for the words in `counts`, divided by the best."""
+    weights = {word: math.log(1 + (total - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
+    texts = [words_of(row.cell) for row in rows]
+    average = sum(map(len, texts)) / max(1, len(texts)) or 1.0
+    found = []
+    for text in texts:
+        often = Counter(word for word in text if word in weights)
+        damping = 1.2 * (0.25 + 0.75 * len(text) / average)
+        found.append(sum(weights[word] * n * 2.2 / (n + damping) for word, n in often.items()))
+    best = max(found, default=0.0)
+    return [value / best if best else 0.0 for value in found]
 
 
 def _row(item: object) -> Lived:

@@ -6,8 +6,8 @@ import contextlib
 import itertools
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.builtin.memories.cells import Cell
@@ -50,8 +50,16 @@ class Lived:
     moment: int
     """Counts what was remembered, from 1; this memory's own time."""
     cell: Cell
-    bm25: float = 0.0
-    """How well it matches, as SQLite gives it: the lower the better; 0 where it was not asked."""
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What a query was found to match."""
+
+    rows: tuple[Lived, ...] = ()
+    """Best first."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The words that were looked for, each with the number of rows that have it."""
 
 
 class Store:
@@ -102,8 +110,8 @@ class Store:
         self._newest += 1
         self._count += 1
 
-    def matching(self, query: str, most: int) -> list[Lived]:
-        """Return rows that share words with a text, best first by BM25, of equals the newest.
+    def matching(self, query: str, most: int) -> Matches:
+        """Return rows that share words with a text, best first by SQLite's BM25, of equals the newest.
 
         A query is taken as words and nothing else. The rarest are looked for, at most `WORDS` of
         them, and no more than occur `MATCHES` times together: a word that is in every other
@@ -111,18 +119,18 @@ class Store:
         """
         asked = self._rarest(dict.fromkeys(words(query)))
         if not asked:
-            return []
+            return Matches()
         # Each word is quoted. There is no quote in a word, but should one ever get there, it is doubled.
         match = " OR ".join('"' + word.replace('"', '""') + '"' for word in asked)
         with self._told():
             found = self._db.execute(
-                "SELECT l.moment, l.text, l.world, l.step, l.kind, l.importance, found.score FROM "
+                "SELECT l.moment, l.text, l.world, l.step, l.kind, l.importance FROM "
                 "(SELECT rowid, bm25(said) AS score FROM said WHERE said MATCH ? "
                 " ORDER BY score, rowid DESC LIMIT ?) AS found "
                 "JOIN lived AS l ON l.moment = found.rowid ORDER BY found.score, l.moment DESC",
                 (match, most),
             ).fetchall()
-        return [Lived(row[0], _cell(row), row[6]) for row in found]
+        return Matches(tuple(Lived(row[0], _cell(row)) for row in found), asked)
 
     def newest_rows(self, most: int) -> list[Lived]:
         """Return the newest rows, newest first."""
@@ -199,13 +207,13 @@ class Store:
         run("INSERT INTO said (said, rowid, words) VALUES ('delete', ?, ?)", (row.moment, _indexed(row.cell)))
         run("DELETE FROM lived WHERE moment = ?", (row.moment,))
 
-    def _rarest(self, asked: Iterable[str]) -> list[str]:
+    def _rarest(self, asked: Iterable[str]) -> dict[str, int]:
         with self._told():
             found = [(self._db.execute("SELECT doc FROM known WHERE term = ?", (w,)).fetchone(), w) for w in asked]
         counted = sorted((row[0], place, word) for place, (row, word) in enumerate(found) if row is not None)
         matches = itertools.accumulate(count for count, _, _ in counted)
         few = sum(total <= MATCHES for total in matches)
-        return [word for _, _, word in counted[: min(max(few, 1), WORDS)]]
+        return {word: count for count, _, word in counted[: min(max(few, 1), WORDS)]}
 
     def _rows(self, statement: str, most: int) -> list[Lived]:
         with self._told():
@@ -253,8 +261,13 @@ def _explained(error: sqlite3.Error, where: str) -> MissingServiceError | Storag
     return kind(f"SQLite can't use {where}: {said}. {advice}")
 
 
+def words_of(cell: Cell) -> list[str]:
+    """Return the words by which a cell is found: those of its text, and its world's."""
+    return words(f"{cell.text} {cell.world}")
+
+
 def _indexed(cell: Cell) -> str:
-    return " ".join(words(f"{cell.text} {cell.world}"))
+    return " ".join(words_of(cell))
 
 
 def _cell(row: Sequence[Any]) -> Cell:
