@@ -177,6 +177,24 @@ def test_a_budget_is_shared_by_all_models(server: ModelServer) -> None:
     assert budget.spent.calls == 2
 
 
+def test_being_turned_away_costs_nothing_and_a_broken_reply_counts_in_full(server: ModelServer) -> None:
+    budget = Budget("run", tokens=2000)
+    server.say(*[Say(status=429)] * 20, Say("third time"), Say("a b c", cut=0))
+
+    async def main() -> None:
+        policy = Policy(attempts=21)
+        async with openai_models(server, clock=StillClock(), budgets=[budget], policy=policy) as models:
+            await collect(models.backend("openai/qwen3:8b"), REQUEST)
+        assert (budget.spent.calls, budget.spent.completion_tokens) == (1, 2)
+        async with openai_models(server, budgets=[budget], policy=Policy(attempts=1)) as models:
+            await collect(models.backend("openai/qwen3:8b"), REQUEST)
+
+    with pytest.raises(ServerFailedError):
+        asyncio.run(main())
+    # What was cut off may have been charged for: the 300 tokens that it was allowed.
+    assert (budget.spent.calls, budget.spent.completion_tokens) == (2, 302)
+
+
 def test_a_stated_price_makes_a_cost(server: ModelServer) -> None:
     budget = Budget("run", cost=1.0)
 
@@ -258,6 +276,7 @@ def test_a_provider_that_hangs_fails_or_lies_keeps_nobody_from_being_listed() ->
     host = PluginHost(environ={})
     host.register(Extra(*specs, BackendSpec("silent", "Lists nothing.", lambda: None)), "extra")
     found = {listing.provider: listing for listing in asyncio.run(list_models(host, within=0.05))}
+    assert "Lists nothing." in found.pop("silent").note
     assert {name: listing.reason for name, listing in found.items()} == {
         "fine": "",
         "fails": "Nobody is there.",

@@ -11,7 +11,7 @@ import json
 import os
 import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -159,8 +159,10 @@ class OpenAIBackend:
         reader = ReplyReader(request, asked, opened=self.options.think_opened)
         async with self._failures():
             if pieces:
-                async for chunk in self._in_pieces(body, reader, asked):
-                    yield chunk
+                # Closed here and now if the caller leaves early, so that the server stops writing.
+                async with aclosing(self._in_pieces(body, reader, asked)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
                 return
             answer = await self._whole(body, asked)
         for chunk in reader.whole(answer):
@@ -196,7 +198,9 @@ class OpenAIBackend:
                 raise error_of(answer.status, answer.headers, content, asked)
             return content
 
-    async def _in_pieces(self, body: Mapping[str, Any], reader: ReplyReader, asked: Asked) -> AsyncIterator[Chunk]:
+    async def _in_pieces(
+        self, body: Mapping[str, Any], reader: ReplyReader, asked: Asked
+    ) -> AsyncGenerator[Chunk, None]:
         # No deadline may span a `yield`: it would go off in whatever the caller does in between.
         first: float | None = asyncio.get_running_loop().time() + self.options.first_token_timeout
         async with await self._by(first, self._post(body)) as answer:

@@ -182,12 +182,13 @@ async def list_models(
 
     What goes wrong with one becomes the reason in its listing.
     """
-    specs = [entry.spec for entry in host.backends.all() if entry.spec.models is not None]
+    specs = [entry.spec for entry in host.backends.all()]
     return list(await asyncio.gather(*(_listed(spec, (options or {}).get(spec.name, {}), within) for spec in specs)))
 
 
 async def _listed(spec: BackendSpec, options: Mapping[str, Any], within: float) -> Listing:
-    assert spec.models is not None
+    if spec.models is None:
+        return Listing(spec.name, note=f"it lists no models. {one_line(spec.summary)}")
     try:
         async with asyncio.timeout(within):
             found = await resolve(spec.models)(Context.create(config=options))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import UsageError
 from wsap_core.llm.backend import Backend
-from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
 from wsap_core.llm.tokens import estimate_request
 from wsap_core.llm.types import Chunk, Finish, Request
 from wsap_core.llm.wrappers.base import Wrapper
@@ -129,6 +129,9 @@ class Budgeted(Wrapper):
                         yield Finish(chunk.reason, chunk.stop_sequence, actual)
                     else:
                         yield chunk
+        except (BadRequestError, NoServerError, RateLimitError):
+            sent = False  # turned away before a token was made
+            raise
         finally:
             # A request that broke off may have been charged in full; that is what is assumed.
             spent = actual if actual is not None else worst if sent else NO_USAGE
