@@ -203,6 +203,56 @@ def test_a_run_that_another_process_plays_is_left_alone(host: PluginHost, databa
         resume_run(run, database=database, host=host)
 
 
+def test_a_run_can_be_stopped_while_it_goes_through_its_history_and_nothing_is_lost(
+    host: PluginHost, database: str
+) -> None:
+    plan = RunPlan("echo", plan_seats(host.games.get("echo")), steps=40, options={"length": 50}, snapshot_every=0)
+    whole = asyncio.run(unrecorded(plan, host).play())
+    run = play_and_stop(plan, host, database, 30)
+    controls = Controls()
+    controls.stop()
+    with open_store(database) as store, resume(run, host, store, controls=controls) as session:
+        assert asyncio.run(session.play()).steps == 30
+    assert list_runs(database=database)[0].status is RunStatus.INTERRUPTED
+    assert resume_run(run, database=database, host=host).trajectory_hash == whole.trajectory_hash
+
+
+GAME = """
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Observation
+
+
+class Count:
+    def __init__(self):
+        self.n = 0
+
+    game_description = "Count to nine."
+    action_space = ActionSpace([ActionDef("up", "Add one")])
+
+    def observe(self):
+        return Observation(step=self.n)
+
+    def act(self, action):
+        self.n += 1
+        return ActionResult(True, done=self.n >= 9, observation=self.observe())
+
+    def reset(self):
+        self.n = 0
+        return self.observe()
+"""
+
+
+def test_a_run_of_a_game_in_a_file_is_gone_on_with_from_another_folder(
+    host: PluginHost, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / "game.py").write_text(GAME)
+    monkeypatch.chdir(tmp_path / "here")
+    run = play_and_stop(RunPlan("./game.py:Count", (SeatPlan("seat-1", "random"),)), host, database, 4)
+    monkeypatch.chdir(tmp_path / "there")
+    assert resume_run(run, database=database, host=host).steps == 9
+
+
 def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: PluginHost, database: str) -> None:
     class Fickle:
         """Gives a reward that depends on how many of its kind were made before."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from wsap_core.host import PluginHost
 from wsap_core.models import Action, ActionResult
-from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
 from wsap_core.specs import AdapterSpec, AgentSpec, resolve
 from wsap_core.wire import Codec
 from wsap_nexus.runtime.loop import Observer
@@ -140,10 +140,7 @@ def list_runs(*, limit: int | None = None, database: str | None = None) -> list[
 
 def _name(given: object, fallback: str) -> str:
     """Return what to record: the name as it was given, or where a class of the caller's own can be found."""
-    if isinstance(given, str):
-        return given
-    module, name = getattr(given, "__module__", ""), getattr(given, "__qualname__", "")
-    return f"{module}:{name}" if module and name and "<" not in name else fallback
+    return portable_reference(given) or fallback
 
 
 def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Iterator[RecordedStep]:

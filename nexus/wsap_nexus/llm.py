@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,9 +16,9 @@ from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.styles import JsonStyle, Style, TagStyle
 from wsap_core.llm.toolbox import Toolbox, build_tool
 from wsap_core.llm.tools import ToolContext
-from wsap_core.llm.types import Sampling
+from wsap_core.llm.types import Abilities, Sampling
 from wsap_core.llm.wrappers import Recorded, Replayed
-from wsap_core.services import Parts
+from wsap_core.services import Parts, Services
 from wsap_core.specs import MemorySpec, ToolSpec, build
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.runtime.journal import SeatJournal
@@ -32,6 +33,8 @@ def create(context: Context) -> LLMAgent:
     `memory` (a registered kind, none), `tools` (registered tools, separated by commas), `window`
     (16 steps), `max_tokens` (300), `temperature` (0.7), `top_p` (0.9), `thinking` (yes or no),
     `plan` (yes), `strict` (no), `constrain` (yes), `fallback` (an action), `prompts` (a folder).
+    What begins with `memory.` or the name of a tool and a dot is an option of that part:
+    `memory.cells`, `mcp.servers`.
 
     Raises:
         ConfigError: an option is missing or wrong.
@@ -109,16 +112,43 @@ def _memory(context: Context) -> AgentMemory | None:
         return None
     parts = cast(Parts, context.services.require("parts"))
     spec = cast(MemorySpec, parts.memory(name))
-    return cast(AgentMemory, build(spec.factory, Context.create(context.seed, "memory", clock=context.clock)))
+    services = replace(context.services, models=_JournalledModels(context.services))
+    config = _of_part(context, "memory")
+    own = Context.create(context.seed, "memory", config=config, clock=context.clock, services=services)
+    return cast(AgentMemory, build(spec.factory, own))
 
 
 def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> Toolbox | None:
     if not names:
         return None
     parts = cast(Parts, context.services.require("parts"))
-    plain = Context.create(context.seed, "tools", clock=context.clock, services=context.services)
-    own = ToolContext.of(plain, memory=memory, world=context.world)
-    return Toolbox([build_tool(cast(ToolSpec, parts.tool(name)), own) for name in names])
+    built = []
+    for name in names:
+        spec = cast(ToolSpec, parts.tool(name))
+        config = _of_part(context, name)
+        plain = Context.create(context.seed, "tools", config=config, clock=context.clock, services=context.services)
+        built.append(build_tool(spec, ToolContext.of(plain, memory=memory, world=context.world)))
+    return Toolbox(built)
+
+
+def _of_part(context: Context, part: str) -> dict[str, Any]:
+    """Return the options that are for a memory or tool, by their names there. Any: as the user gave them."""
+    return {key.removeprefix(f"{part}."): value for key, value in context.config.items() if key.startswith(f"{part}.")}
+
+
+class _JournalledModels:
+    """Models for the parts of an agent: what they ask is recorded and replayed like what the agent asks itself."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def backend(self, name: str) -> Backend:
+        """Return the backend of that address."""
+        journal = self._services.journal
+        if isinstance(journal, SeatJournal) and journal.offline:
+            return Replayed(name, journal, Abilities())
+        inner = cast(Backend, self._services.require("models").backend(name))
+        return Recorded(inner, journal) if isinstance(journal, SeatJournal) else inner
 
 
 def _text(context: Context, name: str, default: str) -> str:

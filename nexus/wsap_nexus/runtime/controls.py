@@ -67,7 +67,11 @@ class Controls:
                 self._running.clear()
         if self.pace:
             await asyncio.sleep(1 / self.pace)
-        elif time.monotonic() - self._last_yield > self.YIELD_EVERY:
+        return await self.breathe()
+
+    async def breathe(self) -> bool:
+        """Let others have a turn if it is time, without waiting for anything; return False if the run is to stop."""
+        if time.monotonic() - self._last_yield > self.YIELD_EVERY:
             await asyncio.sleep(0)
             self._last_yield = time.monotonic()
         return not self.stopping

@@ -115,6 +115,8 @@ class SeatLoop:
                 fresh = False
                 await self._make_plan(number, observation)
             if self._history:
+                if not await self._controls.breathe():
+                    return
                 await self._repeat(observation)
                 continue
             if not await self._controls.gate():

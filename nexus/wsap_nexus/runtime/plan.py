@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from wsap_core.context import SEED_LIMIT
@@ -58,10 +59,10 @@ class RunPlan:
         return ", ".join(f"{seat.name}={seat.agent}" for seat in self.seats)
 
     def to_config(self) -> dict[str, Any]:
-        """Return the plan as JSON-ready data, for the database."""
+        """Return the plan as JSON-ready data, for the database; files are found again from any folder."""
         return {
-            "game": self.game,
-            "seats": [{"name": s.name, "agent": s.agent, "options": dict(s.options)} for s in self.seats],
+            "game": _anchored(self.game),
+            "seats": [{"name": s.name, "agent": _anchored(s.agent), "options": dict(s.options)} for s in self.seats],
             "seed": self.seed,
             "steps": self.steps,
             "options": dict(self.options),
@@ -86,6 +87,12 @@ class RunPlan:
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
+
+
+def _anchored(reference: str) -> str:
+    """Return a reference to something in a file with the file's whole path, and any other as it is."""
+    path, colon, name = reference.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{name}" if colon and path.endswith(".py") else reference
 
 
 def _is_whole(value: object) -> bool:
