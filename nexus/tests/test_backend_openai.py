@@ -38,7 +38,6 @@ from wsap_core.llm.types import (
     Sampling,
     TextChunk,
     TextPart,
-    ThinkingChunk,
 )
 from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions, options_of
 
@@ -567,16 +566,18 @@ def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer)
     assert [reply.text for reply in using(options(server), many)] == ["here"] * 150
 
 
-def test_giving_up_on_a_reply_leaves_the_backend_usable(server: ModelServer) -> None:
+def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(server: ModelServer) -> None:
+    endless = replace(REQUEST, sampling=Sampling(max_tokens=None))
+
     async def leave_early(backend: OpenAIBackend) -> str:
-        async with aclosing(backend.stream(REQUEST)) as chunks:
-            async for chunk in chunks:
-                assert isinstance(chunk, TextChunk | ThinkingChunk)
-                break
+        async with aclosing(backend.stream(endless)) as chunks:
+            first = await anext(chunks)
+        assert first == TextChunk("word ")
+        await asyncio.to_thread(server.await_leaving)
         return (await collect(backend, REQUEST)).text
 
-    server.default = Say("one two three")
-    assert using(options(server, stream=True), leave_early) == "one two three"
+    server.say(Say("word " * 200_000))
+    assert using(options(server, stream=True), leave_early) == "Hello there."
 
 
 def test_a_closed_backend_says_so(server: ModelServer) -> None:

@@ -40,6 +40,7 @@ class ModelServer:
         """What arrived so far."""
         self.port = port
         self._now = 0
+        self._left = 0
         self._arrived = threading.Condition()
         self._says: deque[Say] = deque()
         self._ready = threading.Event()
@@ -90,6 +91,12 @@ class ModelServer:
             if not self._arrived.wait_for(lambda: self._now >= count, 20):
                 raise TimeoutError(f"{self._now} requests arrived, not {count}")
 
+    def await_leaving(self) -> None:
+        """Return when a client has left a stream before its end."""
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: self._left > 0, 20):
+                raise TimeoutError("nobody left")
+
     def next_say(self, body: Any) -> Say:
         """Return the answer to a request."""
         if self._says:
@@ -139,11 +146,15 @@ class ModelServer:
             if say.cut is not None and number >= say.cut:
                 self._drop(request)
                 return response
-            if say.style == "bytes":
-                for at in range(len(piece)):
-                    await response.write(piece[at : at + 1])
-            else:
-                await response.write(piece)
+            parts = [piece[at : at + 1] for at in range(len(piece))] if say.style == "bytes" else [piece]
+            try:
+                for part in parts:
+                    await response.write(part)
+            except ConnectionResetError:
+                with self._arrived:
+                    self._left += 1
+                    self._arrived.notify_all()
+                return response
         if say.cut is not None:
             self._drop(request)
         return response

@@ -396,15 +396,18 @@ def test_a_prompt_that_ollama_would_cut_without_a_word_is_refused(server: ModelS
     assert ask(options(server, num_ctx=8192), request).text == "Hello there."
 
 
-def test_giving_up_on_a_reply_leaves_the_backend_usable(server: ModelServer) -> None:
+def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(server: ModelServer) -> None:
+    endless = replace(REQUEST, sampling=Sampling(max_tokens=None))
+
     async def leave_early(backend: OllamaBackend) -> str:
-        async with aclosing(backend.stream(REQUEST)) as chunks:
-            async for _ in chunks:
-                break
+        async with aclosing(backend.stream(endless)) as chunks:
+            first = await anext(chunks)
+        assert first == TextChunk("word ")
+        await asyncio.to_thread(server.await_leaving)
         return (await collect(backend, REQUEST)).text
 
-    server.default = Say("one two three")
-    assert using(options(server, stream=True), leave_early) == "one two three"
+    server.say(Say("word " * 200_000))
+    assert using(options(server, stream=True), leave_early) == "Hello there."
 
 
 def test_a_closed_backend_says_so(server: ModelServer) -> None:
