@@ -18,6 +18,7 @@ from wsap_core.llm.toolbox import Toolbox, build_tool
 from wsap_core.llm.tools import ToolContext
 from wsap_core.llm.types import Abilities, Sampling
 from wsap_core.llm.wrappers import Recorded, Replayed
+from wsap_core.options import Options
 from wsap_core.services import Parts, Services
 from wsap_core.specs import MemorySpec, ToolSpec, build
 from wsap_nexus.backends.registry import Models
@@ -133,7 +134,10 @@ def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> 
 
 def _of_part(context: Context, part: str) -> dict[str, Any]:
     """Return the options that are for a memory or tool, by their names there. Any: as the user gave them."""
-    return {key.removeprefix(f"{part}."): value for key, value in context.config.items() if key.startswith(f"{part}.")}
+    # Looked up by name, so that options which are for nobody are still found out.
+    given = context.config.given if isinstance(context.config, Options) else context.config
+    names = sorted(name for name in given if name.startswith(f"{part}."))
+    return {name.removeprefix(f"{part}."): context.config[name] for name in names}
 
 
 class _JournalledModels:
