@@ -302,8 +302,8 @@ def test_the_window_keeps_a_prefix_between_its_cuts() -> None:
     for before, after in zip(backend.requests, backend.requests[1:], strict=False):
         kept += tuple(after.messages[: len(before.messages)]) == tuple(before.messages)
         assert len(after.messages) <= 2 + 2 * 8
-    # A cut halves eight turns to four: four of five requests go on from the one before.
-    assert kept == 29 - 5
+    # The ninth turn cuts eight to two, and then it takes seven more: a cut at turns 9, 16, 23 and 30.
+    assert kept == 29 - 3
 
 
 def test_a_prompt_that_cannot_fit_is_refused_and_one_that_can_loses_its_oldest_turns() -> None:

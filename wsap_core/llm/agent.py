@@ -42,7 +42,7 @@ class LLMOptions:
     persona: str = ""
     """Who the agent is, in a person's words; part of the system message."""
     window: int = 16
-    """Steps of the conversation that are sent along, at least."""
+    """About how many steps of the conversation are sent along: from half to twice as many."""
     sampling: Sampling = DEFAULT_SAMPLING
     thinking: bool | None = None
     """Whether the model is asked to think first; None for its default."""

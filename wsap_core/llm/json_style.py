@@ -34,6 +34,8 @@ ReasoningPlace = Literal["first", "last", "none"]
 
 MOST_ITEMS = 16
 """Items in a list that its declaration leaves without a bound."""
+MOST_LISTED = 64
+"""Whole numbers of a range that are listed one by one rather than bounded."""
 LARGEST = 10**9
 """Magnitude of whole numbers that their declaration leaves without a bound."""
 
@@ -108,7 +110,7 @@ def reply_pattern(
 ) -> str:
     """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
 
-    Lengths, whole-number ranges and numbers of items are part of the expression. It has neither
+    outlines-core, for one, keeps no bounds of numbers and no number of items. Lengths, whole-number ranges and numbers of items are part of the expression. It has neither
     lookaround nor backreferences.
     """
     return json_pattern(
@@ -159,6 +161,9 @@ def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
     made["type"] = kinds[0] if len(kinds) == 1 else kinds
     if "string" in kinds:
         made["maxLength"] = min(made.get("maxLength", text_limit), max(text_limit, made.get("minLength", 0)))
+    if kinds == ["integer"] and (few := _few(made)):
+        # Every engine keeps to an enumeration; several leave the bounds of numbers out (outlines-core).
+        return {"type": "integer", "enum": few}
     if "integer" in kinds or "number" in kinds:
         if "exclusiveMinimum" not in made:
             made.setdefault("minimum", -LARGEST)
@@ -175,6 +180,15 @@ def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
         made["additionalProperties"] = False
         made.setdefault("required", [])
     return made
+
+
+def _few(schema: Mapping[str, Any]) -> list[int]:
+    """Return the whole numbers of a range if they are few, and nothing otherwise."""
+    if not all(isinstance(schema.get(bound), int) for bound in ("minimum", "maximum")) or "exclusiveMinimum" in schema:
+        return []
+    if "exclusiveMaximum" in schema or not 0 <= schema["maximum"] - schema["minimum"] < MOST_LISTED:
+        return []
+    return list(range(schema["minimum"], schema["maximum"] + 1))
 
 
 def _inner(schema: Any, text_limit: int) -> Any:

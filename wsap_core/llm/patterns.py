@@ -87,7 +87,7 @@ def json_pattern(schema: Mapping[str, Any]) -> str:
         ValueError: nothing fits the schema, or it has no bound.
     """
     if "anyOf" in schema:
-        return _either([json_pattern(part) for part in schema["anyOf"]])
+        return _either_of(schema["anyOf"])
     if "const" in schema:
         return _value(schema["const"])
     if "enum" in schema:
@@ -223,6 +223,24 @@ def _object(schema: Mapping[str, Any]) -> str:
         (f"{_value(key)}: {json_pattern(part)}", key in required) for key, part in schema.get("properties", {}).items()
     ]
     return rf"\{{{_members(members)}\}}"
+
+
+def _either_of(schemas: Sequence[Mapping[str, Any]]) -> str:
+    """One of several; objects with the same last property share its expression.
+
+    Otherwise an automaton would have a copy of the reasoning, with all its states, for each action.
+    """
+    groups: dict[str, list[str]] = {}
+    alone: list[str] = []
+    for schema in schemas:
+        properties = schema.get("properties", {})
+        if schema.get("type") != "object" or len(properties) < 2 or set(schema.get("required", ())) != set(properties):
+            alone.append(json_pattern(schema))
+            continue
+        *heads, last = (f"{_value(key)}: {json_pattern(part)}" for key, part in properties.items())
+        groups.setdefault(last, []).append(", ".join(heads))
+    shared = [rf"\{{{_either(heads)}, {last}\}}" for last, heads in groups.items()]
+    return _either([*shared, *alone])
 
 
 def _members(members: Sequence[tuple[str, bool]]) -> str:

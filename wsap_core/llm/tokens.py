@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from wsap_core.llm.types import ImagePart, Request
 
@@ -13,6 +14,8 @@ MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
 
 
+# The same turns are in every request of a conversation, so that most texts are asked for many times.
+@lru_cache(maxsize=4096)
 def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text has, rather too many than too few.
 

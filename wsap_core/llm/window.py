@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from wsap_core.llm.tokens import MESSAGE_TOKENS, estimate_tokens
 from wsap_core.llm.types import Message
@@ -16,21 +17,26 @@ class Turn:
     user: str
     assistant: str
 
-    @property
+    @cached_property
+    def messages(self) -> tuple[Message, Message]:
+        """The turn as messages; the same objects each time, whose encoding is kept with them."""
+        return Message("user", self.user), Message("assistant", self.assistant)
+
+    @cached_property
     def tokens(self) -> int:
         """About how many tokens it takes."""
         return estimate_tokens(self.user) + estimate_tokens(self.assistant) + 2 * MESSAGE_TOKENS
 
 
 class Window:
-    """Keeps the last turns, at least `steps` of them and at most twice that.
+    """Keeps the last turns: about `steps` of them, from half to twice as many.
 
-    Turns are only ever added at the end, until twice as many are there as are wanted; then the
-    older half goes at once. Between two such cuts every request begins with the one before, which
-    providers and local servers reuse: with 16 steps, 15 of 16 requests do.
+    Turns are only ever added at the end, until twice as many are there as are wanted; then all but
+    the newest half of what is wanted go at once. Between two such cuts every request begins with
+    the one before, which providers and local servers reuse: with 16 steps, 24 of 25 requests do.
 
     Args:
-        steps: how many turns to keep at least; 0 for none.
+        steps: about how many turns to keep; 0 for none.
         tokens: about how many tokens the turns may take at most; None for no limit.
     """
 
@@ -48,13 +54,13 @@ class Window:
         return tuple(self._turns)
 
     def add(self, turn: Turn) -> None:
-        """Add a turn at the end, and cut the older half off if there are too many."""
+        """Add a turn at the end, and cut old ones off if there are too many."""
         if not self._steps:
             return
         self._turns.append(turn)
         self._size += turn.tokens
         if len(self._turns) > 2 * self._steps:
-            self._drop(len(self._turns) - self._steps)
+            self._drop(len(self._turns) - (self._steps + 1) // 2)
         if self._tokens is not None and self._size > self._tokens:
             # Down to half of what fits, so that the next cut is some turns away.
             self._drop_to(self._tokens // 2)
@@ -66,7 +72,7 @@ class Window:
 
     def messages(self) -> list[Message]:
         """Return the turns as messages."""
-        return [m for t in self._turns for m in (Message("user", t.user), Message("assistant", t.assistant))]
+        return [message for turn in self._turns for message in turn.messages]
 
     def clear(self) -> None:
         """Forget all turns."""
