@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,9 +22,21 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
+from wsap_core.llm.keys import request_key
 from wsap_core.llm.scripted import ScriptedBackend
 from wsap_core.llm.tokens import estimate_request
-from wsap_core.llm.types import Abilities, Chunk, Finish, Message, Reply, Request, Sampling, TextChunk
+from wsap_core.llm.types import (
+    Abilities,
+    Chunk,
+    Finish,
+    ImagePart,
+    Message,
+    Reply,
+    Request,
+    Sampling,
+    TextChunk,
+    TextPart,
+)
 from wsap_core.llm.wrappers import (
     Budget,
     Budgeted,
@@ -284,3 +298,22 @@ def test_a_stop_text_ends_a_reply_and_is_no_part_of_it(text: str, piece: int, st
     assert stop not in answer.text
     assert text.startswith(answer.text)
     assert (answer.finish.reason == "stop_sequence") == (stop in text)
+
+
+@given(
+    first=st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=5)), max_size=4),
+    second=st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=5)), max_size=4),
+)
+def test_requests_have_one_key_exactly_if_they_are_equal(first: list[Any], second: list[Any]) -> None:
+    def request(turns: list[Any]) -> Request:
+        return Request(tuple(Message(role, text) for role, text in turns))
+
+    assert (request_key("m", request(first)) == request_key("m", request(second))) == (first == second)
+    assert request_key("m", request(first)) != request_key("n", request(first))
+    assert request_key("m", request(first)) != request_key("m", replace(request(first), prefill="x"))
+
+
+def test_parts_of_a_message_count_for_its_key() -> None:
+    seen = Request((Message("user", (TextPart("a"), ImagePart("AAAA"))),))
+    other = Request((Message("user", (TextPart("a"), ImagePart("BBBB"))),))
+    assert request_key("m", seen) != request_key("m", other)

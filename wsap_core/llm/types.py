@@ -42,6 +42,10 @@ class Message:
     content: str | Sequence[Part]
     """Text, or parts in order."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.content, str):
+            object.__setattr__(self, "content", tuple(self.content))
+
     def text(self) -> str:
         """Return the text of the message; pictures are replaced by what they show."""
         if isinstance(self.content, str):
