@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import UsageError
@@ -56,7 +56,9 @@ class Budget:
         self.calls = calls
         self.spent = spent
         """What was spent so far."""
-        self._held: list[Usage] = []
+        self._held = NO_USAGE  # what requests on their way may take, as far as it is priced
+        self._holds = 0
+        self._unpriced = 0
 
     def reserve(self, worst: Usage) -> None:
         """Hold what a request may take at worst.
@@ -65,7 +67,9 @@ class Budget:
             BudgetReachedError: the limit could be passed; nothing is held.
             UsageError: a limit in money is set, and the model's price is not known.
         """
-        total = sum(self._held, self.spent) + worst
+        total = self.spent + self._held + worst
+        if self._unpriced:
+            total = replace(total, cost=None)
         if self.calls is not None and total.calls > self.calls:
             raise self._reached(f"{self.calls} calls")
         if self.tokens is not None and total.prompt_tokens + total.completion_tokens > self.tokens:
@@ -78,12 +82,26 @@ class Budget:
                 )
             if total.cost > self.cost:
                 raise self._reached(f"${self.cost:g}")
-        self._held.append(worst)
+        self._hold(worst, 1)
 
     def settle(self, worst: Usage, actual: Usage) -> None:
         """Put what a request really took in place of what was held for it."""
-        self._held.remove(worst)
+        self._hold(worst, -1)
         self.spent += actual
+
+    def _hold(self, worst: Usage, sign: int) -> None:
+        # Kept as a sum: with 500 requests on their way, adding them up for each would take longer than sending it.
+        self._holds += sign
+        self._unpriced += sign * (worst.cost is None)
+        held = self._held
+        self._held = Usage(
+            held.calls + sign * worst.calls,
+            held.prompt_tokens + sign * worst.prompt_tokens,
+            held.completion_tokens + sign * worst.completion_tokens,
+            (held.cost or 0.0) + sign * (worst.cost or 0.0),
+        )
+        if not self._holds:
+            self._held = NO_USAGE  # what rounding has left
 
     def _reached(self, limit: str) -> BudgetReachedError:
         return BudgetReachedError(
