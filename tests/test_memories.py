@@ -140,6 +140,7 @@ def test_an_achievement_matters_more_than_a_failure_and_a_failure_more_than_noth
     assert [cell_of(e).importance for e in (achieved, failed, plain)] == [ACHIEVED, FAILED, PLAIN]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=2000), st.text(max_size=300), st.dictionaries(st.text(max_size=5), st.integers(), max_size=9))
 def test_a_cell_is_one_bounded_line_whatever_a_game_says(message: str, name: str, parameters: dict[str, int]) -> None:
     entry = HistoryEntry(Observation(), Action(name, parameters, message), ActionResult(True, message), name, 1)

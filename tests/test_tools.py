@@ -141,6 +141,7 @@ def _sums(draw: st.DrawFn, depth: int = 3) -> tuple[str, Fraction]:
     return f"({left[0]} {sign} {right[0]})", _OPERATIONS[sign](left[1], right[1])
 
 
+@settings(deadline=None)
 @given(_sums())
 def test_whole_numbers_are_exact(case: tuple[str, Fraction]) -> None:
     assert Fraction(calculate(case[0])) == case[1]

@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.context import Context
@@ -293,6 +293,7 @@ _VALUE = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(_SCHEMA, _VALUE)
 def test_what_fits_a_servers_schema_fits_ours(schema: Any, value: Any) -> None:
     """Compared with the jsonschema library, where the schema is one at all."""
@@ -310,6 +311,7 @@ def test_what_fits_a_servers_schema_fits_ours(schema: Any, value: Any) -> None:
         assert validate_value(value, made) is None
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.integers(1, 200))
 def test_a_capped_text_says_what_is_missing(text: str, longest: int) -> None:
     said = capped(text, longest)
