@@ -315,3 +315,46 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_recorded(capsys: pytest.Cap
         played(capsys, "--resume", row["run"])["trajectory_hash"]
         == (played(capsys, *words, "--no-record")["trajectory_hash"])
     )
+
+
+def test_a_run_is_played_again_and_gives_the_same_hash(capsys: pytest.CaptureFixture[str]) -> None:
+    first = played(capsys, "echo", "--agent", "random", "--seed", "4", "--steps", "30")
+    again = played(capsys, "--replay", first["run"])
+    assert again["run"] != first["run"]
+    assert again["trajectory_hash"] == first["trajectory_hash"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        (["--seed", "3"], "--replay plays a run just as it was started; leave out --seed."),
+        (["--resume", "last"], "choose one"),
+        (["--model", "x/y"], "leave out --model"),
+    ],
+)
+def test_what_contradicts_playing_a_run_again_is_refused(
+    capsys: pytest.CaptureFixture[str], more: list[str], reason: str
+) -> None:
+    played(capsys, "echo", "--agent", "random")
+    code, _, err = typed(capsys, "play", "--replay", "last", *more)
+    assert code == 2
+    assert reason in err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--style", "tags"], "--style is about a language model; say which, with --model ADDRESS."),
+        (["--model", "scripted/x", "--agent-option", "model=y"], "The option model is given twice"),
+        (["--model", "scripted/x", "--max-cost", "-1"], "--max-cost is an amount of US dollars above 0, not -1."),
+        (["--model", "scripted/x"], "The scripted backend needs the option reply"),
+        (["--model", "scripte/x"], "Did you mean 'scripted'"),
+        (["--model", "scripted"], "scripted"),
+    ],
+)
+def test_what_makes_no_sense_about_models_is_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    code, _, err = typed(capsys, "play", "echo", *words)
+    assert code == 2
+    assert reason in err

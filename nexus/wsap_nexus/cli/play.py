@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
 @model_options
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
+@click.option("--replay", metavar="RUN", help="Play a run again with its models' recorded replies, asking nobody.")
 @database_option
 @click.option("--no-record", is_flag=True, help="Leave no trace.")
 @json_option
@@ -78,6 +79,7 @@ class Request:
     options: tuple[str, ...]
     agent_options: tuple[str, ...]
     resume: str | None
+    replay: str | None
     database: str | None
     no_record: bool
     as_json: bool
@@ -93,17 +95,19 @@ class Request:
         """
         from wsap_core.errors import UsageError
 
-        if self.resume is None and self.game is None:
+        if self.resume is None and self.replay is None and self.game is None:
             raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
-        if self.resume is not None:
-            self._check_resuming()
+        if self.resume is not None and self.replay is not None:
+            raise UsageError("--resume goes on with a run, and --replay plays one again; choose one.")
+        if self.resume is not None or self.replay is not None:
+            self._check_given("--resume goes on with" if self.resume is not None else "--replay plays")
         self.models.check()
         if self.watch and self.as_json:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
         if self.no_record and self.database:
             raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
 
-    def _check_resuming(self) -> None:
+    def _check_given(self, does: str) -> None:
         from wsap_core.errors import UsageError
 
         context = click.get_current_context()
@@ -116,7 +120,7 @@ class Request:
             if context.get_parameter_source(name) not in (default, None):
                 shown = next(p for p in context.command.params if p.name == name)
                 label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
-                raise UsageError(f"--resume goes on with a run just as it was started; leave out {label}.")
+                raise UsageError(f"{does} a run just as it was started; leave out {label}.")
 
 
 def _play(request: Request) -> None:
@@ -130,6 +134,10 @@ def _play(request: Request) -> None:
     if request.resume is not None:
         with open_store(request.database) as store:
             _resumed(request, host, store, controls, watching)
+        return
+    if request.replay is not None:
+        with open_store(request.database) as store:
+            _replayed(request, host, store, controls, watching)
         return
     plan, parts = _plan(request, host)
     _check_people(plan, parts, request)
@@ -208,6 +216,19 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     with resume(record.id, host, store, controls=controls, services=services) as session:
         past = list(read_notes(store.repository, record.id)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
+
+
+def _replayed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
+    from wsap_nexus.runtime.session import load_parts, replies_of, start
+
+    assert request.replay is not None, "the caller asked"
+    plan, past = replies_of(request.replay, store)
+    parts = load_parts(plan, host)
+    _check_people(plan, parts, request)
+    view = _view(request, controls, watching, store)
+    services = _services(request, host, view)
+    with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
+        _conduct(request, session, parts, view)
 
 
 def _unrecorded(
