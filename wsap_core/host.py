@@ -96,7 +96,8 @@ class Shelf(Generic[S]):
         """Return the spec of that name with its origin; raises like `get`."""
         entries = self._entries.get(name)
         if not entries:
-            hint = f"`wsap {self.kind}s` lists what is installed."
+            listed = self.kind in ("game", "agent")
+            hint = f"`wsap {self.kind}s` lists what is installed." if listed else f"There are: {self._known()}."
             raise UnknownNameError(self.kind, name, self._entries, hint=hint)
         if len(entries) > 1:
             raise DuplicateNameError(
@@ -104,6 +105,9 @@ class Shelf(Generic[S]):
                 f"block one by its plugin name, for instance {DISABLE_VARIABLE}={entries[-1].plugin}."
             )
         return entries[0]
+
+    def _known(self) -> str:
+        return ", ".join(sorted(self._entries)) or "none"
 
     def names(self) -> tuple[str, ...]:
         """Return the usable names, sorted; a name claimed twice is not usable."""
