@@ -74,18 +74,11 @@ def _print(listings: list[Listing]) -> None:
     for listing in listings:
         place = f" at {one_line(listing.place)}" if listing.place else ""
         if not listing.reachable:
-            click.echo(f"{listing.provider}: not reachable{place}: {_sentence(listing.reason)}")
+            click.echo(f"{listing.provider}: not reachable{place}: {one_line(listing.reason)}")
         elif not listing.models and not listing.note:
             click.echo(f"{listing.provider}: reachable{place}, and has no models.")
         if listing.note:
-            click.echo(f"{listing.provider}: {_sentence(listing.note)}")
-
-
-def _sentence(text: str) -> str:
-    from wsap_core.untrusted import one_line
-
-    clean = one_line(text)
-    return clean if clean.endswith((".", "?", "!")) else f"{clean}."
+            click.echo(f"{listing.provider}: {one_line(listing.note)}")
 
 
 def _row(info: ModelInfo) -> tuple[str, str, str, str]:
