@@ -110,8 +110,9 @@ def reply_pattern(
 ) -> str:
     """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
 
-    outlines-core, for one, keeps no bounds of numbers and no number of items. Lengths, whole-number ranges and numbers of items are part of the expression. It has neither
-    lookaround nor backreferences.
+    outlines-core, for one, keeps no bounds of numbers and no number of items. Lengths, whole-number
+    ranges and numbers of items are part of the expression. It has neither lookaround nor
+    backreferences, and the reasoning is in it once, however many actions there are.
     """
     return json_pattern(
         reply_schema(actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning)
