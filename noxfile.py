@@ -12,12 +12,15 @@ import sys
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 from nox.virtualenv import PassthroughEnv
 
 ROOT = Path(__file__).parent
 WORLDS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
 DISTRIBUTIONS = [".", "./nexus", *WORLDS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+TORCH = "torch==2.13.0"
+"""Named to the digit wherever models run in process: a looser requirement can bring gigabytes for CUDA."""
 
 nox.needs_version = ">=2024.10.9"
 nox.options.default_venv_backend = "venv"
@@ -43,6 +46,31 @@ def tests(session: nox.Session) -> None:
     """All tests, on all cores; arguments after `--` go to pytest."""
     _install(session, "test")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
+
+
+def _install_models(session: nox.Session) -> None:
+    """Install what models in process need, besides the tools of the tests."""
+    if isinstance(session.virtualenv, PassthroughEnv):
+        return
+    constraints = Path(session.create_tmp()) / "constraints.txt"
+    constraints.write_text(f"{TORCH}\n", encoding="utf-8")
+    try:
+        session.install("-c", str(constraints), TORCH)
+    except CommandFailed:
+        session.error(f"{TORCH} can't be installed here, and without it no model runs in process.")
+    wanted = [".", "./nexus", "./plugins/wsap-crafter", "./plugins/wsap-outlines[torch]"]
+    tools = nox.project.dependency_groups(GROUPS, "test")
+    session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))
+
+
+@nox.session
+def models(session: nox.Session) -> None:
+    """The tests of models in process, with a tiny one made on the spot; nothing comes from a hub."""
+    _install_models(session)
+    # The tests are skipped where torch is missing; here they may not be.
+    session.run("python", "-c", "import torch, transformers, llguidance, outlines_core")
+    where = session.posargs or ["-n", "auto", "plugins/wsap-outlines/tests"]
+    session.run("python", "-m", "pytest", *where, env={"HF_HUB_OFFLINE": "1"})
 
 
 @nox.session(python=["3.12", "3.13"])
@@ -143,7 +171,10 @@ def _measurement(path: Path) -> None:
 
     @nox.session(name=path.stem)
     def measure(session: nox.Session) -> None:
-        _install(session, "bench")
+        if path.stem in ("bench_constrained", "bench_resume"):
+            _install_models(session)
+        else:
+            _install(session, "bench")
         session.run("python", str(path.relative_to(ROOT)), *session.posargs)
 
 

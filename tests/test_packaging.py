@@ -22,7 +22,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
-WORLDS = [path for path in PLUGINS if path.parent.name not in {"wsap-ollama"}]
+WORLDS = [path for path in PLUGINS if path.parent.name not in {"wsap-ollama", "wsap-outlines"}]
 """Plugins that bring a game; the others bring minds, and need the kernel alone."""
 PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *PLUGINS]
 

@@ -1,0 +1,275 @@
+"""Whether a model that knows nothing ever says what can't be read: constrained replies in real worlds, both styles.
+
+    python benchmarks/bench_constrained.py [--decisions 10000] [--seed 0] [--engine llguidance] [--json]
+
+A tiny transformer with random weights plays Crafter and the repeated matrix game (two seats at the
+same time) through the backend `outlines`, a quarter of the decisions for each world and style. In
+the tag style it may call two tools a turn and goes on in its own thinking. Counted are replies that
+don't parse, replies cut short, actions that are not legal at that moment or whose parameters don't
+fit, and malformed tags: each has to be 0. How a reply is read here has nothing in common with how
+the constraint was made: `json.loads`, a validator of JSON Schema, and a plain list of tags.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core import Action, Context
+from wsap_core.builtin.matrix import create_simultaneous
+from wsap_core.llm.backend import Backend, collect
+from wsap_core.llm.json_style import reply_schema
+from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_core.llm.types import Constraint, JsonConstraint, Message, RegexConstraint, Reply, Request, Sampling
+from wsap_core.models import ActionDef, Observation, ParamDef, Tool
+
+LIMITS = TagLimits(thinking=60, argument=20, final=40, calls=2)
+TOOLS = (
+    Tool("check_will", "Read a will.", (ParamDef("player", "string"),)),
+    Tool("count", "Count something.", (ParamDef("what", "wood|stone|cows"), ParamDef("far", "1-12", optional=True))),
+)
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.\-]*)(/?)>")
+
+
+@dataclass
+class Tally:
+    """What came of the decisions so far."""
+
+    decisions: int = 0
+    replies: int = 0
+    calls: int = 0
+    """Tool calls in the tag style."""
+    tokens: int = 0
+    actions: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def fault(self, kind: str, text: str) -> None:
+        """Count what should not have happened."""
+        self.faults[kind] += 1
+        if len(self.examples) < 5:
+            self.examples.append(f"{kind}: {text[:300]!r}")
+
+
+def legal_now(actions: Sequence[ActionDef], observation: Observation) -> list[ActionDef]:
+    """The actions that the observation itself lists as available."""
+    if observation.available_actions is None:
+        return list(actions)
+    open_now = {entry.name for entry in observation.available_actions if entry.available}
+    return [action for action in actions if action.name in open_now]
+
+
+async def decide(
+    backend: Backend, style: str, legal: Sequence[ActionDef], shown: str, seed: int, tally: Tally
+) -> Action:
+    """Return the model's decision; a fault is counted, and the first legal action taken for it."""
+    tally.decisions += 1
+    messages = (Message("system", "You play a game. Answer with one action."), Message("user", shown))
+
+    async def ask(prefill: str, constraint: Constraint) -> Reply:
+        # Enough for the longest reply that fits the constraint, whatever the tokens.
+        request = Request(messages, prefill, constraint=constraint, sampling=Sampling(4_000, seed=seed))
+        reply = await collect(backend, request)
+        tally.replies += 1
+        tally.tokens += reply.usage.completion_tokens
+        if reply.truncated:
+            tally.fault("cut short", reply.text)
+        return reply
+
+    choose = decide_json if style == "json" else decide_tags
+    action = await choose(ask, legal, tally)
+    if action is None:
+        action = Action(legal[0].name)
+    tally.actions[action.name] += 1
+    return action
+
+
+async def decide_json(ask: Callable[..., Any], legal: Sequence[ActionDef], tally: Tally) -> Action | None:
+    """One reply in the JSON style."""
+    import jsonschema
+
+    schema = reply_schema(legal, reasoning_limit=60, text_limit=40)
+    reply = await ask("", JsonConstraint(schema))
+    try:
+        said = json.loads(reply.text)
+    except ValueError:
+        tally.fault("unparsable", reply.text)
+        return None
+    if next(jsonschema.Draft202012Validator(schema).iter_errors(said), None) is not None:
+        tally.fault("outside the schema", reply.text)
+        return None
+    return checked(said["action"], said["params"], legal, reply.text, tally)
+
+
+def checked(name: str, params: Any, legal: Sequence[ActionDef], text: str, tally: Tally) -> Action | None:
+    """The action, if it is one of those legal now and its parameters are those declared."""
+    definition = next((action for action in legal if action.name == name), None)
+    if definition is None:
+        tally.fault("not legal", text)
+        return None
+    needed = {p.name for p in definition.parameters if not p.optional}
+    if not isinstance(params, dict) or not needed <= set(params) <= {p.name for p in definition.parameters}:
+        tally.fault("wrong parameters", text)
+        return None
+    return Action(name, params)
+
+
+async def decide_tags(ask: Callable[..., Any], legal: Sequence[ActionDef], tally: Tally) -> Action | None:
+    """One turn in the tag style: legs up to a tool's tag or the final one."""
+    turn = TagTurn(TOOLS, legal, limits=LIMITS)
+    text = OPENING
+    for left in range(LIMITS.calls, -1, -1):
+        reply = await ask(text, RegexConstraint(turn.continuation_pattern(left)))
+        tags = _TAG.findall(reply.text)
+        names = [name for _, name, _ in tags]
+        bare = _TAG.sub("", reply.text)
+        if "<" in bare or (">" in bare and not tags) or not reply.text.endswith(">"):
+            tally.fault("malformed tag", reply.text)
+            return None
+        if len(tags) == 2 and names[0] == names[1] and names[0] in turn.tools and left:
+            if (tags[0][0], tags[1][0]) != ("", "/"):
+                tally.fault("malformed tag", reply.text)
+                return None
+            tally.calls += 1
+            text = continue_text(text + reply.text, "Player 3 says: N1 heal Player 5 </thinking> <wait/>.")
+            continue
+        content = bare_content(reply.text, tags, names)
+        if content is None:
+            tally.fault("malformed tag", reply.text)
+            return None
+        return read_final(names[1], content, legal, reply.text, tally)
+    tally.fault("no final action", text)
+    return None
+
+
+def bare_content(text: str, tags: Sequence[tuple[str, str, str]], names: Sequence[str]) -> str | None:
+    """What stands in the final tag, if the leg is `...</thinking> <name>...</name>` or `...</thinking> <name/>`."""
+    if not tags or tags[0] != ("/", "thinking", ""):
+        return None
+    if len(tags) == 2:
+        return "" if tags[1][0] == "" and tags[1][2] == "/" else None
+    if len(tags) != 3 or names[1] != names[2] or tags[1][0] or tags[1][2] or tags[2][0] != "/":
+        return None
+    return text[text.index(f"<{names[1]}>") + len(names[1]) + 2 : text.rindex("</")]
+
+
+def read_final(name: str, content: str, legal: Sequence[ActionDef], text: str, tally: Tally) -> Action | None:
+    """The action of a final tag: raw text for one parameter, an object for several."""
+    definition = next((action for action in legal if action.name == name), None)
+    try:
+        if definition is not None and len(definition.parameters) == 1 and content:
+            only = definition.parameters[0]
+            value = int(content) if only.integer_range() else content
+            return checked(name, {only.name: value}, legal, text, tally)
+        return checked(name, json.loads(content) if content else {}, legal, text, tally)
+    except ValueError:
+        tally.fault("unparsable", text)
+        return None
+
+
+async def play_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
+    """Crafter, episode after episode."""
+    from wsap_crafter.adapter import CrafterAdapter
+
+    world = CrafterAdapter(Context(seed=seed))
+    observation: Observation = world.observe()
+    for number in range(decisions):
+        legal = legal_now(world.action_space.actions, observation)
+        action = await decide(backend, style, legal, observation.to_text(), seed + number, tally)
+        result = world.act(action)
+        observation = world.reset() if result.done else result.observation
+
+
+async def play_matrix(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
+    """The matrix game: both seats decide at the same time."""
+    world = create_simultaneous(Context(seed=seed, config={"game": "rock-paper-scissors", "rounds": 20}))
+    seats = [world.seat("one"), world.seat("two")]
+    done = 0
+    while done < decisions:
+        now = [await seat.observe() for seat in seats]
+        actions = await asyncio.gather(
+            *(
+                decide(
+                    backend, style, legal_now(seat.action_space.actions, seen), seen.to_text(), seed + done + i, tally
+                )
+                for i, (seat, seen) in enumerate(zip(seats, now, strict=True))
+            )
+        )
+        done += len(seats)
+        results = await asyncio.gather(*(seat.act(action) for seat, action in zip(seats, actions, strict=True)))
+        if any(result.done for result in results):
+            world.reset()
+
+
+async def play(backend: Backend, world: str, style: str, decisions: int, seed: int) -> Tally:
+    """Let a model decide so often in a world (`crafter`, `matrix`) in a style (`json`, `tags`)."""
+    tally = Tally()
+    await (play_crafter if world == "crafter" else play_matrix)(backend, style, decisions, seed, tally)
+    return tally
+
+
+def tiny_backend(engine: Any) -> Backend:
+    """The backend over the tiny model."""
+    from wsap_outlines.backend import OutlinesBackend
+    from wsap_outlines.loading import adopt
+    from wsap_outlines.options import Options
+    from wsap_outlines.testing import tiny_model, tiny_tokenizer
+
+    tokenizer = tiny_tokenizer()
+    model = tiny_model(tokenizer)
+    return OutlinesBackend("tiny", Options(engine=engine), loader=lambda _, options: adopt(model, tokenizer, options))
+
+
+async def measure(decisions: int, seed: int, engine: str) -> list[dict[str, Any]]:
+    """Play everything and return a row for each world and style."""
+    backend = tiny_backend(engine)
+    rows = []
+    for world in ("crafter", "matrix"):
+        for style in ("json", "tags"):
+            began = time.perf_counter()
+            tally = await play(backend, world, style, decisions // 4, seed)
+            rows.append(
+                {
+                    "world": world, "style": style, "decisions": tally.decisions, "replies": tally.replies,
+                    "tool calls": tally.calls, "tokens": tally.tokens, "different actions": len(tally.actions),
+                    "faults": dict(tally.faults), "examples": tally.examples,
+                    "seconds": round(time.perf_counter() - began, 1),
+                }
+            )  # fmt: skip
+            print(rows[-1], file=sys.stderr, flush=True)
+    await backend.aclose()
+    return rows
+
+
+def main() -> int:
+    """Play, print a table, and fail on a single fault."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--decisions", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--engine", choices=("llguidance", "outlines-core"), default="llguidance")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    import torch
+
+    torch.set_num_threads(1)
+    rows = asyncio.run(measure(given.decisions, given.seed, given.engine))
+    if given.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            print("  ".join(f"{key} {value}" for key, value in row.items() if key != "examples"))
+    return 1 if any(row["faults"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""The backend `outlines/<model>`: transformers in process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from wsap_core.llm.errors import BackendError
+from wsap_core.llm.types import Abilities, Chunk, Request
+from wsap_outlines.cached import Cancelled
+from wsap_outlines.generate import Generator, Work
+from wsap_outlines.loading import Loaded, load
+from wsap_outlines.options import Options, read_context
+
+
+class OutlinesBackend:
+    """A model in this process, on its CPU or GPU. It is loaded when it is first asked.
+
+    One reply is made at a time, in a thread of its own; further requests wait their turn. The
+    key-value cache is kept after a reply: a request that begins with the text of the one before,
+    its reply included, computes only what was added. So a tool's result costs what it is long,
+    however long the conversation before it is:
+
+        first = Request(messages, prefill="<thinking>\\n", constraint=RegexConstraint(turn.pattern()))
+        ...                                                  # the reply ends in </check_will>
+        so_far = first.prefill + reply.text
+        second = replace(first, prefill=continue_text(so_far, observation), constraint=...)
+
+    Args:
+        name: a folder, or a name on the Hugging Face hub.
+        options: how it is loaded and run.
+        loader: gives the model, in the backend's own thread; for a model that is in memory already.
+    """
+
+    def __init__(
+        self, name: str, options: Options | None = None, *, loader: Callable[[str, Options], Loaded] = load
+    ) -> None:
+        self._name = name
+        self._options = options or Options()
+        self._loader = loader
+        self._generator: Generator | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="wsap-outlines")
+        self._closed = False
+        context = read_context(name)
+        limits = [limit for limit in (context, self._options.context) if limit]
+        self._abilities = Abilities(
+            json_schema=True,
+            regex=True,
+            prefill=True,
+            resume=True,
+            thinking=True,
+            context=min(limits) if limits else None,
+        )
+
+    @property
+    def model(self) -> str:
+        """The full address."""
+        return f"outlines/{self._name}"
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it can do; the context of a model from the hub is known once it is loaded."""
+        return self._abilities
+
+    @property
+    def work(self) -> Work | None:
+        """What the last request took, and how much of it was kept from the one before."""
+        return None if self._generator is None else self._generator.work
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply as it comes; the last chunk is a `Finish`.
+
+        Closing it early ends the generation after the token in the making.
+
+        Raises:
+            BackendError: by class; raised while iterating.
+        """
+        if self._closed:
+            raise BackendError(f"{self.model} is closed.")
+        loop = asyncio.get_running_loop()
+        chunks: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
+        cancel = threading.Event()
+
+        def put(item: Chunk | Exception | None) -> None:
+            try:
+                loop.call_soon_threadsafe(chunks.put_nowait, item)
+            except RuntimeError:
+                cancel.set()  # the event loop is gone, and with it whoever waited
+
+        task = self._thread.submit(self._run, request, cancel, put)
+        try:
+            while (item := await chunks.get()) is not None:
+                if isinstance(item, Exception):
+                    raise item
+                yield item
+        finally:
+            cancel.set()
+            if not task.cancel() and not task.done():
+                await asyncio.shield(asyncio.wrap_future(task))
+
+    async def aclose(self) -> None:
+        """Give the model's memory back; nothing can be asked afterwards."""
+        self._closed = True
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+        self._generator = None
+
+    def _run(self, request: Request, cancel: threading.Event, put: Callable[[Chunk | Exception | None], None]) -> None:
+        """Make one reply; runs in the backend's thread."""
+        try:
+            if self._generator is None:
+                loaded = self._loader(self._name, self._options)
+                self._generator = Generator(loaded, self._options)
+                self._abilities = replace(self._abilities, context=loaded.context)
+            for chunk in self._generator.reply(request, cancel):
+                put(chunk)
+                if cancel.is_set():
+                    break
+            put(None)
+        except Cancelled:
+            put(None)
+        except BackendError as error:
+            put(error)
+        except Exception as error:  # torch raises RuntimeError for nearly everything, out of memory too
+            if self._generator is not None:
+                self._generator.clear()
+            failure = BackendError(f"{self.model} failed: {type(error).__name__}: {str(error)[:300]}")
+            failure.__cause__ = error
+            put(failure)

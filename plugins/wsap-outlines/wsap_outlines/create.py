@@ -1,0 +1,31 @@
+"""The factory of the backend: which of the two runs a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wsap_core.context import Context
+from wsap_outlines.options import VLLM, Options, need_model
+
+if TYPE_CHECKING:
+    from wsap_core.llm.backend import Backend
+
+
+def create(context: Context) -> Backend:
+    """Return the backend for `outlines/<model>`; the model is loaded when it is first asked.
+
+    Options of the context: `model`, a name on the Hugging Face hub or a folder, with `vllm:`
+    before it to have vLLM run it, and those of `Options`.
+
+    Raises:
+        ConfigError: an option has a value that it can't have.
+        BadRequestError: there is no model.
+    """
+    model, options = need_model(context.config), Options.read(context.config)
+    if model.startswith(VLLM):
+        from wsap_outlines.vllm import VllmBackend
+
+        return VllmBackend(model.removeprefix(VLLM), options)
+    from wsap_outlines.backend import OutlinesBackend
+
+    return OutlinesBackend(model, options)

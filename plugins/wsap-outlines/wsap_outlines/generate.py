@@ -1,0 +1,189 @@
+"""The loop that makes a reply: tokens from the model, masked by the constraint, up to an end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_core.decisions import Usage
+from wsap_core.llm.errors import ContextTooSmallError
+from wsap_core.llm.think import ThinkSplitter
+from wsap_core.llm.types import Chunk, Finish, FinishReason, Request
+from wsap_outlines.cached import CachedModel, Cancelled
+from wsap_outlines.guides import Guide, Guides
+from wsap_outlines.loading import Loaded
+from wsap_outlines.options import Options
+from wsap_outlines.prompts import Transcript, opened, render
+from wsap_outlines.sampling import Chooser, only
+from wsap_outlines.text import Decoder, Stops
+
+_CLOSE = "</think>"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a request took."""
+
+    prompt: int
+    """Tokens of the prompt."""
+    reused: int
+    """Of them, those whose computation was kept from before."""
+    completion: int = 0
+    """Tokens of the reply."""
+
+
+class Generator:
+    """Replies of one model, one after another, with the key-value cache kept between them.
+
+    Only one reply is made at a time; not safe to use from several threads at once.
+    """
+
+    def __init__(self, loaded: Loaded, options: Options) -> None:
+        self.loaded = loaded
+        self.cached = CachedModel(loaded.model)
+        self.work: Work | None = None
+        """What the last request took."""
+        self._options = options
+        self._guides: Guides | None = None
+        self._transcript = Transcript()
+
+    def reply(self, request: Request, cancel: threading.Event) -> Iterator[Chunk]:
+        """Give the reply as it comes; the last chunk is a `Finish`.
+
+        Raises:
+            BackendError: by class.
+            Cancelled: `cancel` was set before the end.
+        """
+        prompt = render(self.loaded.tokenizer, request)
+        ids = self._transcript.tokens(self.loaded.tokenizer, prompt)
+        size = len(ids)
+        most = self._room(request, size)
+        guide = self._guide(request)
+        reused = self.cached.rewind(ids)
+        self.work = Work(size, reused)
+        splitter = ThinkSplitter(opened=opened(prompt) and not request.prefill)
+        stops = Stops(request.stop)
+        run = _Run(self, ids, guide, cancel, request, thinking=opened(prompt), most=most)
+        for text in run.texts():
+            said = stops.feed(text)
+            if said:
+                yield from splitter.feed(said)
+            if stops.found is not None:
+                break
+        if held := stops.end():
+            yield from splitter.feed(held)
+        yield from splitter.close()
+        self.work = Work(size, reused, run.count)
+        reason: FinishReason = "stop_sequence" if stops.found is not None else run.reason
+        yield Finish(reason, stops.found, Usage(1, size, run.count, 0.0))
+
+    def remember(self, token: int, text: str) -> None:
+        """Note a token of the reply, so that the next request can go on behind it."""
+        self._transcript.said(token, text)
+
+    def clear(self) -> None:
+        """Give the cache's memory back."""
+        self.cached.clear()
+        self._transcript = Transcript()
+
+    def _guide(self, request: Request) -> Guide | None:
+        if request.constraint is None:
+            return None
+        if self._guides is None:
+            self._guides = self.loaded.guides(self._options)
+        return self._guides.guide(request.constraint)
+
+    def _room(self, request: Request, prompt: int) -> int:
+        """Return the most tokens that the reply may have."""
+        context, wanted = self.loaded.context, request.sampling.max_tokens
+        if context is None:
+            return wanted or 2**31
+        if prompt + (wanted or 1) > context:
+            raise ContextTooSmallError(
+                f"The model has a context of {context} tokens; the prompt has {prompt} and the reply may have "
+                f"{wanted or 1}. Send less, or allow shorter replies."
+            )
+        return wanted or context - prompt
+
+
+class _Run:
+    """One reply in the making."""
+
+    def __init__(
+        self, owner: Generator, ids: list[int], guide: Guide | None, cancel: threading.Event, request: Request, *,
+        thinking: bool, most: int,
+    ) -> None:  # fmt: skip
+        self.count = 0
+        self.reason: FinishReason = "length"
+        self._owner = owner
+        self._ids = ids
+        self._guide = guide
+        self._cancel = cancel
+        self._most = most
+        # A constraint is for the reply; what is thought before it is free, and bounded in tokens.
+        self._free = thinking and guide is not None
+        self._think = owner._options.think or most // 2
+        self._decoder = Decoder(owner.loaded.tokenizer, ids[-4:])
+        self._chooser = Chooser.of(
+            request.sampling, getattr(owner.loaded.model, "generation_config", None), owner.cached.device
+        )
+
+    def texts(self) -> Iterator[str]:
+        """Give the reply's text, token by token."""
+        if self._free:
+            yield from self._thoughts()
+        while self.count < self._most:
+            if self._guide is not None and self._guide.complete:
+                self.reason = "stop"
+                break
+            token = self._next(self._guide)
+            if token in self._owner.loaded.ends:
+                self.reason = "stop"
+                break
+            if self._guide is not None:
+                self._guide.advance(token)
+            yield self._take(token)
+        else:
+            # Nothing more could have come in any case.
+            if self._guide is not None and self._guide.complete:
+                self.reason = "stop"
+        if rest := self._decoder.end():
+            yield rest
+
+    def _thoughts(self) -> Iterator[str]:
+        """Give free text up to the closing tag, which is put in if the model does not write it in time."""
+        thought = ""
+        while self.count < min(self._think, self._most):
+            token = self._next(None)
+            if token in self._owner.loaded.ends:
+                break
+            # A token that goes on behind the tag would bring the reply's beginning past the constraint.
+            tail = thought[-len(_CLOSE) :] + self._owner.loaded.tokenizer.decode([token])
+            if _CLOSE in tail and not tail.endswith(_CLOSE) and tail.split(_CLOSE)[-1].strip():
+                break
+            text = self._take(token)
+            thought += text
+            yield text
+            if _CLOSE in thought[-2 * len(_CLOSE) - len(text) :]:
+                return
+        for token in self._owner.loaded.tokenizer.encode(f"\n{_CLOSE}\n\n", add_special_tokens=False):
+            yield self._take(token)
+
+    def _next(self, guide: Guide | None) -> int:
+        if self._cancel.is_set():
+            raise Cancelled
+        mask: Any = guide.mask() if guide is not None else None
+        if mask is not None and (forced := only(mask)) is not None:
+            return forced  # no need to ask the model; it is told with the next token that is a choice
+        cached = self._owner.cached
+        logits = cached.feed(self._ids[len(cached.ids) :], lambda: not self._cancel.is_set())
+        return self._chooser.choose(logits, mask, self._ids)
+
+    def _take(self, token: int) -> str:
+        self.count += 1
+        self._ids.append(token)
+        text = self._decoder.add(token)
+        self._owner.remember(token, text)
+        return text

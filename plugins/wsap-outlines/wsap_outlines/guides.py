@@ -1,0 +1,252 @@
+"""Constraints on tokens: which may come next, and whether the reply may end.
+
+Two engines do it. `llguidance` works the allowed tokens out as they are needed: a new expression
+costs about a millisecond, a mask at most two or three, whatever the size of the vocabulary.
+`outlines-core` works all of them out before the first token: masks are then a lookup, but with a
+vocabulary of 150,000 tokens one expression of the JSON style takes 10 s and 0.8 GB, one of the tag
+style 66 s and 2.8 GB, and there is a new one for every set of legal actions. So the first is the
+default, and the second is for small vocabularies and as its reference in the tests. They differ in
+two ways, neither of which lets a wrong text through. Where only one text can come next, llguidance
+allows only the tokens that the tokenizer itself would make of it, and outlines-core any that spell
+it. And outlines-core (0.2.14) leaves texts out: with `ab(?:cd)?` it ends after `ab`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from wsap_core.llm.errors import ConstraintError
+from wsap_core.llm.patterns import json_pattern
+from wsap_core.llm.types import Constraint, JsonConstraint, RegexConstraint
+from wsap_outlines.options import EngineName
+
+KEPT = 64
+"""Compiled constraints that are kept, the last used first."""
+_SHAPE = ("type", "const", "enum", "anyOf", "properties", "required", "additionalProperties", "items", "prefixItems")
+_BOUNDS = (
+    "minItems",
+    "maxItems",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+)
+_REMARKS = ("title", "description", "default", "examples", "$comment")
+_JSON_KEYS = frozenset((*_SHAPE, *_BOUNDS, *_REMARKS))
+"""What `json_pattern` keeps to; a schema that says more is left to the engine's own reading of it."""
+# Text as the kernel's expressions have it. The engine precomputes which tokens consist of nothing else.
+_PLAIN_TEXT = r'[^<\x00-\x1F\x7F"\\]{1,30}'
+
+
+class Guide(Protocol):
+    """One reply under a constraint, from its beginning."""
+
+    def mask(self) -> Any:
+        """Return the tokens that may come next: a numpy array of 32-bit words, a bit for each token.
+
+        The tokens that end a reply are among them where the constraint is met.
+        """
+        ...
+
+    def advance(self, token: int) -> None:
+        """Take a token that the mask allows."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the constraint is met and nothing more can come."""
+        ...
+
+    @property
+    def accepting(self) -> bool:
+        """Whether the constraint is met; more may come."""
+        ...
+
+
+class Vocabulary:
+    """A model's tokens, as the engines take them.
+
+    Args:
+        tokenizer: a fast tokenizer of transformers'.
+        size: how many numbers the model's output has; often more than there are tokens.
+        ends: tokens that end a reply.
+    """
+
+    def __init__(self, tokenizer: Any, size: int, ends: Sequence[int]) -> None:
+        import llguidance.hf  # deferred for weight, here and below
+        from llguidance import LLTokenizer
+
+        made = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(size, len(tokenizer)), eos_token=list(ends))
+        self.tokens: LLTokenizer = made.with_slices([_PLAIN_TEXT])
+        self.size = max(size, len(tokenizer))
+        self.words = (self.size + 31) // 32
+        self.ends = tuple(ends)
+
+    def bytes_of(self) -> dict[bytes, list[int]]:
+        """Return the numbers of all tokens that stand for text, by their bytes."""
+        found: dict[bytes, list[int]] = {}
+        for number in range(self.size):
+            if number in self.ends or self.tokens.is_special_token(number):
+                continue
+            if text := self.tokens.decode_bytes([number]):
+                found.setdefault(text, []).append(number)
+        return found
+
+
+class _LlGuide:
+    def __init__(self, matcher: Any, words: int) -> None:
+        self._matcher = matcher
+        self._words = words
+
+    def mask(self) -> Any:
+        import numpy as np
+
+        words = np.zeros((1, self._words), dtype=np.int32)
+        self._matcher.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
+        if self._matcher.is_error():
+            raise ConstraintError(f"The constraint can't be kept any further: {self._matcher.get_error()[:300]}.")
+        return words[0]
+
+    def advance(self, token: int) -> None:
+        if not self._matcher.consume_token(token):
+            raise ConstraintError(f"Token {token} does not fit the constraint: {self._matcher.get_error()[:300]}.")
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._matcher.is_stopped())
+
+    @property
+    def accepting(self) -> bool:
+        return bool(self._matcher.is_accepting())
+
+
+class _CoreGuide:
+    def __init__(self, index: Any, vocabulary: Vocabulary) -> None:
+        from outlines_core import Guide as CoreGuide
+
+        self._index = index
+        self._guide = CoreGuide(index)
+        self._vocabulary = vocabulary
+
+    def mask(self) -> Any:
+        import numpy as np
+
+        words = np.zeros(self._vocabulary.words, dtype=np.int32)
+        self._guide.write_mask_into(words.ctypes.data, words.size, words.itemsize)
+        if self.accepting:
+            # An index knows one token that ends a reply; a model may have several.
+            for token in self._vocabulary.ends:
+                words.view(np.uint32)[token // 32] |= np.uint32(1 << token % 32)
+        return words
+
+    def advance(self, token: int) -> None:
+        if token not in self._vocabulary.ends:
+            self._guide.advance(token, return_tokens=False)
+
+    @property
+    def complete(self) -> bool:
+        ahead = self._index.get_transitions().get(self._guide.get_state(), {}) if self.accepting else {None: 0}
+        return not set(ahead) - set(self._vocabulary.ends)
+
+    @property
+    def accepting(self) -> bool:
+        return bool(self._index.is_final_state(self._guide.get_state()))
+
+
+class Guides:
+    """Makes guides for one model and keeps what it compiled; safe to use from one thread at a time."""
+
+    def __init__(self, vocabulary: Vocabulary, engine: EngineName = "llguidance") -> None:
+        self._vocabulary = vocabulary
+        self._engine = engine
+        self._kept: OrderedDict[Constraint | str, Callable[[], Guide]] = OrderedDict()
+
+    def guide(self, constraint: Constraint) -> Guide:
+        """Return a guide at the beginning of a reply; compiles the constraint if it is not kept.
+
+        Raises:
+            ConstraintError: the engine can't keep to it.
+        """
+        key = constraint.pattern if isinstance(constraint, RegexConstraint) else json.dumps(dict(constraint.schema))
+        key = f"{type(constraint).__name__}:{key}"
+        if key not in self._kept:
+            self._kept[key] = self._compile(constraint)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]()
+
+    def _compile(self, constraint: Constraint) -> Callable[[], Guide]:
+        pattern = pattern_of(constraint)
+        if self._engine == "outlines-core":
+            return self._compile_core(pattern, constraint)
+        from llguidance import LLMatcher
+
+        if pattern is not None:
+            grammar = LLMatcher.grammar_from_regex(pattern)
+        else:
+            assert isinstance(constraint, JsonConstraint)
+            grammar = LLMatcher.grammar_from_json_schema(
+                json.dumps(dict(constraint.schema)), overrides={"whitespace_flexible": False}
+            )
+        first = LLMatcher(self._vocabulary.tokens, grammar, log_level=0)
+        if first.is_error():
+            raise ConstraintError(f"llguidance can't constrain a reply this way: {first.get_error()[:300]}")
+        return lambda: _LlGuide(first.deep_copy(), self._vocabulary.words)
+
+    def _compile_core(self, pattern: str | None, constraint: Constraint) -> Callable[[], Guide]:
+        from outlines_core import Index
+        from outlines_core import Vocabulary as CoreVocabulary
+        from outlines_core.json_schema import build_regex_from_schema
+
+        try:
+            if pattern is None:
+                assert isinstance(constraint, JsonConstraint)
+                pattern = build_regex_from_schema(json.dumps(dict(constraint.schema)))
+            vocabulary = CoreVocabulary(self._vocabulary.ends[0], self._vocabulary.bytes_of())
+            index = Index(pattern, vocabulary)
+        except Exception as error:  # it raises plain ValueError and, from its core, others
+            raise ConstraintError(f"outlines-core can't constrain a reply this way: {str(error)[:300]}") from error
+        return lambda: _CoreGuide(index, self._vocabulary)
+
+
+def pattern_of(constraint: Constraint) -> str | None:
+    """Return the regular expression of a constraint; None for a schema that has none in the kernel's reading."""
+    if isinstance(constraint, RegexConstraint):
+        return constraint.pattern
+    if not _simple(constraint.schema):
+        return None
+    try:
+        return json_pattern(constraint.schema)
+    except ValueError:
+        return None
+
+
+def _simple(schema: Any) -> bool:
+    """Whether a schema says nothing beyond `_JSON_KEYS`."""
+    if not isinstance(schema, Mapping):
+        return True
+    if set(schema) - _JSON_KEYS or isinstance(schema.get("additionalProperties"), Mapping):
+        return False
+    parts = [*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values()]
+    return all(_simple(part) for part in [*parts, schema.get("items")])
+
+
+def most_bytes(pattern: str) -> int | None:
+    """Return how many bytes the longest match of an expression has at most; None if there is no bound.
+
+    No reply under the constraint takes more tokens than that (and one to end), because each token
+    stands for at least one byte.
+
+    Raises:
+        ConstraintError: it is not a regular expression.
+    """
+    from wsap_outlines.lengths import most_characters
+
+    characters = most_characters(pattern)
+    return None if characters is None else 4 * characters

@@ -1,0 +1,98 @@
+"""Loading a model, with a clear sentence for each way in which that can fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wsap_core.llm.errors import BackendError, ModelNotFoundError
+from wsap_outlines.guides import Guides, Vocabulary
+from wsap_outlines.options import Options, context_of
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model, ready to be asked."""
+
+    model: Any
+    """A causal language model of transformers'."""
+    tokenizer: Any
+    """A fast tokenizer of transformers'."""
+    ends: tuple[int, ...]
+    """Tokens that end a reply."""
+    context: int | None
+    """The context window in tokens."""
+
+    def guides(self, options: Options) -> Guides:
+        """Return what makes the constraints for this model; takes up to a second with a large vocabulary."""
+        return Guides(Vocabulary(self.tokenizer, self.model.get_output_embeddings().weight.shape[0], self.ends),
+                      options.engine)  # fmt: skip
+
+
+def load(name: str, options: Options) -> Loaded:
+    """Load a model and its tokenizer; weights in safetensors only, and no code that comes with a model.
+
+    Args:
+        name: a folder, or a name on the Hugging Face hub.
+        options: of the backend.
+
+    Raises:
+        BackendError: torch or transformers is not installed, or the device is not there.
+        ModelNotFoundError: there is no such model.
+    """
+    try:
+        import torch  # deferred for weight: seconds and hundreds of megabytes
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise BackendError(
+            f"Models in process need {error.name}: install torch in the build for your machine, "
+            "then `pip install 'wsap-outlines[torch]'`."
+        ) from error
+    folder = Path(name).expanduser()
+    local = folder.is_dir()
+    if not local and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+        raise ModelNotFoundError(f"There is no folder {name!r} with a model.")
+    device = _device(torch, options.device)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    source = str(folder) if local else name
+    dtype: Any = options.dtype
+    if dtype == "auto" and device == "cpu":
+        dtype = torch.float32  # 16 bits are slower than 32 on most CPUs
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local, use_fast=True)
+        model = AutoModelForCausalLM.from_pretrained(source, local_files_only=local, use_safetensors=True, dtype=dtype)
+    except (OSError, ValueError, ImportError, KeyError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise ModelNotFoundError(f"The model {name!r} can't be loaded: {lines[0][:300]}") from error
+    return adopt(model.to(device).eval(), tokenizer, options)
+
+
+def adopt(model: Any, tokenizer: Any, options: Options) -> Loaded:
+    """Return a model that is in memory already, ready to be asked.
+
+    Raises:
+        BackendError: no token is known to end a reply.
+    """
+    ends: list[int] = []
+    for source in (getattr(model, "generation_config", None), model.config, tokenizer):
+        found = getattr(source, "eos_token_id", None)
+        ends += [found] if isinstance(found, int) else list(found or ())
+    if not ends:
+        raise BackendError("The model has no token that ends a reply (eos_token_id), so its replies would have no end.")
+    context = context_of(model.config.to_dict())
+    limits = [limit for limit in (context, options.context) if limit]
+    return Loaded(model, tokenizer, tuple(dict.fromkeys(ends)), min(limits, default=None))
+
+
+def _device(torch: Any, wanted: str) -> str:
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError) as error:
+        raise BackendError(
+            f"There is no device {wanted!r} here; leave the option out to take what there is."
+        ) from error
+    return wanted

@@ -1,0 +1,86 @@
+"""The options of the backend, and where a model's own description lies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from wsap_core.errors import ConfigError
+from wsap_core.llm.errors import BadRequestError
+
+EngineName = Literal["llguidance", "outlines-core"]
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+VLLM = "vllm:"
+"""Before a model's name: it is run by vLLM."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is loaded and run."""
+
+    device: str = "auto"
+    """`cpu`, `cuda`, `cuda:1`, `mps`; the first of cuda, mps and cpu that there is when `auto`."""
+    dtype: Dtype = "auto"
+    """Of the weights; as they are stored when `auto`, but never 16 bits wide on a CPU."""
+    engine: EngineName = "llguidance"
+    """What masks the tokens: see `wsap_outlines.guides`."""
+    context: int | None = None
+    """A smaller context window than the model's own, in tokens."""
+    threads: int | None = None
+    """Threads of torch's on a CPU; its own choice when None."""
+    think: int | None = None
+    """Most tokens of thinking before a constrained reply; half of `max_tokens` when None."""
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> Options:
+        """Return the options among a plugin's configuration.
+
+        Raises:
+            ConfigError: one has a value that it can't have.
+        """
+        given = {name: config[name] for name in cls.__dataclass_fields__ if config.get(name) is not None}
+        for name, choices in (("engine", get_args(EngineName)), ("dtype", get_args(Dtype))):
+            if name in given and given[name] not in choices:
+                raise ConfigError(f"The option {name} can't be {given[name]!r}; it is one of: {', '.join(choices)}.")
+        for name in ("context", "threads", "think"):
+            try:
+                if name in given:
+                    given[name] = int(given[name])
+                    assert given[name] > 0
+            except (TypeError, ValueError, AssertionError) as error:
+                raise ConfigError(f"The option {name} is a whole number above 0, not {given[name]!r}.") from error
+        return cls(**given)
+
+
+def need_model(config: Mapping[str, Any]) -> str:
+    """Return the model's name or folder.
+
+    Raises:
+        BadRequestError: there is none.
+    """
+    model = config.get("model")
+    if not isinstance(model, str) or not model.removeprefix(VLLM):
+        raise BadRequestError("outlines/ needs a model: outlines/Qwen/Qwen3-8B, or a folder, outlines/./my-model.")
+    return model
+
+
+def read_context(model: str) -> int | None:
+    """Return a local model's context window in tokens from its folder, without loading it; None where unknown."""
+    try:
+        data = json.loads((Path(model).expanduser() / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return context_of(data) if isinstance(data, dict) else None
+
+
+def context_of(data: Mapping[str, Any]) -> int | None:
+    """Return the context window that a model's configuration states."""
+    for part in (data, data.get("text_config")):
+        if isinstance(part, Mapping):
+            for key in ("max_position_embeddings", "n_positions", "max_seq_len"):
+                if isinstance(part.get(key), int):
+                    return int(part[key])
+    return None

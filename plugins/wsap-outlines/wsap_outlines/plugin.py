@@ -1,0 +1,21 @@
+"""What this package registers. Light: neither torch nor transformers is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.specs import BackendSpec
+
+
+@hookimpl
+def wsap_backends() -> Iterable[BackendSpec]:
+    """Offer models in process."""
+    return [
+        BackendSpec(
+            "outlines",
+            "Models in process (transformers, or vLLM as outlines/vllm:MODEL), every reply bound to what is legal.",
+            "wsap_outlines.create:create",
+            abilities=("json_schema", "regex", "prefill", "resume"),
+        )
+    ]

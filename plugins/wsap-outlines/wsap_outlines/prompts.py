@@ -1,0 +1,136 @@
+"""The prompt as text and as tokens: the model's chat template, and a tokenisation whose beginning stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.llm.errors import BadRequestError
+from wsap_core.llm.types import Message, Request
+
+PLAIN_TEMPLATE = """\
+{% for message in messages %}{{ '### ' + message['role'] + '\\n' + message['content'] + '\\n\\n' }}{% endfor %}\
+{{ '### assistant\\n' }}"""
+"""For models without a chat template."""
+_OPEN = "<think>"
+
+
+def render(tokenizer: Any, request: Request) -> str:
+    """Return the prompt as text, in the model's own chat template, the prefill at its end.
+
+    A trailing assistant message is a prefill, too. The tokens of the template that stand in a
+    message are taken apart, so that no message can pass for another.
+
+    Raises:
+        BadRequestError: the template can't be filled in with these messages.
+    """
+    messages, prefill = list(request.messages), request.prefill
+    if messages and messages[-1].role == "assistant":
+        prefill = messages.pop().text() + prefill
+    turns = _turns(messages, [token for token in tokenizer.all_special_tokens if len(token) > 2])
+    more = {} if request.thinking is None else {"enable_thinking": request.thinking}
+    template = None if getattr(tokenizer, "chat_template", None) else PLAIN_TEMPLATE
+    try:
+        text = _apply(tokenizer, turns, template, more)
+    except Exception as first:  # what a template raises is not known beforehand
+        # Some templates know no system message: it then opens the first turn of the user.
+        if not turns or turns[0]["role"] != "system":
+            raise BadRequestError(f"The model's chat template can't be filled in: {first}.") from first
+        joined = _turns([Message("user", turn["content"]) if i == 0 else Message(turn["role"], turn["content"])  # type: ignore[arg-type]
+                         for i, turn in enumerate(turns)], ())  # fmt: skip
+        try:
+            text = _apply(tokenizer, joined, template, more)
+        except Exception as error:
+            raise BadRequestError(f"The model's chat template can't be filled in: {error}.") from error
+    if request.thinking and not prefill and _OPEN in (tokenizer.chat_template or "") and not opened(text):
+        text += f"{_OPEN}\n"
+    return text + prefill
+
+
+def opened(prompt: str) -> bool:
+    """Whether the reply begins inside a block of thinking."""
+    return prompt.rstrip().endswith(_OPEN)
+
+
+def _apply(tokenizer: Any, turns: list[dict[str, str]], template: str | None, more: dict[str, Any]) -> str:
+    return str(
+        tokenizer.apply_chat_template(turns, chat_template=template, tokenize=False, add_generation_prompt=True, **more)
+    )
+
+
+def _turns(messages: Sequence[Message], special: Sequence[str]) -> list[dict[str, str]]:
+    """Messages as templates take them; neighbours of one role are one, because many templates want turns."""
+    turns: list[dict[str, str]] = []
+    for message in messages:
+        role = "user" if message.role == "observation" else message.role
+        text = message.text()
+        for token in special:
+            text = text.replace(token, f"{token[0]} {token[1:]}")
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n\n{text}"
+        else:
+            turns.append({"role": role, "content": text})
+    return turns
+
+
+@dataclass
+class Transcript:
+    """The text that a sequence of tokens stands for, with the places where it may be cut.
+
+    A tokenizer can join what stands before and after a cut into one token, so that the tokens of a
+    longer text don't begin with those of a shorter one. Here a text that goes on where an earlier
+    one left off keeps the earlier one's tokens, and only what was added is tokenised, on its own.
+    """
+
+    text: str = ""
+    ids: list[int] = field(default_factory=list)
+    cuts: list[tuple[int, int]] = field(default_factory=list)
+    """Characters and tokens up to each place, ascending."""
+
+    def tokens(self, tokenizer: Any, text: str) -> list[int]:
+        """Return the tokens of a text and become its transcript.
+
+        Raises:
+            BadRequestError: there is no text.
+        """
+        characters, count = self._common(text)
+        if count:
+            kept = self.ids[:count]
+            # Prompts of templates begin with special tokens, so those are read where the text is the
+            # template's; a text that goes on may hold an observation, in which they are just text.
+            new = _encode(tokenizer, text[characters:], special=False) if characters < len(text) else []
+            self.cuts = [cut for cut in self.cuts if cut[1] <= count]
+        else:
+            kept, new, self.cuts = [], _encode(tokenizer, text, special=True), []
+        if not kept and not new:
+            raise BadRequestError("There is nothing in the prompt.")
+        self.text, self.ids = text, [*kept, *new]
+        self._cut()
+        return list(self.ids)
+
+    def said(self, token: int, text: str) -> None:
+        """Append a token of the reply and the text that it completes."""
+        self.ids.append(token)
+        if text:
+            self.text += text
+            self._cut()
+
+    def _cut(self) -> None:
+        self.cuts.append((len(self.text), len(self.ids)))
+
+    def _common(self, text: str) -> tuple[int, int]:
+        """Return the last cut up to which a text is this one's beginning; only a whole prompt and more counts."""
+        low, high = 0, len(self.cuts)
+        while low < high:
+            middle = (low + high) // 2
+            if text.startswith(self.text[: self.cuts[middle][0]]):
+                low = middle + 1
+            else:
+                high = middle
+        return self.cuts[low - 1] if low else (0, 0)
+
+
+def _encode(tokenizer: Any, text: str, *, special: bool) -> list[int]:
+    """Tokens of a text, with nothing added by the tokenizer; templates write all that a prompt needs."""
+    return list(tokenizer.encode(text, add_special_tokens=False, split_special_tokens=not special))
