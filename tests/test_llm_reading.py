@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -303,6 +304,14 @@ def test_what_is_denied_asked_supposed_or_said_by_others_is_never_done(sentence:
 def test_a_list_of_legal_actions_echoed_back_is_no_choice(names: list[str], count: int, between: str) -> None:
     assert meaning(CRAFTER.read(between.join(names[:count]))) is None
     assert meaning(CRAFTER.read("Available actions:" + between + between.join(names[:count]))) is None
+
+
+@pytest.mark.parametrize("between", [", ", "\n", "\n- ", " | ", " or ", " and ", " then ", "\n2. "])
+def test_no_two_actions_side_by_side_are_taken_for_one(between: str) -> None:
+    names = [action.name for action in CRAFTER.actions]
+    for first, second in itertools.permutations(names, 2):
+        for before in ("", "Action: ", "Available actions:\n"):
+            assert meaning(CRAFTER.read(before + first + between + second)) is None, (before, first, second)
 
 
 @given(st.integers(1, 400))

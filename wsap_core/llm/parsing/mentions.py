@@ -19,6 +19,8 @@ LIGHT = frozenset({
     *("up", "down", "back", "forward", "none", "recall", "search", "help", "end", "action", "interact", "plan"),
 })  # fmt: skip
 _BETWEEN = r"(?:[\s_\-]{0,2}(?:(?:to the|to|towards the|toward the|towards|toward|the|an|a|some|one|my)\s{1,2})?)"
+_ITEM_BEFORE = re.compile(r"(?:\A|[\n,|;/])[\s\-*•>]{0,5}(?:\d{1,2}[.)]\s{0,2})?\Z")
+_ITEM_AFTER = re.compile(r"\s{0,3}(?:\Z|[\n,|;/])")
 _MARKS = "`*\"'“‘_"
 
 
@@ -48,8 +50,16 @@ def mentions(text: str, offer: Offer) -> Iterator[Mention]:
             or after == "("
             or (bool(before) and before in _MARKS and bool(after) and after in _MARKS + "”’")
         )
+        marked = marked or _item(text, match.start(), match.end())
         light = len(split_words(name)) == 1 and name.casefold() in LIGHT
         yield Mention(name, match.start(), match.end(), marked, light)
+
+
+def _item(text: str, start: int, end: int) -> bool:
+    """Whether a name stands by itself, as in a list: on a line of its own, or between commas or bars."""
+    return (
+        _ITEM_BEFORE.search(text[max(0, start - 10) : start]) is not None and _ITEM_AFTER.match(text, end) is not None
+    )
 
 
 def mentioned(text: str, offer: Offer) -> set[str]:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wsap_core.llm.parsing.calls import read_call
+from wsap_core.llm.parsing.calls import read_call, undecorated
 from wsap_core.llm.parsing.claims import Claim, claim
 from wsap_core.llm.parsing.labels import labelled, tagged
 from wsap_core.llm.parsing.loose_json import Found, Loose, find_values
@@ -28,6 +28,7 @@ from wsap_core.llm.parsing.offer import Offer
 from wsap_core.llm.parsing.outcome import NotUnderstood, Reading, ToolCall, Understood
 from wsap_core.llm.parsing.prose import TAKEN_BACK, about_others, dialogue, name_alone, sentence_claim, supposed
 from wsap_core.llm.parsing.thinking import TEMPLATE_TOKEN, split_thinking
+from wsap_core.llm.parsing.words import joined
 from wsap_core.models import Action, ActionDef, Tool
 from wsap_core.worlds.legality import check_parameters
 
@@ -60,6 +61,7 @@ _NEXT_TURN = re.compile(
     r"|<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>|<\|user\|>|<observation>|<\|start\|>user",
     re.IGNORECASE | re.MULTILINE,
 )
+_SHORT_LINE = re.compile(r"^[^\n]{1,80}$", re.MULTILINE)
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,60})\s?\(([^()\n]{0,300})\)")
 _KEY_FIRST = re.compile(
     r"""\s{0,20}["'“]?(?:action|name|reasoning|tool|thought|params)["'”]?\s{0,5}[:：]""", re.IGNORECASE
@@ -193,7 +195,21 @@ def _claims(text: str, values: list[Found], offer: Offer) -> list[Claim]:
     ]
     found += tagged(text, offer, values)
     found += labelled(text, offer, values)
+    found += _lines(text, found, offer) if found else []
     return sorted((c for c in found if not _hedged(text, c)), key=lambda c: c.start)
+
+
+def _lines(text: str, found: list[Claim], offer: Offer) -> list[Claim]:
+    """Names on lines of their own beside other claims: with them, a list is seen for what it is."""
+    lines: list[Claim] = []
+    for match in _SHORT_LINE.finditer(text):
+        written = undecorated(match[0])
+        name = offer.names.resolve(written) if written else None
+        if name is None or joined(name) != joined(written):
+            continue
+        if not any(c.start < match.end() and match.start() < c.end for c in found):
+            lines.append(claim(name, {}, offer).at(match.start(), match.end(), "name alone"))
+    return lines
 
 
 def _hedged(text: str, found: Claim) -> bool:
