@@ -88,49 +88,14 @@ TAKEN_BACK = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+(?=\s|$|[\"'”’`*)])|[.!?]|\n|$)")
 _CLAUSE = re.compile(r"[,;:—–()]|\b(?:so|and|but|therefore|thus|hence)\b", re.IGNORECASE)
 _DIALOGUE = re.compile(r"^[\s\-*•>\[(]*([A-Z][\w' ]{0,30}|[\w']{1,20} ?#?\d{1,3})[\])]?[*_]*\s?:", re.MULTILINE)
-_OWN_LABELS = frozenset(
-    [
-        "thought",
-        "thoughts",
-        "answer",
-        "action",
-        "final",
-        "response",
-        "reasoning",
-        "decision",
-        "assistant",
-        "me",
-        "i",
-        "output",
-        "plan",
-        "step",
-        "reply",
-        "analysis",
-        "conclusion",
-        "result",
-        "note",
-        "observation",
-        "current",
-        "next",
-        "move",
-        "choice",
-        "json",
-        "explanation",
-        "rationale",
-        "summary",
-        "agent",
-        "reason",
-        "my",
-        "the",
-        "here",
-        "so",
-        "therefore",
-        "final_answer",
-        "strategy",
-        "goal",
-        "situation",
-    ]
-)
+_OWN_LABELS = frozenset({
+    *("thought", "thoughts", "answer", "action", "final", "response", "reasoning", "decision", "assistant"),
+    *("me", "i", "output", "plan", "step", "reply", "analysis", "conclusion", "result", "note"),
+    *("observation", "current", "next", "move", "choice", "json", "explanation", "rationale", "summary"),
+    *("agent", "reason", "my", "the", "here", "so", "therefore", "final_answer", "strategy", "goal"),
+    *("situation", "okay", "ok", "sure", "well", "alright", "right", "yes", "great", "certainly", "since"),
+    *("given", "first", "finally", "then"),
+})  # fmt: skip
 _QUOTED = re.compile(r"[\"“«]([^\"”»\n]{1,400})[\"”»]")
 _FOLLOWS = re.compile(
     r"[`*\"'”’_)]{0,4}\s{0,3}(?:[.,;:!)\n]|$|[-–—]\s|\b(?:because|since|as|so|to|in order|now|here"
