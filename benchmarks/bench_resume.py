@@ -68,10 +68,13 @@ def make(size: str) -> tuple[Any, Any]:
             config, dtype=torch.bfloat16 if size == "qwen3-8b" else torch.float32
         ).eval()
     with torch.no_grad():
-        # Only tokens that stand for text win, so that the reply is a text to go on from.
+        # Only whole words win, so that the reply is a text to go on from: a model with random weights
+        # would write halves of characters, which no text can give back to the tokenizer.
         head = model.get_output_embeddings().weight
-        head[len(tokenizer) :] = 0
-        head[tokenizer.all_special_ids] = 0
+        words = [i for i in range(len(tokenizer)) if tokenizer.decode([i]).strip().isalpha()]
+        mute = torch.ones(head.shape[0], dtype=torch.bool, device=head.device)
+        mute[words] = False
+        head[mute] = 0
     return model, tokenizer
 
 
