@@ -1,4 +1,4 @@
-"""`python -m llm_server LATENCY [WORDS]`: for measurements. Prints its port; answers until its input ends.
+"""`python -m llm_server LATENCY [WORDS [TEXT]]`: for measurements. Prints its port; answers until its input ends.
 
 Says the same to everybody, a streamed reply's pieces spread evenly over the latency, from bytes that are made
 beforehand and with no more HTTP than that needs: what is measured is the client, so the server has to be cheap.
@@ -25,8 +25,8 @@ Stream = tuple[Callable[[bytes], None], Iterator[bytes]]
 class Replies:
     """The bytes of one reply: whole, and in pieces."""
 
-    def __init__(self, words: int) -> None:
-        say = Say("word " * words)
+    def __init__(self, text: str) -> None:
+        say = Say(text)
         made = plan(say, [{"content": "x"}], stop=[], most=None, think=False)
         body = encoded(json.dumps(whole("m", say, made)))
         head = b"HTTP/1.1 200 OK\r\nContent-Type: "
@@ -88,10 +88,10 @@ async def beat(streams: list[Stream], interval: float) -> None:
         streams[:] = left
 
 
-async def main(latency: float, words: int) -> None:
+async def main(latency: float, text: str) -> None:
     """Serve until the standard input is closed."""
     loop = asyncio.get_running_loop()
-    replies = Replies(words)
+    replies = Replies(text)
     streams: list[Stream] = []
     server = await loop.create_server(lambda: Connection(replies, latency, streams), "127.0.0.1", 0, backlog=2048)
     ticking = asyncio.create_task(beat(streams, latency / len(replies.pieces)))
@@ -101,4 +101,5 @@ async def main(latency: float, words: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 40))
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+    asyncio.run(main(float(sys.argv[1]), sys.argv[3] if len(sys.argv) > 3 else "word " * count))
