@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+    from jinja2 import Template
 
 SYSTEM = """\
 You are an agent playing {{ game_name }}.
@@ -145,23 +145,25 @@ class Prompts:
     def _templates(self) -> dict[str, Template]:
         from jinja2 import TemplateSyntaxError  # deferred for weight: only agents with models have prompts
 
-        environment = self._environment
         compiled: dict[str, Template] = {}
         for name, text in {**DEFAULTS, **(self.overrides or {})}.items():
             try:
-                compiled[name] = environment.from_string(text)
+                compiled[name] = _compiled(text)
             except TemplateSyntaxError as error:
                 raise ConfigError(
                     f"The prompt template {name!r} is wrong in line {error.lineno}: {error.message}."
                 ) from error
         return compiled
 
-    @cached_property
-    def _environment(self) -> Environment:
-        from jinja2 import StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-        # Sandboxed, because people exchange templates; not escaped for HTML, because prompts are text.
-        return ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-        )
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Template:
+    """Return a compiled template; hundreds of agents share the defaults."""
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    # Sandboxed, because people exchange templates; not escaped for HTML, because prompts are text.
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+    )
+    return environment.from_string(text)

@@ -18,13 +18,15 @@ from wsap_core.llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_core.llm.tools import AgentTool
 from wsap_core.llm.types import Abilities, Constraint, JsonConstraint, Message, RegexConstraint, Reply
-from wsap_core.models import Action, ActionDef
+from wsap_core.models import Action, ActionDef, Tool
 from wsap_core.untrusted import one_line
 from wsap_core.wire import dumps
 
 Resumption = Literal["resume", "prefill", "turns"]
 """How a model went on after a tool: with its cache, by a trailing assistant message, or in a new turn."""
 
+MOST_CONSTRAINTS = 256
+"""Sets of legal actions whose constraint a style keeps."""
 LONGEST_RESULT = 2000
 """Characters of a tool's result that a model is shown."""
 
@@ -100,6 +102,7 @@ class JsonStyle:
 
     def __init__(self, *, reasoning_limit: int = 300) -> None:
         self._reasoning_limit = reasoning_limit
+        self._constraints: dict[tuple[int | None, ...], tuple[JsonConstraint, object]] = {}
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the seed's last sentence, and how a tool is called if there are any."""
@@ -123,8 +126,7 @@ class JsonStyle:
             offered = [t.definition for t in turn.tools.values()] if calls < turn.most_calls else []
             constraint = None
             if turn.constrain and turn.abilities.json_schema:
-                schema = reply_schema(turn.legal, offered, reasoning_limit=self._reasoning_limit)
-                constraint = JsonConstraint(schema, "action")
+                constraint = self._constraint(turn.legal, offered)
             reply = await turn.ask(purpose, messages, constraint=constraint)
             usage += reply.usage
             reading = read_reply(reply.text, turn.legal, offered, declared=turn.declared)
@@ -146,6 +148,18 @@ class JsonStyle:
             said = {"action": action.name, "params": dict(action.parameters), "reasoning": action.reasoning or ""}
             resumption: Resumption | None = "turns" if calls else None
             return Made(action, usage, repaired or reading.repaired, json.dumps(said, ensure_ascii=False), resumption)
+
+    def _constraint(self, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
+        """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
+        # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
+        key = (*map(id, legal), None, *map(id, offered))
+        found = self._constraints.get(key)
+        if found is None:
+            if len(self._constraints) >= MOST_CONSTRAINTS:
+                self._constraints.clear()
+            schema = reply_schema(legal, offered, reasoning_limit=self._reasoning_limit)
+            found = self._constraints[key] = JsonConstraint(schema, "action"), (*legal, *offered)
+        return found[0]
 
 
 class TagStyle:

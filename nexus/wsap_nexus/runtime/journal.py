@@ -51,14 +51,14 @@ class SeatJournal:
         body = {
             "key": key,
             "shared": shared,
-            "messages": encode(list(request.messages[shared:])),
+            "messages": request.messages[shared:],
             "prefill": request.prefill,
             "stop": list(request.stop),
-            "constraint": encode(request.constraint),
-            "sampling": encode(request.sampling),
+            "constraint": request.constraint,
+            "sampling": request.sampling,
             "thinking": request.thinking,
-            "options": encode(request.options),
-            "reply": encode(reply),
+            "options": request.options,
+            "reply": reply,
         }
         self._recorder.call(self._seat, body)
 
