@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -278,7 +279,7 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:
             for pragma in _pragmas(read_only=read_only):
-                connection.execute(pragma)
+                _execute_patiently(connection, pragma, busy_seconds)
         except BaseException:
             connection.close()
             raise
@@ -287,6 +288,23 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
     engine = create_engine("sqlite://", creator=connect, json_serializer=wire.dumps, poolclass=_queue_pool())
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _execute_patiently(connection: sqlite3.Connection, pragma: str, busy_seconds: float) -> None:
+    """Execute a pragma, waiting while others hold the database.
+
+    SQLite itself waits for a lock, but not for the one that switches the file to WAL: when several
+    processes make one database at the same moment, all but the first are told at once that it is locked.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute(pragma)
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _queue_pool() -> type[Any]:
