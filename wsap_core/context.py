@@ -89,15 +89,17 @@ class Context:
         clock: Clock | None = None,
         services: Services | None = None,
         agent_id: str | None = None,
+        world: str = "",
     ) -> Context:
         """Return a context whose generator and ids follow from the seed and the path alone."""
         own = derive_seed(seed, *path)
         return cls(
             seed=own,
-            config=dict(config or {}),
+            config={} if config is None else config,
             clock=clock or SystemClock(),
             new_id=id_sequence("-".join(str(p) for p in path) or "id"),
             random=random.Random(own),  # play, not secrets
             services=services or Services(),
             agent_id=agent_id,
+            world=world,
         )

@@ -8,14 +8,13 @@ its spec, and the conformance suite holds it to that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Protocol, runtime_checkable
 
 from wsap_core.models import (
     Action,
     ActionResult,
     ActionSpace,
-    AgentMessage,
     Avatar,
     AvatarSpec,
     DeathEvent,
@@ -181,13 +180,4 @@ class HasTeams(Protocol):
 
     def team_of(self, agent_id: str) -> str | None:
         """Return the name of the agent's team, or None."""
-        ...
-
-
-@runtime_checkable
-class Hears(Protocol):
-    """An agent that wants messages as they come, besides finding them in its observations."""
-
-    def hear(self, messages: Sequence[AgentMessage]) -> None:
-        """Take in what others said."""
         ...

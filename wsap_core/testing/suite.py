@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from wsap_core.context import Context
@@ -145,7 +144,7 @@ def run_agent_checks(
 def _try_to_make(subject: Subject) -> None:
     """Make one world, so that what can't be made at all, or misspelt options, are told once and not by every check."""
     options = Options(subject.config)
-    World.create(subject.spec, replace(Context.create(subject.seed), config=options))
+    World.create(subject.spec, Context.create(subject.seed, config=options))
     check_used(f"The game {subject.spec.name!r}", options)
 
 

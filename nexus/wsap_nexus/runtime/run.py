@@ -151,10 +151,7 @@ class Run:
         """Make the world and the agents, and put them where the recorded past left them."""
         plan = self.plan
         options = Options(plan.options)
-        context = replace(
-            Context.create(plan.seed, clock=self._clock, services=self._services),
-            config=options,
-        )
+        context = Context.create(plan.seed, config=options, clock=self._clock, services=self._services)
         world = World.create(self.spec, context)
         check_used(f"The game {self.spec.name!r}", options)
         self.world = world
@@ -168,11 +165,13 @@ class Run:
                 plan.seed,
                 "agent",
                 seat_plan.name,
+                config=own_options,
                 clock=self._clock,
                 services=replace(self._services, journal=self._journal(seat_plan.name)),
                 agent_id=seat_plan.name,
+                world=self.spec.display_title,
             )
-            agent = build(spec.factory, replace(own, config=own_options, world=self.spec.display_title))
+            agent = build(spec.factory, own)
             agent_options.append(own_options)
             if not isinstance(agent, Agent):
                 raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
