@@ -94,7 +94,15 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
     chat = b(m.ChatBlock, some(line), TEXTS)
     table = b(m.TableBlock, some(TEXTS), some(st.lists(TEXTS, max_size=2).map(tuple)), TEXTS)
     text = b(m.TextBlock, TEXTS, TEXTS)
+    bonus = b(m.Bonus, TEXTS, TEXTS, REALS)
+    words = st.dictionaries(TEXTS, TEXTS, max_size=3)
+    item = b(m.PortableItem, TEXTS, TEXTS, TEXTS, WHOLES, OBJECTS, TEXTS, words)
+    levels = st.dictionaries(TEXTS, REALS, max_size=3)
     found = {
+        "Bonus": bonus, "Entry": b(m.Entry, TEXTS, TEXTS, levels, some(item), WHOLES, TEXTS), "PortableItem": item,
+        "Receipt": b(m.Receipt, TEXTS, OBJECTS, some(TEXTS), words, some(TEXTS)),
+        "TransferRule": b(m.TransferRule, TEXTS, TEXTS, REALS, bonus, TEXTS),
+        "TransitPackage": b(m.TransitPackage, TEXTS, some(item), words),
         "Achievement": achievement, "Action": action, "ActionAvailability": availability, "ActionDef": definition,
         "ActionResult": result, "ActionSpace": b(m.ActionSpace, some(definition)), "AgentMessage": message,
         "Avatar": avatar, "AvatarRoster": b(m.AvatarRoster, TEXTS, TEXTS, some(avatar), maybe(TEXTS), WHOLES),

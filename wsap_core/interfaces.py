@@ -18,11 +18,14 @@ from wsap_core.models import (
     Avatar,
     AvatarSpec,
     DeathEvent,
+    Entry,
     Goal,
     JackInResult,
     JackOutResult,
     Observation,
+    Receipt,
     RespawnOption,
+    TransitPackage,
     View,
 )
 
@@ -153,6 +156,27 @@ class HasSeats(Protocol):
 
     def seat(self, agent_id: str) -> GameAdapter:
         """Return the face of the world for one agent; its `observe` and `act` are about that mind alone."""
+        ...
+
+
+@runtime_checkable
+class Transits(Protocol):
+    """Ability `transit`: agents bring skills and items along, and take items out.
+
+    Both are idempotent by transfer id: asked again, the world does nothing more and answers the same,
+    also after it was restored from a snapshot taken since. Either may be `async`.
+    """
+
+    def admit(self, avatar_id: str, entry: Entry) -> Receipt | Awaitable[Receipt]:
+        """Apply what an agent's skills are worth to its avatar, map its items in, and say what was done.
+
+        Called for a new avatar before its agent is bound, and for a sleeping one before it wakes,
+        so that bonuses reach both alike; a bonus is applied to an avatar once.
+        """
+        ...
+
+    def release(self, avatar_id: str, transfer_id: str) -> TransitPackage | Awaitable[TransitPackage]:
+        """Take what is portable out of the avatar, for its agent to carry on."""
         ...
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from wsap_core.context import Context
 from wsap_core.errors import PluginError, WsapError
-from wsap_core.models import Achievement, Action
+from wsap_core.models import Achievement, Action, TransferRule
 from wsap_core.version import PROTOCOL_VERSION
 
 Reference = str | Callable[..., Any]
@@ -137,7 +137,11 @@ class AdapterSpec:
     wire_types: tuple[Reference, ...] = ()
     """Subclasses of protocol types that the game sends, so that they can be decoded."""
     skills: Mapping[str, tuple[str, ...]] | None = None
-    """Skill domain -> achievements and actions that are evidence for it."""
+    """Skill domain (of `SKILL_DOMAINS`) -> achievements and actions that are evidence for it."""
+    transfer_rules: tuple[TransferRule, ...] = ()
+    """What an agent's skills are worth in this game."""
+    max_avatars: int = 3
+    """Living avatars that one agent may have in this game."""
     genre: str = ""
     dimensions: str = ""
     """"2D", "3D", "text"."""

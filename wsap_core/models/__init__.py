@@ -32,6 +32,18 @@ from wsap_core.models.goals import Achievement, Goal
 from wsap_core.models.minds import AgentMessage, HistoryEntry, Memory, Tool
 from wsap_core.models.observation import Effect, Event, Observation
 from wsap_core.models.spatial import Entity, Location, Terrain
+from wsap_core.models.transit import (
+    BONUS_KINDS,
+    ITEM_CATEGORIES,
+    SKILL_DOMAINS,
+    TOP_TIER,
+    Bonus,
+    Entry,
+    PortableItem,
+    Receipt,
+    TransferRule,
+    TransitPackage,
+)
 from wsap_core.models.views import (
     Block,
     ChatBlock,
@@ -46,6 +58,10 @@ from wsap_core.models.views import (
 
 __all__ = [
     "AVATAR_ACTIONS",
+    "BONUS_KINDS",
+    "ITEM_CATEGORIES",
+    "SKILL_DOMAINS",
+    "TOP_TIER",
     "Achievement",
     "Action",
     "ActionAvailability",
@@ -58,12 +74,14 @@ __all__ = [
     "AvatarSpec",
     "AvatarState",
     "Block",
+    "Bonus",
     "ChatBlock",
     "ChatLine",
     "DeathEvent",
     "Effect",
     "EmbodiedObservation",
     "Entity",
+    "Entry",
     "Event",
     "Goal",
     "GridMapBlock",
@@ -77,10 +95,14 @@ __all__ = [
     "ParamDef",
     "Part",
     "PlaceGraphBlock",
+    "PortableItem",
+    "Receipt",
     "RespawnOption",
     "TableBlock",
     "Terrain",
     "TextBlock",
     "Tool",
+    "TransferRule",
+    "TransitPackage",
     "View",
 ]
