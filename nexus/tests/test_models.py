@@ -26,6 +26,7 @@ from wsap_core.llm.types import Message, Request
 from wsap_core.llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
 from wsap_core.specs import BackendSpec
 from wsap_nexus import plugin as nexus_plugin
+from wsap_nexus.backends.meter import Metered
 from wsap_nexus.backends.openai import OpenAIBackend
 from wsap_nexus.backends.registry import Models, Policy, list_models
 
@@ -133,7 +134,7 @@ def test_wrappers_are_put_on_in_an_order_that_makes_sense(server: ModelServer) -
     while hasattr(inner, "inner"):
         kinds.append(type(inner))
         inner = inner.inner
-    assert kinds == [Retrying, Limited, Budgeted]
+    assert kinds == [Retrying, Limited, Budgeted, Metered]
     assert isinstance(inner, OpenAIBackend)
 
 

@@ -16,6 +16,7 @@ from wsap_core.llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
 from wsap_core.services import Services
 from wsap_core.specs import BackendSpec, build, resolve
 from wsap_core.untrusted import one_line
+from wsap_nexus.backends.meter import Meter, Metered
 
 # Any, in this module: options have every kind of value.
 
@@ -74,6 +75,9 @@ class Models:
         self._services = services or Services()
         self._seed = seed
         self._backends: dict[str, Backend] = {}
+        self._own: dict[str, dict[str, Any]] = {}
+        self.meter = Meter()
+        """How fast the models answered."""
 
     def backend(self, name: str) -> Backend:
         """Return the backend of an address; the same one each time, so that limits are shared.
@@ -86,12 +90,23 @@ class Models:
         name = name.strip()
         if name not in self._backends:
             spec, rest = find_backend(self._host, name)
-            context = self._context(spec, rest)
+            context = self._context(spec, rest, self._own.get(name, {}))
             made = build(spec.factory, context)
             if not isinstance(made, Backend):
                 raise PluginError(f"The factory of the backend {spec.name!r} gave a {type(made).__name__}.")
             self._backends[name] = self._wrapped(name, made, context)
         return self._backends[name]
+
+    def configure(self, name: str, options: Mapping[str, Any]) -> None:
+        """Set the backend's options for one address, over those for all; before it is asked for.
+
+        Raises:
+            UsageError: it was handed out with other options.
+        """
+        name = name.strip()
+        if name in self._backends and self._own.get(name, {}) != options:
+            raise UsageError(f"The model {one_line(name)[:80]} is used with two sets of options; give it one.")
+        self._own[name] = dict(options)
 
     async def ready(self, name: str) -> Backend:
         """Return the backend of an address once it knows what its model can do.
@@ -125,15 +140,16 @@ class Models:
             if isinstance(result, BaseException):
                 raise PluginError(f"The backend of {name} could not be closed: {one_line(result)}.") from result
 
-    def _context(self, spec: BackendSpec, rest: str) -> Context:
-        config = {**self._options.get(spec.name, {}), "model": rest}
+    def _context(self, spec: BackendSpec, rest: str, own: Mapping[str, Any]) -> Context:
+        config = {**self._options.get(spec.name, {}), **own, "model": rest}
         return Context.create(
             self._seed, "backend", spec.name, rest, config=config, clock=self._clock, services=self._services
         )
 
     def _wrapped(self, name: str, backend: Backend, context: Context) -> Backend:
         policy = self._policy
-        if self._budgets:
+        backend = Metered(backend, self.meter, name)
+        if self._budgets or name in self._prices:
             backend = Budgeted(backend, self._budgets, price=self._prices.get(name))
         if policy.concurrency is not None or policy.per_minute is not None:
             # Inside the retries, so that who pauses takes nobody's place.
