@@ -20,9 +20,11 @@ class Recollection:
     step: int | None = None
     """The step it happened at, as the game counts."""
     kind: str = "event"
-    """"fact", "plan", "event" or "summary"; a memory may use other words."""
+    """"fact", "plan", "lesson", "event" or "summary"; a memory may use other words."""
     score: float = 0.0
     """How well it fits what was asked; higher is better, and only comparable within one answer."""
+    run: str = ""
+    """The run it happened in, such as "run 3", where the memory outlives runs; empty where it does not."""
 
 
 @runtime_checkable
@@ -55,4 +57,22 @@ class AgentMemory(Protocol):
         Raises:
             SnapshotError: the data is damaged; nothing has changed.
         """
+        ...
+
+
+@runtime_checkable
+class OutlivesRuns(Protocol):
+    """A memory that says of what it keeps in which run it happened."""
+
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run, such as "run 3"; "" for none. Not part of a snapshot."""
+        ...
+
+
+@runtime_checkable
+class Browsable(Protocol):
+    """A memory that can be looked through."""
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return what it keeps, newest first: everything, or what is of one kind."""
         ...

@@ -40,10 +40,12 @@ class Cell:
     """The last step, where several equal ones have become one."""
     times: int = 1
     """How many equal ones this stands for."""
+    run: str = ""
+    """The run it happened in, where the memory outlives runs."""
 
     def shown(self) -> str:
         """Return the text as a model reads it: where and when it was, then what."""
-        where = [self.world] if self.world else []
+        where = [name for name in (self.world, self.run) if name]
         if self.step is not None:
             last = self.until if self.until is not None and self.until != self.step else None
             where.append(f"step {self.step}" if last is None else f"steps {self.step} to {last}")
@@ -52,18 +54,19 @@ class Cell:
 
     def recollection(self, score: float = 0.0) -> Recollection:
         """Return it with its provenance."""
-        return Recollection(self.shown(), self.world, self.step, self.kind, score)
+        return Recollection(self.shown(), self.world, self.step, self.kind, score, self.run)
 
     def followed_by(self, other: Cell) -> Cell | None:
-        """Return one cell for both if the other says the same of the same world, and None otherwise."""
-        if (self.text, self.world, self.kind) != (other.text, other.world, other.kind):
+        """Return one cell for both if the other says the same of the same world and run, and None otherwise."""
+        if (self.text, self.world, self.kind, self.run) != (other.text, other.world, other.kind, other.run):
             return None
         last = other.until if other.until is not None else other.step
         return replace(self, times=self.times + other.times, until=last if last is not None else self.until)
 
     def state(self) -> list[Any]:
         """Return it as JSON-ready data."""
-        return [self.text, self.world, self.step, self.kind, self.importance, self.until, self.times]
+        state = [self.text, self.world, self.step, self.kind, self.importance, self.until, self.times]
+        return [*state, self.run] if self.run else state
 
     @classmethod
     def from_state(cls, state: Any) -> Cell:
@@ -73,31 +76,32 @@ class Cell:
             ValueError: it is not one.
         """
         # Any: data from a snapshot, whose shape is not yet known.
-        if not isinstance(state, list) or len(state) != 7:
-            raise ValueError("a cell is a list of seven values")
-        text, world, step, kind, importance, until, times = state
-        if not (isinstance(text, str) and isinstance(world, str) and isinstance(kind, str)):
-            raise ValueError("the text, world and kind of a cell are text")
-        if len(text) > 10 * MAX_TEXT or max(len(world), len(kind)) > MAX_NAME:
+        if not isinstance(state, list) or len(state) not in (7, 8):
+            raise ValueError("a cell is a list of seven values, or eight with its run")
+        text, world, step, kind, importance, until, times, run = state if len(state) == 8 else [*state, ""]
+        if not all(isinstance(name, str) for name in (text, world, kind, run)):
+            raise ValueError("the text, world, kind and run of a cell are text")
+        if len(text) > 10 * MAX_TEXT or max(len(world), len(kind), len(run)) > MAX_NAME:
             raise ValueError("a cell is too long")
         if not (_is_step(step) and _is_step(until) and _is_step(times) and times is not None and times > 0):
             raise ValueError("the steps of a cell are whole numbers")
         if not isinstance(importance, int | float) or isinstance(importance, bool) or not 0 <= importance <= 1:
             raise ValueError("importance is a number from 0 to 1")
         # What a snapshot says is cleaned again: a file may have been edited.
-        return cls(one_line(text), one_line(world), step, one_line(kind), float(importance), until, times)
+        names = one_line(text), one_line(world), one_line(kind), one_line(run)
+        return cls(names[0], names[1], step, names[2], float(importance), until, times, names[3])
 
 
-def cell_of(entry: HistoryEntry) -> Cell:
+def cell_of(entry: HistoryEntry, run: str = "") -> Cell:
     """Return a lived step as a cell: what was tried and why, what came of it, what was heard and seen."""
     step = entry.step if entry.step is not None else entry.observation.step
-    return Cell(describe(entry), _name(entry.world), step, "event", importance_of(entry))
+    return Cell(describe(entry), _name(entry.world), step, "event", importance_of(entry), run=_name(run))
 
 
-def note_cell(text: str, kind: str, world: str, step: int | None) -> Cell:
+def note_cell(text: str, kind: str, world: str, step: int | None, run: str = "") -> Cell:
     """Return what an agent noted as a cell."""
     importance = PLAN if kind == "plan" else FACT
-    return Cell(cut(text, MAX_TEXT), _name(world), step, _name(kind) or "fact", importance)
+    return Cell(cut(text, MAX_TEXT), _name(world), step, _name(kind) or "fact", importance, run=_name(run))
 
 
 def describe(entry: HistoryEntry) -> str:

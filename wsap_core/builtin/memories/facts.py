@@ -40,6 +40,7 @@ class FactsMemory:
         self._plans: list[Cell] = []
         self._history: list[HistoryEntry] = []
         self._lived: list[Cell] = []
+        self._run = ""
         if memory is not None:
             self._facts = _unique(note_cell(text, "fact", "", None) for text in memory.facts)
             self._plans = _unique(note_cell(text, "plan", "", None) for text in memory.plans)
@@ -54,17 +55,17 @@ class FactsMemory:
 
     def remember(self, entry: HistoryEntry) -> None:
         """Keep the step, and what was achieved by it as a fact."""
-        lived = cell_of(entry)
+        lived = cell_of(entry, self._run)
         self._history.append(entry)
         self._lived.append(lived)
         for name in entry.result.achievements if entry.result is not None else ():
             text = f"I achieved {cut(name, 80)} by doing {cut(entry.action.name, 60)}."
-            self._put(self._facts, Cell(text, lived.world, lived.step, "fact", FACT))
+            self._put(self._facts, Cell(text, lived.world, lived.step, "fact", FACT, run=lived.run))
         self._trim()
 
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
         """Keep a plan, or anything else as a fact."""
-        cell = note_cell(text, kind, world, step)
+        cell = note_cell(text, kind, world, step, self._run)
         if not cell.text:
             return
         self._put(self._plans if kind == "plan" else self._facts, cell)
@@ -87,12 +88,22 @@ class FactsMemory:
     def compact(self) -> None:
         """Have nothing to do: room is made as things are remembered."""
 
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run."""
+        self._run = run
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return plans, facts and steps, each newest first."""
+        cells = [cell for kept in (self._plans, self._facts, self._lived) for cell in reversed(kept)]
+        return [cell.recollection() for cell in cells if kind in (None, cell.kind)][:most]
+
     def snapshot(self) -> bytes:
         """Return everything, the steps with their whole observations."""
         state = {
             "facts": [cell.state() for cell in self._facts],
             "plans": [cell.state() for cell in self._plans],
             "history": [wire.dumps(entry) for entry in self._history],
+            "runs": [cell.run for cell in self._lived],
         }
         return pack("facts", state)
 
@@ -111,7 +122,8 @@ class FactsMemory:
             facts = [Cell.from_state(item) for item in _listed(state, "facts")]
             plans = [Cell.from_state(item) for item in _listed(state, "plans")]
             history = [codec.loads(HistoryEntry, _text(item)) for item in _listed(state, "history")]
-            lived = [cell_of(entry) for entry in history]
+            runs = [_text(run) for run in _listed(state, "runs")] if "runs" in state else [""] * len(history)
+            lived = [cell_of(entry, run) for entry, run in zip(history, runs, strict=True)]
         except (ValueError, OverflowError, WireError) as error:
             raise SnapshotError(f"The facts memory's snapshot is damaged: {one_line(error)[:200]}") from None
         self._facts, self._plans, self._history, self._lived = facts, plans, history, lived
@@ -144,7 +156,7 @@ def _listed(state: dict[str, Any], name: str) -> list[Any]:
 
 def _text(item: Any) -> str:
     if not isinstance(item, str):
-        raise ValueError("a step is not text")
+        raise ValueError("a step or a run is not text")
     return item
 
 

@@ -69,6 +69,7 @@ class FifoMemory:
         self._summary: Summary = ()
         self._folding = False
         self._generation = 0
+        self._run = ""
         self.failures = 0
         """How many summaries failed so far; their cells waited."""
         self.last_failure = ""
@@ -96,12 +97,12 @@ class FifoMemory:
 
     def remember(self, entry: HistoryEntry) -> None:
         """Put a lived step into the first cell; the last one falls out into the overflow."""
-        self._cells.appendleft(cell_of(entry))
+        self._cells.appendleft(cell_of(entry, self._run))
         self._settle()
 
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
         """Put a note first; one that says the same of the same world is replaced."""
-        cell = note_cell(text, kind, world, step)
+        cell = note_cell(text, kind, world, step, self._run)
         if not cell.text:
             return
         same = [old for old in self._notes if (old.text, old.world, old.kind) == (cell.text, cell.world, cell.kind)]
@@ -138,6 +139,15 @@ class FifoMemory:
             return None
         return self._ask(self._model) if len(self._overflow) >= self._batch else None
 
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run."""
+        self._run = run
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return notes, cells and what waits, each newest first, then the summary."""
+        kept = [cell.recollection() for cell in (*self._notes, *self._cells, *reversed(self._overflow))]
+        return [found for found in (*kept, *self._recalled_summary()) if kind in (None, found.kind)][:most]
+
     def snapshot(self) -> bytes:
         """Return all cells, notes and the summary."""
         state = {
@@ -173,7 +183,10 @@ class FifoMemory:
         while len(self._cells) > self._size:
             self._overflow.append(self._cells.pop())
         while len(self._notes) > self._most_notes:
-            self._overflow.append(self._notes.pop())
+            # Plans go first: the next one replaces them, and a lesson is for life.
+            oldest = next((note for note in reversed(self._notes) if note.kind == "plan"), self._notes[-1])
+            self._notes.remove(oldest)
+            self._overflow.append(oldest)
         if (over := len(self._overflow) - WAITING) > 0:
             self._fold_plainly(over)
 
@@ -205,7 +218,7 @@ class FifoMemory:
 
     def _recalled_summary(self) -> list[Recollection]:
         return [
-            Recollection(f"Before: {cell.shown()}", cell.world, cell.step, "summary")
+            Recollection(f"Before: {cell.shown()}", cell.world, cell.step, "summary", run=cell.run)
             for cell in sorted(self._summary, key=lambda cell: -cell.importance)
         ]
 

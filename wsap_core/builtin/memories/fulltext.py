@@ -82,6 +82,7 @@ class FullTextMemory:
         self._store = store if store is not None else Store(path)
         self._keep = keep
         self._weights = weights
+        self._run = ""
 
     def __len__(self) -> int:
         return len(self._store)
@@ -96,7 +97,7 @@ class FullTextMemory:
         Raises:
             StorageError: the file can't be written.
         """
-        self._add(cell_of(entry))
+        self._add(cell_of(entry, self._run))
 
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
         """Keep a note.
@@ -104,7 +105,7 @@ class FullTextMemory:
         Raises:
             StorageError: the file can't be written.
         """
-        cell = note_cell(text, kind, world, step)
+        cell = note_cell(text, kind, world, step, self._run)
         if cell.text:
             self._add(cell)
 
@@ -126,6 +127,15 @@ class FullTextMemory:
         """Forget what matters least, where there is too much."""
         if len(self._store) >= self._keep - self._keep // 40:
             self._forget()
+
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run."""
+        self._run = run
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return what is remembered, newest first."""
+        rows = self._store.newest_rows(most) if kind is None else self._store.rows_of(kind, most)
+        return [row.cell.recollection() for row in rows]
 
     def snapshot(self) -> bytes:
         """Return everything that is remembered."""

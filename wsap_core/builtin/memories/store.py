@@ -24,14 +24,15 @@ from wsap_core.errors import (
 
 APPLICATION = 0x57534D31
 """Marks the file as such a memory (SQLite's application_id)."""
-VERSION = 1
+VERSION = 2
+"""1 did not know of runs; such a file is brought up to date when it is opened."""
 WORDS, MATCHES = 16, 1_000
 """Most words of a query that are looked for, and most memories that they are in together (the rarest word always)."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS lived (
     moment INTEGER PRIMARY KEY, text TEXT NOT NULL, world TEXT NOT NULL, step INTEGER, kind TEXT NOT NULL,
-    importance REAL NOT NULL);
+    importance REAL NOT NULL, run TEXT NOT NULL DEFAULT '');
 CREATE INDEX IF NOT EXISTS lived_by_importance ON lived (importance DESC, moment DESC);
 """
 # The index is of words of our own making, letters and digits only, so that its tokenizer and the reading of a query
@@ -40,7 +41,7 @@ _INDEX = """
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(words, content='', tokenize='unicode61 remove_diacritics 0');
 CREATE VIRTUAL TABLE IF NOT EXISTS known USING fts5vocab(said, 'row');
 """
-_COLUMNS = "moment, text, world, step, kind, importance"
+_COLUMNS = "moment, text, world, step, kind, importance, run"
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Store:
         match = " OR ".join('"' + word.replace('"', '""') + '"' for word in asked)
         with self._told():
             found = self._db.execute(
-                "SELECT l.moment, l.text, l.world, l.step, l.kind, l.importance FROM "
+                "SELECT l.moment, l.text, l.world, l.step, l.kind, l.importance, l.run FROM "
                 "(SELECT rowid, bm25(said) AS score FROM said WHERE said MATCH ? "
                 " ORDER BY score, rowid DESC LIMIT ?) AS found "
                 "JOIN lived AS l ON l.moment = found.rowid ORDER BY found.score, l.moment DESC",
@@ -135,6 +136,11 @@ class Store:
     def newest_rows(self, most: int) -> list[Lived]:
         """Return the newest rows, newest first."""
         return self._rows(f"SELECT {_COLUMNS} FROM lived ORDER BY moment DESC LIMIT ?", most)  # noqa: S608  # constant
+
+    def rows_of(self, kind: str, most: int) -> list[Lived]:
+        """Return the newest rows of a kind, newest first."""
+        ordered = f"SELECT {_COLUMNS} FROM lived WHERE kind = ? ORDER BY moment DESC LIMIT ?"  # noqa: S608  # constant
+        return self._rows(ordered, kind, most)
 
     def weightiest_rows(self, most: int) -> list[Lived]:
         """Return the most important rows, of equals the newest first."""
@@ -193,13 +199,15 @@ class Store:
             # One by one: executescript would commit.
             for statement in filter(str.strip, (_TABLES + _INDEX).split(";")):
                 run(statement)
+            if all(column[1] != "run" for column in run("PRAGMA table_info(lived)").fetchall()):
+                run("ALTER TABLE lived ADD COLUMN run TEXT NOT NULL DEFAULT ''")
             run(f"PRAGMA application_id = {APPLICATION}")
             run(f"PRAGMA user_version = {VERSION}")
 
     def _insert(self, moment: int, cell: Cell) -> None:
         run = self._db.execute
-        row = (moment, cell.text, cell.world, cell.step, cell.kind, cell.importance)
-        run(f"INSERT INTO lived ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608  # constant
+        row = (moment, cell.text, cell.world, cell.step, cell.kind, cell.importance, cell.run)
+        run(f"INSERT INTO lived ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608  # constant
         run("INSERT INTO said (rowid, words) VALUES (?, ?)", (moment, _indexed(cell)))
 
     def _delete(self, row: Lived) -> None:
@@ -215,9 +223,9 @@ class Store:
         few = sum(total <= MATCHES for total in matches)
         return {word: count for count, _, word in counted[: min(max(few, 1), WORDS)]}
 
-    def _rows(self, statement: str, most: int) -> list[Lived]:
+    def _rows(self, statement: str, *values: str | int) -> list[Lived]:
         with self._told():
-            return [Lived(row[0], _cell(row)) for row in self._db.execute(statement, (most,)).fetchall()]
+            return [Lived(row[0], _cell(row)) for row in self._db.execute(statement, values).fetchall()]
 
     def _one(self, statement: str) -> int:
         with self._told():
@@ -272,4 +280,4 @@ def _indexed(cell: Cell) -> str:
 
 def _cell(row: Sequence[Any]) -> Cell:
     # Any: a row has values of several types.
-    return Cell(row[1], row[2], row[3], row[4], row[5])
+    return Cell(row[1], row[2], row[3], row[4], row[5], run=row[6])
