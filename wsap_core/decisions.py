@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
+
+Resumption = Literal["resume", "prefill", "turns"]
+"""How a model went on after a tool: with its cache, by a trailing assistant message, or in a new turn."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class DecisionInfo:
     forced: bool = False
     """True if a fallback was taken in place of an answer."""
     usage: Usage = field(default=NO_USAGE)
+    unconstrained: bool = False
+    """True if a model could have answered with anything: its reply was not bound to what was legal."""
+    cut: bool = False
+    """True if a reply was cut off at its limit of tokens."""
+    resumption: Resumption | None = None
+    """How the model went on after a tool in the middle of its reply; None if it used none there."""
 
 
 @runtime_checkable

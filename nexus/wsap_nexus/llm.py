@@ -76,6 +76,7 @@ def create(context: Context) -> LLMAgent:
         generator=context.random,
     )
 
+        tell=context.services.progress,
 
 def _options(context: Context) -> LLMOptions:
     sampling = Sampling(

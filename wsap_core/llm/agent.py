@@ -13,19 +13,21 @@ from wsap_core.decisions import NO_USAGE, DecisionInfo
 from wsap_core.errors import SnapshotError
 from wsap_core.interfaces import Snapshots
 from wsap_core.llm.backend import Backend, collect
-from wsap_core.llm.errors import ConstraintError, ContextTooSmallError
+from wsap_core.llm.binding import Binding
+from wsap_core.llm.errors import ContextTooSmallError
 from wsap_core.llm.json_style import legal_actions
 from wsap_core.llm.memory import AgentMemory
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
+from wsap_core.llm.sight import Sight
 from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
-from wsap_core.llm.tokens import estimate_request, estimate_tokens
+from wsap_core.llm.tokens import estimate_message, estimate_request, estimate_tokens
 from wsap_core.llm.toolbox import Toolbox
 from wsap_core.llm.tools import AgentTool
 from wsap_core.llm.types import DEFAULT_SAMPLING, Constraint, Message, Reply, Request, Sampling
 from wsap_core.llm.window import Turn as WindowTurn
 from wsap_core.llm.window import Window
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
+from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation, View
 from wsap_core.untrusted import one_line
 
 __all__ = ["Call", "LLMAgent", "LLMOptions"]
@@ -51,7 +53,7 @@ class LLMOptions:
     constrain: bool = True
     """Constrain replies where the backend can."""
     strict: bool = False
-    """Refuse to play with a backend that can't constrain its replies."""
+    """Refuse to play where replies can't be bound to what is legal."""
     fallback: str | None = None
     """The action taken when a reply can't be understood twice; a quiet legal one when None."""
     tool_calls: int = 3
@@ -77,9 +79,10 @@ class LLMAgent:
     """Shows a model each observation and takes what it answers for an action.
 
     Where the backend can constrain, the reply is bound to the actions that are legal now. Where
-    it can't, replies are read with tolerance; one that can't be understood is asked for again
-    once, with the error and the legal actions; after that the declared fallback is taken and the
-    decision counts as forced. What a model thinks is never put into its conversation.
+    it can't, or refuses to when it is asked, that is told once and counted, and replies are read
+    with tolerance; one that can't be understood is asked for again once, with the error and the
+    legal actions; after that the declared fallback is taken and the decision counts as forced.
+    What a model thinks is never put into its conversation.
 
     Args:
         backend: the model, with whatever wrappers.
@@ -93,6 +96,7 @@ class LLMAgent:
         on_call: told of each call, for the log.
         generator: where the delimiters of quoted text are drawn from.
     """
+        tell: told, in a sentence and once, that replies can't be bound; the log of warnings for None.
 
     def __init__(
         self,
@@ -108,6 +112,7 @@ class LLMAgent:
         on_call: Callable[[Call], None] | None = None,
         generator: random.Random | None = None,
     ) -> None:
+        tell: Callable[[str], None] | None = None,
         self.backend = backend
         self.options = options or LLMOptions()
         self.last_decision: DecisionInfo | None = None
@@ -123,6 +128,7 @@ class LLMAgent:
         self._on_call = on_call
         self._random = generator or random.Random(0)
         self._window = Window(self.options.window)
+        self._binding = Binding(backend, self._style, self.options, tell)
         self._system = ""
         self._space = ActionSpace()
         self._plan: list[str] = []
@@ -140,11 +146,8 @@ class LLMAgent:
         if self._toolbox is not None:
             for tool in await self._toolbox.open():
                 self._tools[tool.definition.name] = tool
-        if self.options.strict and not self._style.constrains(self.backend.abilities):
-            raise ConstraintError(
-                f"{self.backend.model} can't be bound to legal actions in this style, and strict play was asked for; "
-                "use a backend that constrains its replies, or leave --strict out."
-            )
+        self._sight.check()
+        self._binding.check()
         self._space = action_space
         tools = list(self._tools.values())
         self._system = self._prompts.render(
@@ -190,7 +193,7 @@ class LLMAgent:
             self._tools,
             self.options.tool_calls,
             self.backend.abilities,
-            self.options.constrain,
+            self._binding.wanted,
             self._ask,
             self._prompts,
         )
@@ -227,7 +230,7 @@ class LLMAgent:
         """Return the conversation, the plan, the memory, and what its tools keep."""
         version, state, gauss = self._random.getstate()
         data = {
-            "turns": [[t.user, t.assistant] for t in self._window.turns],
+            "turns": [turn.to_json() for turn in self._window.turns],
             "cut": self._window.cut,
             "plan": self._plan,
             "memory": self._memory.snapshot().hex() if self._memory is not None else None,
@@ -244,7 +247,7 @@ class LLMAgent:
         """
         try:
             found = json.loads(data)
-            turns = [WindowTurn(str(user), str(assistant)) for user, assistant in found["turns"]]
+            turns = [WindowTurn.from_json(turn) for turn in found["turns"]]
             plan = [str(line) for line in found["plan"]]
             cut = int(found["cut"])
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
@@ -252,6 +255,7 @@ class LLMAgent:
             version, state, gauss = found["random"]
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
+            "unbound": self._binding.reason,
             raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
         if self._memory is not None and memory is not None:
             self._memory.restore(memory)
@@ -269,6 +273,7 @@ class LLMAgent:
         memories: list[str] = []
         if self._memory is not None and self.options.recall_tokens:
             found = self._memory.recall(observation.to_text(), budget=self.options.recall_tokens)
+            unbound = str(found.get("unbound", ""))
             memories = [harmless(m.text, 400) for m in found]
         question = self._style.question(self._prompts)
         return self._prompts.render(
@@ -283,6 +288,7 @@ class LLMAgent:
         """Return the observation's text with what others wrote in quotes, and the sentence that explains them."""
         if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
             return observation.to_text(), ""
+        self._binding.reason = unbound
         quoter = Quoter.draw(self._random)
         messages = tuple(
             replace(m, sender=harmless(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
@@ -330,7 +336,7 @@ class LLMAgent:
         if estimate_request(request) + reserve <= context:
             return request
         needed = estimate_tokens(self._system) + estimate_tokens(request.prefill) + reserve + 16
-        needed += sum(estimate_tokens(m.text()) + 4 for m in messages)
+        needed += sum(map(estimate_message, messages))
         if needed > context:
             raise ContextTooSmallError(
                 f"{self.backend.model} has a context of {context} tokens; the system message, this observation and "

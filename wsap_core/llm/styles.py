@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from wsap_core.decisions import NO_USAGE, Usage
+from wsap_core.decisions import NO_USAGE, Resumption, Usage
+from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.json_style import reply_schema
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_core.llm.prompts import Prompts
@@ -21,9 +22,6 @@ from wsap_core.llm.types import Abilities, Constraint, JsonConstraint, Message, 
 from wsap_core.models import Action, ActionDef, Tool
 from wsap_core.untrusted import one_line
 from wsap_core.wire import dumps
-
-Resumption = Literal["resume", "prefill", "turns"]
-"""How a model went on after a tool: with its cache, by a trailing assistant message, or in a new turn."""
 
 MOST_CONSTRAINTS = 256
 """Sets of legal actions whose constraint a style keeps."""
@@ -74,6 +72,7 @@ class Turn:
     abilities: Abilities
     constrain: bool
     ask: Ask
+    """Whether replies are bound where the backend can; no longer once it has refused to."""
     prompts: Prompts
 
 
@@ -124,10 +123,8 @@ class JsonStyle:
         answered: dict[str, str] = {}
         while True:
             offered = [t.definition for t in turn.tools.values()] if calls < turn.most_calls else []
-            constraint = None
-            if turn.constrain and turn.abilities.json_schema:
-                constraint = self._constraint(turn.legal, offered)
-            reply = await turn.ask(purpose, messages, constraint=constraint)
+            constraint = self._constraint(turn.legal, offered) if self.constrains(turn.abilities) else None
+            reply = await turn.ask_bound(purpose, messages, constraint)
             usage += reply.usage
             reading = read_reply(reply.text, turn.legal, offered, declared=turn.declared)
             if isinstance(reading, NotUnderstood):
@@ -233,11 +230,10 @@ class TagStyle:
         inside: bool,
     ) -> tuple[Reply, TagEvent, str]:
         constraint = None
-        if turn.constrain and turn.abilities.regex:
-            pattern = tags.continuation_pattern(left) if inside else tags.pattern(left)
-            constraint = RegexConstraint(pattern)
-        stop = () if constraint is not None else tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
-        reply = await turn.ask(purpose, messages, constraint=constraint, prefill=so_far, stop=stop)
+        if turn.constrain and self.constrains(turn.abilities):
+            constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
+        stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
+        reply = await turn.ask_bound(purpose, messages, constraint, prefill=so_far, stop=stop)
         scanner = TagScanner(tags, inside_thinking=inside, calls_left=left)
         scanner.feed(reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags)))
         event = scanner.finish()

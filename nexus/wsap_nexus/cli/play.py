@@ -16,6 +16,7 @@ from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options
+from wsap_nexus.cli.notices import Notices
 
 if TYPE_CHECKING:
     from wsap_core.decisions import Usage
@@ -245,7 +246,7 @@ def _services(request: Request, host: PluginHost, view: LiveView | None, spent: 
     from wsap_core.decisions import NO_USAGE
     from wsap_core.services import Services
 
-    return Services(views=view, models=request.models.models(host, spent or NO_USAGE))
+    return Services(views=view, models=request.models.models(host, spent or NO_USAGE), progress=Notices())
 
 
 def _watching(request: Request) -> bool:

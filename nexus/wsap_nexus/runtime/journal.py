@@ -22,7 +22,7 @@ class SeatJournal:
     Args:
         recorder: where new calls are recorded.
         seat: whose they are.
-        past: recorded events `call` and `model` of this seat, oldest first.
+        past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
         offline: nothing may be asked: a recorded run is played again.
     """
 
@@ -33,6 +33,7 @@ class SeatJournal:
         self._seat = seat
         self._offline = offline
         self._replies: dict[str, list[Reply]] = {}
+        self._refusals: dict[str, str] = {}
         self._models: dict[str, Abilities] = {}
         self._shown: tuple[Message, ...] = ()
         for event in past:
@@ -67,6 +68,15 @@ class SeatJournal:
         replies = self._replies.get(key, [])
         return replies[occurrence] if occurrence < len(replies) else None
 
+    def refuse(self, key: str, reason: str) -> None:
+        """Record that the constraint of a request was refused, so that replies are not bound any more."""
+        self._refusals[key] = reason
+        self._recorder.refusal(self._seat, {"key": key, "refused": reason})
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        return self._refusals.get(key)
+
     def note_model(self, address: str, abilities: Abilities) -> None:
         """Record what a model can do: prompts depend on it."""
         if self._models.get(address) != abilities:
@@ -81,6 +91,9 @@ class SeatJournal:
         try:
             if "abilities" in event:
                 self._models[event["model"]] = Abilities(**event["abilities"])
+                return
+            if "refused" in event:
+                self._refusals[event["key"]] = event["refused"]
                 return
             self._replies.setdefault(event["key"], []).append(_reply(event["reply"]))
         except (KeyError, TypeError) as error:

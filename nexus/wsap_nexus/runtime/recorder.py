@@ -1,8 +1,8 @@
 """What a run writes to the event log, and how it is read back.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
-result showed), `plan`, `step`, `death`, `snapshot`, `model` and `call` (what was asked of
-language models), and `run` (started, resumed, stopped).
+result showed), `plan`, `step`, `death`, `snapshot`, `model`, `call` and `refusal` (what was asked
+of language models, and what they would not do), and `run` (started, resumed, stopped).
 """
 
 from __future__ import annotations
@@ -89,6 +89,10 @@ class Recorder:
         """Record which model a seat asks, and what it can do."""
         self._write("model", dumps(dict(body)), seat=seat)
 
+    def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a backend refused to bind a reply to what is legal."""
+        self._write("refusal", dumps(dict(body)), seat=seat)
+
     def note(self, what: str, **more: Any) -> None:
         """Record that the run started, was resumed, or stopped."""
         self._write("run", dumps({"what": what, **more}))
@@ -160,4 +164,6 @@ def _decision(info: DecisionInfo | None) -> str:
 def _read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
     if data is None:
         return None
-    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]))
+    # Runs that were recorded by older versions tell less.
+    how = {name: data[name] for name in ("unconstrained", "cut", "resumption") if name in data}
+    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import fields
 from typing import Any
 
 from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
@@ -57,7 +58,7 @@ def read_past(
 def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
     """Return the recorded calls to models, by seat, oldest first: what was bought once is not bought again."""
     calls: dict[str, list[dict[str, Any]]] = {}
-    for event in repository.read_events(run_id, from_seq=from_seq, kinds=("call", "model")):
+    for event in repository.read_events(run_id, from_seq=from_seq, kinds=("call", "model", "refusal")):
         calls.setdefault(event.seat or "", []).append(event.data)
     return calls
 
@@ -65,7 +66,10 @@ def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) 
 def spent_by(record: RunRecord) -> Usage:
     """Return what a recorded run has taken of language models so far, as its summary has it."""
     usage = (record.summary or {}).get("usage")
-    return Usage(**usage) if isinstance(usage, dict) else NO_USAGE
+    if not isinstance(usage, dict):
+        return NO_USAGE
+    # A summary says more of it than is counted: how fast it was.
+    return Usage(**{item.name: usage[item.name] for item in fields(Usage) if item.name in usage})
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:

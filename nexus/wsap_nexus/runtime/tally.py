@@ -51,6 +51,8 @@ class SeatTally:
     done: bool = False
     repaired: int = 0
     forced: int = 0
+    unconstrained: int = 0
+    cut: int = 0
     usage: Usage = NO_USAGE
     episodes: list[EpisodeSummary] = field(default_factory=list)
     """Finished episodes."""
@@ -79,6 +81,8 @@ class SeatTally:
         if info is not None:
             self.repaired += info.repaired
             self.forced += info.forced
+            self.unconstrained += info.unconstrained
+            self.cut += info.cut
             self.usage += info.usage
         if result.done:
             self.close_episode()
@@ -211,6 +215,8 @@ def _totals(seats: Sequence[SeatTally]) -> dict[str, Any]:
         "usage": {
             "calls": usage.calls,
             "prompt_tokens": usage.prompt_tokens,
+            "unconstrained": sum(s.unconstrained for s in seats),
+            "cut": sum(s.cut for s in seats),
             "completion_tokens": usage.completion_tokens,
             "cost": usage.cost,
         },

@@ -95,9 +95,7 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
             one_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
-    decisions = summary["decisions"]
-    if decisions["repaired"] or decisions["forced"]:
-        lines.append(f"decisions: {decisions['repaired']} repaired, {decisions['forced']} forced")
+    lines += _how_decided(summary["decisions"])
     usage = summary["usage"]
     if usage["calls"]:
         cost = "unknown cost" if usage["cost"] is None else f"${usage['cost']:.4f}"
@@ -111,6 +109,17 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
     ]
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines
+
+
+def _how_decided(decisions: Mapping[str, int]) -> list[str]:
+    """Return the line on decisions that did not come about as they should; none if there are none."""
+    rest = {"unconstrained": "unconstrained", "cut": "with a reply cut short"}
+    # Summaries that older versions recorded have fewer figures.
+    more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
+    if not more and not decisions["repaired"] and not decisions["forced"]:
+        return []
+    shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
+    return [f"decisions: {', '.join(shown)}"]
 
 
 def note_line(note: Note, *, several: bool) -> str:

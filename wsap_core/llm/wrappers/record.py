@@ -7,6 +7,7 @@ from typing import Protocol
 
 from wsap_core.errors import UsageError
 from wsap_core.llm.backend import Backend, collect
+from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.keys import request_key
 from wsap_core.llm.types import Abilities, Chunk, Reply, Request
 from wsap_core.llm.wrappers.base import Wrapper
@@ -24,12 +25,21 @@ class Journal(Protocol):
         """Return the reply to the nth time (from 0) that a request was sent, or None."""
         ...
 
+    def refuse(self, key: str, reason: str) -> None:
+        """Keep that the constraint of a request was refused, and in which words."""
+        ...
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        ...
+
 
 class MemoryJournal:
     """A journal in memory."""
 
     def __init__(self) -> None:
         self._replies: dict[str, list[Reply]] = {}
+        self._refusals: dict[str, str] = {}
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
         """Keep the next reply to a request."""
@@ -40,11 +50,20 @@ class MemoryJournal:
         replies = self._replies.get(key, [])
         return replies[occurrence] if occurrence < len(replies) else None
 
+    def refuse(self, key: str, reason: str) -> None:
+        """Keep that the constraint of a request was refused."""
+        self._refusals[key] = reason
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        return self._refusals.get(key)
+
 
 class Recorded(Wrapper):
     """Keeps every reply in a journal before passing it on; a request whose reply is there already is not sent.
 
     The second is what makes going on with a run free: replies that were journaled are not bought twice.
+    That a constraint was refused is kept in the same way, because the agent goes another way after it.
     """
 
     def __init__(self, inner: Backend, journal: Journal) -> None:
@@ -53,16 +72,23 @@ class Recorded(Wrapper):
         self._seen: dict[str, int] = {}
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, kept or new."""
+        """Give the reply, kept or new.
+
+        Raises:
+            ConstraintError: the backend refuses the constraint, now or when the request was kept.
+        """
         key = request_key(self.model, request)
+        _refused_before(self._journal, key)
         occurrence = self._seen.get(key, 0)
         self._seen[key] = occurrence + 1
         reply = self._journal.get(key, occurrence)
         if reply is None:
             try:
                 reply = await collect(self.inner, request)
-            except BaseException:
+            except BaseException as error:
                 self._seen[key] -= 1
+                if isinstance(error, ConstraintError):
+                    self._journal.refuse(key, str(error))
                 raise
             self._journal.add(key, request, reply)
         for chunk in chunks_of(reply):
@@ -99,8 +125,10 @@ class Replayed:
 
         Raises:
             UsageError: this was never asked in the recorded run.
+            ConstraintError: the recorded backend refused the constraint.
         """
         key = request_key(self._model, request)
+        _refused_before(self._journal, key)
         occurrence = self._seen.get(key, 0)
         reply = self._journal.get(key, occurrence)
         if reply is None:
@@ -114,3 +142,8 @@ class Replayed:
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to give back."""
+
+
+def _refused_before(journal: Journal, key: str) -> None:
+    if (reason := journal.refusal(key)) is not None:
+        raise ConstraintError(reason)
