@@ -151,6 +151,23 @@ class Renders(Protocol):
 
 
 @runtime_checkable
+class Sees(Protocol):
+    """An agent that looks at what the world draws, besides reading what it tells."""
+
+    @property
+    def sees(self) -> bool:
+        """Whether it wants to see the next observation. Asked each time, because drawing takes time."""
+        ...
+
+    def see(self, view: View | None) -> Awaitable[None] | None:
+        """Take in what is seen at the moment of the next observation; None where the world draws nothing.
+
+        Called right before `decide`, and only where `sees` is true.
+        """
+        ...
+
+
+@runtime_checkable
 class HasSeats(Protocol):
     """Ability `multi-seat`: several agents in one world."""
 

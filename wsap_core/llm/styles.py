@@ -13,12 +13,13 @@ from wsap_core.decisions import NO_USAGE, Resumption, Usage
 from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.json_style import reply_schema
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
+from wsap_core.llm.pictures import with_picture
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import harmless
 from wsap_core.llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_core.llm.tools import AgentTool
-from wsap_core.llm.types import Abilities, Constraint, JsonConstraint, Message, RegexConstraint, Reply
+from wsap_core.llm.types import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.models import Action, ActionDef, Tool
 from wsap_core.untrusted import one_line
 from wsap_core.wire import dumps
@@ -71,9 +72,56 @@ class Turn:
     most_calls: int
     abilities: Abilities
     constrain: bool
-    ask: Ask
     """Whether replies are bound where the backend can; no longer once it has refused to."""
+    ask: Ask
     prompts: Prompts
+    refused: Callable[[ConstraintError], None]
+    """Told that the backend can't keep a constraint; raises where that ends the game."""
+    unconstrained: bool = False
+    """Whether a reply was not bound to what is legal."""
+    cut: bool = False
+    """Whether a reply was cut off at its limit of tokens."""
+    picture: ImagePart | None = None
+    """What the agent sees beside the text."""
+
+    @property
+    def opening(self) -> Message:
+        """The message that begins the decision."""
+        return Message("user", with_picture(self.shown, self.picture))
+
+    async def ask_bound(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        constraint: Constraint | None,
+        *,
+        prefill: str = "",
+        stop: Sequence[str] = (),
+    ) -> Reply:
+        """Return the reply to a request, bound if the backend can do that, and else not.
+
+        Args:
+            purpose: as in `Ask`.
+            messages: as in `Ask`.
+            constraint: what the reply must look like; None if the backend can't be asked for that.
+            prefill: as in `Ask`.
+            stop: texts that end a reply which is not bound; one that is ends by itself.
+
+        Raises:
+            ConstraintError: the backend refuses the constraint, and strict play was asked for.
+        """
+        reply: Reply | None = None
+        if constraint is not None and self.constrain:
+            try:
+                reply = await self.ask(purpose, messages, constraint=constraint, prefill=prefill)
+            except ConstraintError as error:
+                self.refused(error)
+                self.constrain = False
+        if reply is None:
+            self.unconstrained = True
+            reply = await self.ask(purpose, messages, prefill=prefill, stop=stop)
+        self.cut = self.cut or reply.truncated
+        return reply
 
 
 class Style(Protocol):
@@ -118,7 +166,7 @@ class JsonStyle:
 
     async def decide(self, turn: Turn) -> Made:
         """Ask, answer tool calls, ask again once if nothing is understood."""
-        messages = [Message("user", turn.shown)]
+        messages = [turn.opening]
         usage, calls, repaired, purpose = NO_USAGE, 0, False, "decide"
         answered: dict[str, str] = {}
         while True:
@@ -187,7 +235,7 @@ class TagStyle:
         """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
         tags = TagTurn([t.definition for t in turn.tools.values()], turn.legal, limits=self._limits)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
-        messages = [Message("user", turn.shown)]
+        messages = [turn.opening]
         so_far = "" if how == "turns" else OPENING
         usage, repaired, used, purpose = NO_USAGE, False, False, "decide"
         left = min(turn.most_calls, self._limits.calls)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wsap_core.llm.types import ImagePart, Request
+from wsap_core.llm.pictures import size_of
+from wsap_core.llm.types import ImagePart, Message, Request
 
 _PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
 IMAGE_TOKENS = 1200
-"""What a picture is counted as; providers charge from 85 to about 1,600 for one."""
+"""What a picture is counted as at least; models take from 85 to 2,880 tokens for a small one."""
+PIXELS_A_TOKEN = 750
+"""Pixels that a token stands for in large pictures, as Anthropic counts them; Qwen's models take 784."""
 MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
 
@@ -28,11 +31,20 @@ def estimate_tokens(text: str) -> int:
     return sum((len(piece) + 5) // 6 for piece in _PIECE.findall(text))
 
 
+def estimate_picture(part: ImagePart) -> int:
+    """Return about how many tokens a picture takes: 1,200, or one for every 750 pixels where that is more."""
+    size = size_of(part)
+    return IMAGE_TOKENS if size is None else max(IMAGE_TOKENS, -(-size[0] * size[1] // PIXELS_A_TOKEN))
+
+
+def estimate_message(message: Message) -> int:
+    """Return about how many tokens a message takes, its pictures and its place in the chat template included."""
+    total = MESSAGE_TOKENS + estimate_tokens(message.text())
+    if not isinstance(message.content, str):
+        total += sum(estimate_picture(part) for part in message.content if isinstance(part, ImagePart))
+    return total
+
+
 def estimate_request(request: Request) -> int:
     """Return about how many tokens the prompt of a request has."""
-    total = estimate_tokens(request.prefill)
-    for message in request.messages:
-        total += MESSAGE_TOKENS + estimate_tokens(message.text())
-        if not isinstance(message.content, str):
-            total += IMAGE_TOKENS * sum(isinstance(part, ImagePart) for part in message.content)
-    return total
+    return estimate_tokens(request.prefill) + sum(map(estimate_message, request.messages))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from wsap_core.decisions import Usage
@@ -29,6 +33,15 @@ class ImagePart:
     media_type: str = "image/png"
     alt: str = ""
     """What it shows; sent in its place to a model that can't see."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """The SHA-256 of the picture's file, in hexadecimal; what keys and records call it."""
+        try:
+            data = base64.b64decode(self.base64, validate=True)
+        except (binascii.Error, ValueError):
+            data = self.base64.encode("utf-8", "replace")  # no picture: a backend will refuse it
+        return hashlib.sha256(data).hexdigest()
 
 
 Part = TextPart | ImagePart
@@ -102,6 +115,8 @@ class Request:
     """Whether the model is asked to think first; None for its default."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Provider options by backend name: `{"ollama": {"num_ctx": 4096}}`."""
+    purpose: str = field(default="", compare=False)
+    """What it is for, in the log: "decide", "plan", "reflect"; nothing that the reply depends on."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,8 @@ class Abilities:
     """Goes on with a trailing assistant message."""
     resume: bool = False
     """Goes on inside its own reply with its key-value cache kept (in process)."""
-    images: bool = False
+    images: bool | None = False
+    """Sees pictures; None where that is not known: they are sent then, and the server says if it can't."""
     thinking: bool = False
     """Tells its thinking apart from its reply."""
     stop: bool = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from wsap_core.errors import WorldError, WsapError
-from wsap_core.interfaces import GameAdapter, HasDefaultAction
+from wsap_core.interfaces import GameAdapter, HasDefaultAction, Renders
 from wsap_core.models import (
     AVATAR_ACTIONS,
     Action,
@@ -20,6 +20,7 @@ from wsap_core.models import (
     EmbodiedObservation,
     JackOutResult,
     Observation,
+    View,
 )
 from wsap_core.text import one_line
 from wsap_core.worlds.legality import check_action, index_actions
@@ -114,6 +115,19 @@ class Seat:
                 observation = replace(observation, messages=(*observation.messages, *messages))
         self._last = observation
         return observation
+
+    async def look(self) -> View | None:
+        """Return what this seat sees now, drawn by the game; None where it draws nothing. Changes nothing.
+
+        In a world of several seats that is the seat's own `render`, never that of the world, which
+        shows what is for onlookers alone.
+        """
+        if "render" not in self.world.spec.abilities or not isinstance(self._face, Renders):
+            return None
+        view = await self._call(self._face.render)
+        if not isinstance(view, View):
+            raise WorldError(f"{self._name} drew a {type(view).__name__}, not a View.")
+        return view
 
     async def act(self, action: Action) -> ActionResult:
         """Carry out an action and return what came of it."""

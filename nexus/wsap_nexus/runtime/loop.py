@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from wsap_core.decisions import DecisionInfo
 from wsap_core.errors import PluginError, WorldError, WsapError
-from wsap_core.interfaces import Agent
+from wsap_core.interfaces import Agent, Sees
 from wsap_core.models import Action, ActionResult, Observation
 from wsap_core.text import one_line
 from wsap_core.worlds import Outcome, Seat
@@ -77,6 +77,7 @@ class SeatLoop:
     ) -> None:
         self.seat = seat
         self.agent = agent
+        self._eyes = agent if isinstance(agent, Sees) else None
         self.tally = tally
         self._recorder = recorder
         self._controls = controls
@@ -125,6 +126,7 @@ class SeatLoop:
 
     async def _decide_and_act(self, episode: int, observation: Observation) -> None:
         self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
+        await self._show()
         action, forced = await self._decide(observation)
         outcome = await self.seat.resolve(action)
         info = getattr(self.agent, "last_decision", None)
@@ -148,6 +150,7 @@ class SeatLoop:
         """Go through a recorded step again, and make sure that the world goes the same way."""
         logged = self._history.popleft()
         if self._rehearse:
+            await self._show()
             await self._ask(lambda: self.agent.decide(observation))
         outcome = await self.seat.resolve(logged.action)
         line = step_line(self.seat.agent_id, outcome.action, outcome.result)
@@ -157,6 +160,13 @@ class SeatLoop:
                 f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
             )
         await self._ask(lambda: self.agent.reflect(outcome.result))
+
+    async def _show(self) -> None:
+        """Let the agent see what it is about to decide on, if it wants to; otherwise nothing is drawn."""
+        eyes = self._eyes
+        if eyes is not None and eyes.sees:
+            view = await self.seat.look()
+            await self._ask(lambda: eyes.see(view))
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
         lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))

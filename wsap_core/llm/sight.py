@@ -1,0 +1,89 @@
+"""What an agent sees: whether it looks at all, and what is said where there is nothing to see."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from wsap_core.errors import UsageError
+from wsap_core.llm.backend import Backend
+from wsap_core.llm.errors import BadRequestError
+from wsap_core.llm.pictures import picture_of
+from wsap_core.llm.types import ImagePart
+from wsap_core.models import View
+from wsap_core.untrusted import one_line
+
+__all__ = ["Sight", "Wishes"]
+
+
+class Wishes(Protocol):
+    """What was asked for."""
+
+    @property
+    def game_name(self) -> str:
+        """The world, for messages."""
+        ...
+
+    @property
+    def pictures(self) -> int:
+        """How many of the newest pictures the model is shown."""
+        ...
+
+    @property
+    def strict(self) -> bool:
+        """Refuse to play where there are none."""
+        ...
+
+
+class Sight:
+    """One agent's wish for pictures, and the one of this moment.
+
+    Args:
+        backend: who is to see them.
+        wishes: what was asked for.
+        tell: told, in a sentence and once, that the world shows none; the log of warnings for None.
+    """
+
+    def __init__(self, backend: Backend, wishes: Wishes, tell: Callable[[str], None] | None = None) -> None:
+        self._backend = backend
+        self._wishes = wishes
+        self._tell = tell or logging.getLogger("wsap.llm").warning
+        self._looked = False
+        self._picture: ImagePart | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to draw pictures for."""
+        return self._wishes.pictures > 0
+
+    def check(self) -> None:
+        """Look at what the backend says it can do, before a session begins.
+
+        Raises:
+            BadRequestError: pictures were asked for, and the model can't see.
+        """
+        if self.wanted and self._backend.abilities.images is False:
+            raise BadRequestError(
+                f"{self._backend.model} can't see pictures; leave --pictures out, or take a model that can: "
+                "`wsap models` says which."
+            )
+
+    def see(self, view: View | None) -> None:
+        """Take in what the world shows now.
+
+        Raises:
+            UsageError: the world shows no picture at first, and strict play was asked for.
+        """
+        self._picture = picture_of(view)
+        if self._picture is None and not self._looked:
+            shows = f"{one_line(self._wishes.game_name)} shows no pictures"
+            if self._wishes.strict:
+                raise UsageError(f"{shows}, and strict play was asked for; leave --pictures or --strict out.")
+            self._tell(f"{shows}, so the model plays by the text alone.")
+        self._looked = True
+
+    def take(self) -> ImagePart | None:
+        """Return the picture of this moment, once: it is nobody's view of the next."""
+        picture, self._picture = self._picture, None
+        return picture
