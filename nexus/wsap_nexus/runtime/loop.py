@@ -6,10 +6,10 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from wsap_core.decisions import DecisionInfo
+from wsap_core.decisions import NO_USAGE, DecisionInfo
 from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.interfaces import Agent, Sees
 from wsap_core.models import Action, ActionResult, Observation
@@ -73,7 +73,7 @@ class SeatLoop:
         deadline: float | None = None,
         history: deque[LoggedStep] | None = None,
         rehearse: bool = True,
-        after_step: Callable[[StepTaken], None] | None = None,
+        after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
     ) -> None:
         self.seat = seat
         self.agent = agent
@@ -127,11 +127,12 @@ class SeatLoop:
     async def _decide_and_act(self, episode: int, observation: Observation) -> None:
         self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
         await self._show()
+        before = self._told()
         action, forced = await self._decide(observation)
         outcome = await self.seat.resolve(action)
-        info = getattr(self.agent, "last_decision", None)
+        info = self._told()
         if forced:
-            info = DecisionInfo(forced=True)
+            info = DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
         result = outcome.result
         line = step_line(self.seat.agent_id, outcome.action, result)
         number = self.tally.steps
@@ -139,12 +140,16 @@ class SeatLoop:
         self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
         self._record_death(outcome, episode, number)
         await self._ask(lambda: self.agent.reflect(result))
+        if self._told() is not before:
+            self._amend(episode, number, info)
         if self._after_step is not None:
-            self._after_step(
+            waiting = self._after_step(
                 StepTaken(
                     self.seat.agent_id, episode, number + 1, observation, outcome.action, result, forced, self._plan
                 )
             )
+            if waiting is not None:
+                await waiting
 
     async def _repeat(self, observation: Observation) -> None:
         """Go through a recorded step again, and make sure that the world goes the same way."""
@@ -160,6 +165,22 @@ class SeatLoop:
                 f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
             )
         await self._ask(lambda: self.agent.reflect(outcome.result))
+        if self._rehearse and not self._history and logged.info is not None and not logged.info.forced:
+            # The run may have ended after the step and before the agent was through with it.
+            self._amend(logged.episode, logged.step, logged.info)
+
+    def _told(self) -> DecisionInfo | None:
+        """Return what the agent tells of its last decision."""
+        info = getattr(self.agent, "last_decision", None)
+        return info if isinstance(info, DecisionInfo) else None
+
+    def _amend(self, episode: int, step: int, info: DecisionInfo | None) -> None:
+        """Record what a decision has come to take since its step was recorded, such as a summary by the memory."""
+        now = self._told()
+        if info is None or now is None or now.usage == info.usage:
+            return
+        self.tally.amend(now.usage)
+        self._recorder.decision(self.seat.agent_id, episode, step, replace(info, usage=now.usage))
 
     async def _show(self) -> None:
         """Let the agent see what it is about to decide on, if it wants to; otherwise nothing is drawn."""

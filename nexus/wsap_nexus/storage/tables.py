@@ -334,6 +334,15 @@ class AnswerRow(Base, table=True):
     created: float
 
 
+class CounterRow(Base, table=True):
+    """How many ids of a kind were given out; never goes back, whatever is deleted."""
+
+    __tablename__ = "counter"
+
+    name: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    value: int
+
+
 class GameRow(Base, table=True):
     """How a game stands in the nexus, where that is not simply available."""
 

@@ -41,6 +41,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("scope", "key"),
     )
     op.create_table(
+        "counter",
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("value", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
         "game",
         sa.Column("name", sa.String(200), nullable=False),
         sa.Column("status", sa.String(20), nullable=False),
@@ -224,5 +230,6 @@ def downgrade() -> None:
     op.drop_table("nexus_event")
     op.drop_table("letter")
     op.drop_table("game")
+    op.drop_table("counter")
     op.drop_table("answer")
     op.drop_table("agent")

@@ -1,0 +1,84 @@
+"""Why the nexus refuses: one class for each stable code.
+
+TransitError                  the nexus refuses a move                  exit 8
+├── AlreadyInWorldError       the agent is in a world already
+├── NotInWorldError           the agent is in no world
+├── GameUnavailableError      the game is offline, busy or in maintenance
+├── IncompatibleGameError     the game speaks another major version of the protocol
+├── RosterFullError           the agent has as many living avatars there as it may
+└── AvatarStateError          an avatar can't go from its state to that one
+AgentPausedError              the agent is paused
+NexusRunningError             another nexus leads this database         exit 6
+"""
+
+from __future__ import annotations
+
+from wsap_core.errors import StorageLockedError, UsageError, WsapError
+
+
+class TransitError(UsageError):
+    """The nexus refuses a move; nothing has changed."""
+
+    code = "TRANSIT_REFUSED"
+    exit_code = 8
+    http_status = 409
+
+
+class AlreadyInWorldError(TransitError):
+    """The agent is in a world, or on its way."""
+
+    code = "ALREADY_IN_WORLD"
+
+
+class NotInWorldError(TransitError):
+    """The agent is in no world."""
+
+    code = "NOT_IN_WORLD"
+
+
+class GameUnavailableError(TransitError):
+    """The game can't be entered now."""
+
+    code = "GAME_UNAVAILABLE"
+    http_status = 503
+    retryable = True
+
+
+class IncompatibleGameError(TransitError):
+    """The game speaks another major version of the protocol."""
+
+    code = "GAME_INCOMPATIBLE"
+
+
+class RosterFullError(TransitError):
+    """The agent has as many living avatars in the game as it may."""
+
+    code = "ROSTER_FULL"
+
+
+class AvatarStateError(TransitError):
+    """An avatar can't go from the state it is in to the one that was asked for."""
+
+    code = "AVATAR_STATE"
+
+
+class AgentPausedError(UsageError):
+    """The agent is paused, and does nothing until it is resumed."""
+
+    code = "AGENT_PAUSED"
+    http_status = 409
+
+
+class NexusRunningError(StorageLockedError):
+    """Another nexus leads the database."""
+
+    code = "NEXUS_RUNNING"
+    http_status = 409
+    retryable = False
+
+
+class ConservationError(WsapError):
+    """A world gave out an item twice, or one that is elsewhere; the move is undone."""
+
+    code = "ITEM_CONSERVATION"
+    http_status = 502
