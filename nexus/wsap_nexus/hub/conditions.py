@@ -139,12 +139,11 @@ def _tokens(text: str) -> list[_Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise ConfigError(f"The exit condition can't be read at character {at + 1}: {text[at : at + 20]!r}.")
-        kind = str(match.lastgroup)
-        kind = "number" if kind == "percent" else kind
-        word = match[kind]
+        kind = "number" if match.lastgroup == "percent" else str(match.lastgroup)
+        word, start = match[kind], match.start(kind)
         if kind == "name" and word.lower() in ("and", "or", "not"):
             kind, word = "word", word.lower()
-        found.append(_Token(kind, word, match.start(kind), bool(match["percent"])))
+        found.append(_Token(kind, word, start, bool(match["percent"])))
         at = match.end()
     return found
 

@@ -9,7 +9,17 @@ from typing import Any, Protocol, TypeVar, cast
 from wsap_core.context import Context
 from wsap_core.errors import WorldError, WsapError
 from wsap_core.interfaces import AvatarGameAdapter, Transits
-from wsap_core.models import Avatar, AvatarSpec, AvatarState, DeathEvent, Entry, Receipt, TransitPackage, View
+from wsap_core.models import (
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    Entry,
+    JackInResult,
+    Receipt,
+    TransitPackage,
+    View,
+)
 from wsap_core.options import Options, check_used
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Seat, World
@@ -156,7 +166,7 @@ class LocalWorld:
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
         """Bring a destroyed body back."""
-        result = await self._ask(self._bodies.respawn(avatar_id, option))
+        result: JackInResult = await self._ask(self._bodies.respawn(avatar_id, option))
         if not result.success:
             raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
         return result.message
