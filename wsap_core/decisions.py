@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
@@ -49,6 +50,26 @@ class DecisionInfo:
     """True if a reply was cut off at its limit of tokens."""
     resumption: Resumption | None = None
     """How the model went on after a tool in the middle of its reply; None if it used none there."""
+
+
+@dataclass(frozen=True)
+class ReflectionInfo:
+    """What an agent took away from looking back."""
+
+    lessons: tuple[str, ...] = ()
+    """One line each; may be none."""
+
+
+@runtime_checkable
+class LooksBack(Protocol):
+    """An agent that may draw lessons when it is told what came of an action, and when play ends."""
+
+    last_reflection: ReflectionInfo | None
+    """What the last `reflect` or `conclude` came to; None if it did not look back."""
+
+    def conclude(self) -> Awaitable[None] | None:
+        """Look back because play ends here, though the episode may not be over."""
+        ...
 
 
 @runtime_checkable

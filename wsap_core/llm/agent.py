@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsap_core.decisions import NO_USAGE, DecisionInfo
+from wsap_core.decisions import NO_USAGE, DecisionInfo, ReflectionInfo
 from wsap_core.errors import SnapshotError
 from wsap_core.interfaces import Snapshots
 from wsap_core.llm.backend import Backend, collect
@@ -19,6 +19,7 @@ from wsap_core.llm.json_style import legal_actions
 from wsap_core.llm.memory import AgentMemory
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
+from wsap_core.llm.reflection import Reflector, read_lines
 from wsap_core.llm.sight import Sight
 from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
 from wsap_core.llm.tokens import estimate_message, estimate_request, estimate_tokens
@@ -61,8 +62,14 @@ class LLMOptions:
     recall_tokens: int = 200
     """About how many tokens of memories are shown with each observation."""
     plan: bool = True
-    """Ask for a plan at the start of an episode."""
+    """Ask for a plan at the start of an episode, and when goals change."""
     plan_lines: int = 6
+    reflect: bool = True
+    """Ask for lessons at the end of an episode and on a death, where there is a memory to keep them."""
+    reflect_every: int = 0
+    """Ask for lessons after so many decisions, too; 0 for never."""
+    lessons: int = 3
+    """Most lessons at a time."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Call:
     """One request and its reply, for the log."""
 
     purpose: str
-    """"decide", "re-ask", "tool" or "plan"."""
+    """"decide", "re-ask", "tool", "plan" or "reflect"."""
     request: Request
     reply: Reply
 
@@ -117,11 +124,19 @@ class LLMAgent:
         self.options = options or LLMOptions()
         self.last_decision: DecisionInfo | None = None
         """How the last decision came about."""
+        self.last_reflection: ReflectionInfo | None = None
+        """The lessons that were drawn from the last result, if any were."""
         self.last_made: Made | None = None
         """The last decision as its style made it."""
         self._style = style or JsonStyle()
         self._prompts = prompts or Prompts()
         self._memory = memory
+        own = self.options
+        self._reflector = (
+            Reflector(memory, self._prompts, own.game_name, own.reflect_every, own.lessons)
+            if memory is not None and own.reflect
+            else None
+        )
         self._tools = {tool.definition.name: tool for tool in tools}
         self._toolbox = toolbox
         self._prepare = prepare
@@ -175,8 +190,7 @@ class LLMAgent:
         )
         reply = await self._ask("plan", [Message("user", text)])
         self._plan_usage = reply.usage
-        lines = [harmless(line, 200).lstrip("-*0123456789.) ") for line in reply.text.splitlines()]
-        self._plan = [line for line in lines if line][: self.options.plan_lines]
+        self._plan = list(read_lines(reply.text, self.options.plan_lines))
         if self._memory is not None:
             for line in self._plan:
                 self._memory.note(line, kind="plan", world=self.options.game_name)
@@ -210,7 +224,8 @@ class LLMAgent:
         return action
 
     async def reflect(self, result: ActionResult) -> None:
-        """Keep what came of the last action."""
+        """Keep what came of the last action, and look back where it is time."""
+        self.last_reflection = None
         if self._seen is None or self._memory is None:
             return
         observation, action = self._seen
@@ -220,6 +235,19 @@ class LLMAgent:
         compacted = self._memory.compact()
         if inspect.isawaitable(compacted):
             await compacted
+        if self._reflector is not None:
+            self.last_reflection = await self._reflector.after(result, self._quoted, self._ask)
+
+    async def conclude(self) -> None:
+        """Look back because play ends here."""
+        self.last_reflection = None
+        if self._reflector is not None:
+            self.last_reflection = await self._reflector.conclude(self._quoted, self._ask)
+
+    @property
+    def memory(self) -> AgentMemory | None:
+        """What it keeps beyond the window."""
+        return self._memory
 
     async def aclose(self) -> None:
         """Give back what its tools hold; the backend belongs to whoever made it."""
@@ -234,6 +262,7 @@ class LLMAgent:
             "cut": self._window.cut,
             "plan": self._plan,
             "memory": self._memory.snapshot().hex() if self._memory is not None else None,
+            "looked_back": self._reflector.state() if self._reflector is not None else None,
             "random": [version, list(state), gauss],
             "tools": {n: t.snapshot().hex() for n, t in sorted(self._tools.items()) if isinstance(t, Snapshots)},
         }
@@ -253,6 +282,8 @@ class LLMAgent:
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
+            if self._reflector is not None and found.get("looked_back") is not None:
+                self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             "unbound": self._binding.reason,
@@ -316,6 +347,7 @@ class LLMAgent:
             sampling=self.options.sampling,
             thinking=self.options.thinking,
             options=self.options.provider,
+            purpose=purpose,
         )
         request = self._fitted(request, messages)
         reply = await collect(self.backend, request)

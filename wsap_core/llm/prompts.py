@@ -62,6 +62,37 @@ Your goals:
 
 Write a plan in at most {{ most }} short steps, one a line, most urgent first. Nothing else."""
 
+REFLECT = """\
+{% if observation %}
+{{ observation }}
+
+{% endif %}
+{% if explanation %}
+{{ explanation }}
+
+{% endif %}
+{% if outcome %}
+Your last action: {{ outcome }}.
+{% endif %}
+{% if why == "died" %}
+You died.
+{% elif why == "over" %}
+This episode is over.
+{% elif why == "left" %}
+You stop playing here.
+{% endif %}
+{% if lessons %}
+
+You already know:
+{% for lesson in lessons %}
+- {{ lesson }}
+{% endfor %}
+{% endif %}
+
+Look back. What did you learn that will help you the next time you play? Write at most {{ most }} short lessons, one a \
+line, each of use without the others; say what to do or to avoid, and when. Leave out what you already know. If there \
+is nothing new, write: nothing. No action and no JSON this time."""
+
 JSON_ANSWER = "Respond with a JSON action."
 
 JSON_QUESTION = 'What action do you take? Respond with JSON: {"action": "name", "params": {}, "reasoning": "why"}'
@@ -78,6 +109,7 @@ DEFAULTS: Mapping[str, str] = {
     "system": SYSTEM,
     "user": USER,
     "plan": PLAN,
+    "reflect": REFLECT,
     "json_answer": JSON_ANSWER,
     "json_question": JSON_QUESTION,
     "tag_answer": TAG_ANSWER,
