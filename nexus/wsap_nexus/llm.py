@@ -9,20 +9,25 @@ from typing import Any, cast
 
 from wsap_core.context import Context
 from wsap_core.errors import ConfigError
+from wsap_core.llm.account import Account
 from wsap_core.llm.agent import LLMAgent, LLMOptions
 from wsap_core.llm.backend import Backend
 from wsap_core.llm.memory import AgentMemory
+from wsap_core.llm.pace import MOST_EVERY, PaceOptions, Thinking, Wake
 from wsap_core.llm.prompts import Prompts
+from wsap_core.llm.stretch import MOST_STEPS
 from wsap_core.llm.styles import JsonStyle, Style, TagStyle
 from wsap_core.llm.toolbox import Toolbox, build_tool
-from wsap_core.llm.tools import ToolContext
-from wsap_core.llm.types import Abilities, Sampling
+from wsap_core.llm.tools import AgentTool, ToolContext, ToolSource
+from wsap_core.llm.types import Sampling
 from wsap_core.llm.wrappers import Recorded, Replayed
 from wsap_core.options import Options
-from wsap_core.services import Parts, Services
+from wsap_core.services import Parts
 from wsap_core.specs import MemorySpec, ToolSpec, build
 from wsap_nexus.backends.registry import Models
+from wsap_nexus.runtime.asked import Again, JournalledModels
 from wsap_nexus.runtime.journal import SeatJournal
+from wsap_nexus.runtime.tool_journal import RecordedSource, recorded
 
 STYLES: Mapping[str, type[JsonStyle] | type[TagStyle]] = {"json": JsonStyle, "tags": TagStyle}
 
@@ -32,10 +37,12 @@ def create(context: Context) -> LLMAgent:
 
     Options: `model` (an address, such as `ollama/qwen3:8b`), `style` (json or tags), `persona`,
     `memory` (a registered kind, none), `tools` (registered tools, separated by commas), `window`
-    (16 steps), `max_tokens` (300), `temperature` (0.7), `top_p` (0.9), `thinking` (yes or no),
-    `plan` (yes), `strict` (no), `constrain` (yes), `fallback` (an action), `prompts` (a folder).
-    What begins with `memory.` or the name of a tool and a dot is an option of that part:
-    `memory.cells`, `mcp.servers`.
+    (16 steps), `pictures` (no; yes, or how many), `max_tokens` (300), `temperature` (0.7), `top_p`
+    (0.9), `thinking` (yes, no or auto), `plan` (yes), `strict` (no), `constrain` (yes), `fallback` (an
+    action), `prompts` (a folder), `max_steps` (1; how many steps a decision may cover), `every` (1;
+    how many it stands for) and `wake` (change; what has the model asked before).
+    What begins with `model.`, `memory.` or the name of a tool and a dot is an option of that part:
+    `model.num_ctx`, `memory.cells`, `mcp.servers`.
 
     Raises:
         ConfigError: an option is missing or wrong.
@@ -47,16 +54,25 @@ def create(context: Context) -> LLMAgent:
         raise ConfigError("The agent 'llm' needs a model: --model ollama/qwen3:8b, or another that wsap models lists.")
     options = _options(context)
     style = _style(context)
-    memory = _memory(context)
     folder = _text(context, "prompts", "")
     tools = [name.strip() for name in _text(context, "tools", "").split(",") if name.strip()]
     models = cast(Models, context.services.require("models"))
     journal = context.services.journal
+    account = Account()
+    memory = _memory(context, models, account)
     backend: Backend
     prepare = None
+    given = _of_part(context, "model")
     if isinstance(journal, SeatJournal) and journal.offline:
-        backend = Replayed(address, journal, journal.abilities(address))
+        kept, abilities = journal, journal.abilities(address)
+        backend = Again(Replayed(address, kept, abilities), kept)
+
+        async def prepare() -> None:
+            kept.note_model(address, abilities)
+
     else:
+        if given:
+            models.configure(address, given)
         inner = models.backend(address)
         backend = Recorded(inner, journal) if isinstance(journal, SeatJournal) else inner
 
@@ -73,10 +89,11 @@ def create(context: Context) -> LLMAgent:
         memory=memory,
         toolbox=_toolbox(context, tools, memory),
         prepare=prepare,
+        tell=context.services.progress,
         generator=context.random,
+        account=account,
     )
 
-        tell=context.services.progress,
 
 def _options(context: Context) -> LLMOptions:
     sampling = Sampling(
@@ -85,36 +102,45 @@ def _options(context: Context) -> LLMOptions:
         top_p=_number(context, "top_p", 0.9, 0, 1),
         seed=context.seed if _flag(context, "sampling_seed", True) else None,
     )
-    thinking = context.config.get("thinking")
     return LLMOptions(
         game_name=context.world or "a game",
         persona=_text(context, "persona", ""),
         window=_whole(context, "window", 16, 0, 1000),
         sampling=sampling,
-        thinking=None if thinking is None else _flag(context, "thinking", True),
+        thinking=_thinking(context),
+        pace=PaceOptions(_whole(context, "every", 1, 1, MOST_EVERY), cast(Wake, _text(context, "wake", "change"))),
         constrain=_flag(context, "constrain", True),
         strict=_flag(context, "strict", False),
         fallback=_text(context, "fallback", "") or None,
         tool_calls=_whole(context, "tool_calls", 3, 0, 20),
         recall_tokens=_whole(context, "recall_tokens", 200, 0, 100_000),
         plan=_flag(context, "plan", True),
+        pictures=_pictures(context),
     )
+
+
+def _thinking(context: Context) -> Thinking:
+    given = context.config.get("thinking")
+    if given is None or str(given).strip().lower() == "auto":
+        return None if given is None else "auto"
+    return _flag(context, "thinking", True)
 
 
 def _style(context: Context) -> Style:
     name = _text(context, "style", "json")
     if name not in STYLES:
         raise ConfigError(f"There is no style {name!r}; there are: {', '.join(STYLES)}.")
-    return STYLES[name]()
+    return STYLES[name](steps=_whole(context, "max_steps", 1, 1, MOST_STEPS))
 
 
-def _memory(context: Context) -> AgentMemory | None:
+def _memory(context: Context, models: Models, account: Account) -> AgentMemory | None:
     name = _text(context, "memory", "none")
     if name == "none":
         return None
     parts = cast(Parts, context.services.require("parts"))
     spec = cast(MemorySpec, parts.memory(name))
-    services = replace(context.services, models=_JournalledModels(context.services))
+    journal = context.services.journal if isinstance(context.services.journal, SeatJournal) else None
+    services = replace(context.services, models=JournalledModels(models, journal, account))
     config = _of_part(context, "memory")
     own = Context.create(context.seed, "memory", config=config, clock=context.clock, services=services)
     return cast(AgentMemory, build(spec.factory, own))
@@ -124,12 +150,20 @@ def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> 
     if not names:
         return None
     parts = cast(Parts, context.services.require("parts"))
-    built = []
+    built: list[AgentTool | ToolSource] = []
+    journal = context.services.journal.tools if isinstance(context.services.journal, SeatJournal) else None
     for name in names:
+        if journal is not None and journal.offline and journal.offered(name) is not None:
+            _of_part(context, name)  # what is for a source that is not asked is no misspelt option
+            built.append(RecordedSource(name, None, journal))
+            continue
         spec = cast(ToolSpec, parts.tool(name))
         config = _of_part(context, name)
         plain = Context.create(context.seed, "tools", config=config, clock=context.clock, services=context.services)
-        built.append(build_tool(spec, ToolContext.of(plain, memory=memory, world=context.world)))
+        made = build_tool(spec, ToolContext.of(plain, memory=memory, world=context.world))
+        if journal is not None:
+            made = RecordedSource(name, made, journal) if isinstance(made, ToolSource) else recorded(made, journal)
+        built.append(made)
     return Toolbox(built)
 
 
@@ -139,21 +173,6 @@ def _of_part(context: Context, part: str) -> dict[str, Any]:
     given = context.config.given if isinstance(context.config, Options) else context.config
     names = sorted(name for name in given if name.startswith(f"{part}."))
     return {name.removeprefix(f"{part}."): context.config[name] for name in names}
-
-
-class _JournalledModels:
-    """Models for the parts of an agent: what they ask is recorded and replayed like what the agent asks itself."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-
-    def backend(self, name: str) -> Backend:
-        """Return the backend of that address."""
-        journal = self._services.journal
-        if isinstance(journal, SeatJournal) and journal.offline:
-            return Replayed(name, journal, Abilities())
-        inner = cast(Backend, self._services.require("models").backend(name))
-        return Recorded(inner, journal) if isinstance(journal, SeatJournal) else inner
 
 
 def _text(context: Context, name: str, default: str) -> str:
@@ -184,6 +203,14 @@ def _number(context: Context, name: str, default: float, low: float, high: float
     if not low <= value <= high:
         raise ConfigError(f"The option {name} must be from {low} to {high}, not {given!r}.")
     return value
+
+
+def _pictures(context: Context) -> int:
+    """Return how many pictures are shown: a number, or yes for one."""
+    given = context.config.get("pictures", False)
+    if not isinstance(given, bool) and str(given).strip().isdigit():
+        return _whole(context, "pictures", 0, 0, 100)
+    return 1 if _flag(context, "pictures", False) else 0
 
 
 def _flag(context: Context, name: str, default: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import random
@@ -9,14 +10,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsap_core.decisions import NO_USAGE, DecisionInfo, ReflectionInfo
+from wsap_core.decisions import DecisionInfo, ReflectionInfo
 from wsap_core.errors import SnapshotError
 from wsap_core.interfaces import Snapshots
+from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.binding import Binding
 from wsap_core.llm.errors import ContextTooSmallError
 from wsap_core.llm.json_style import legal_actions
 from wsap_core.llm.memory import AgentMemory
+from wsap_core.llm.pace import EVERY_STEP, Pace, PaceOptions, Thinking
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
 from wsap_core.llm.reflection import Reflector, read_lines
@@ -47,8 +50,10 @@ class LLMOptions:
     window: int = 16
     """About how many steps of the conversation are sent along: from half to twice as many."""
     sampling: Sampling = DEFAULT_SAMPLING
-    thinking: bool | None = None
-    """Whether the model is asked to think first; None for its default."""
+    thinking: Thinking = None
+    """Whether the model is asked to think first: "auto" for only where something happened, None for its default."""
+    pace: PaceOptions = EVERY_STEP
+    """When the model is asked."""
     provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Provider options by backend name."""
     constrain: bool = True
@@ -70,6 +75,8 @@ class LLMOptions:
     """Ask for lessons after so many decisions, too; 0 for never."""
     lessons: int = 3
     """Most lessons at a time."""
+    pictures: int = 0
+    """How many of the newest pictures that the world draws the model is shown; 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +108,10 @@ class LLMAgent:
         toolbox: more tools, opened when a session begins and closed by `aclose`.
         prepare: awaited when a session begins, before the backend is asked anything.
         on_call: told of each call, for the log.
-        generator: where the delimiters of quoted text are drawn from.
-    """
         tell: told, in a sentence and once, that replies can't be bound; the log of warnings for None.
+        generator: where the delimiters of quoted text are drawn from.
+        account: where what it asks is added up, and what its memory asks, if that counts there too.
+    """
 
     def __init__(
         self,
@@ -117,9 +125,10 @@ class LLMAgent:
         toolbox: Toolbox | None = None,
         prepare: Callable[[], Awaitable[object]] | None = None,
         on_call: Callable[[Call], None] | None = None,
-        generator: random.Random | None = None,
-    ) -> None:
         tell: Callable[[str], None] | None = None,
+        generator: random.Random | None = None,
+        account: Account | None = None,
+    ) -> None:
         self.backend = backend
         self.options = options or LLMOptions()
         self.last_decision: DecisionInfo | None = None
@@ -141,20 +150,24 @@ class LLMAgent:
         self._toolbox = toolbox
         self._prepare = prepare
         self._on_call = on_call
-        self._random = generator or random.Random(0)
-        self._window = Window(self.options.window)
         self._binding = Binding(backend, self._style, self.options, tell)
+        self._random = generator or random.Random(0)
+        self._sight = Sight(backend, self.options, tell)
+        self._pace = Pace(own.pace, thinking=own.thinking, fallback=own.fallback)
+        # The newest picture is in the question, the others are in the window.
+        self._window = Window(self.options.window, pictures=max(0, self.options.pictures - 1))
         self._system = ""
         self._space = ActionSpace()
         self._plan: list[str] = []
-        self._plan_usage = NO_USAGE
+        self._account = account or Account()
         self._seen: tuple[Observation, Action] | None = None
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Make the system message: the prefix that never changes.
 
         Raises:
-            ConstraintError: `strict`, and the backend can't constrain its replies in this style.
+            ConstraintError: `strict`, and the backend can't bind its replies in this style.
+            BadRequestError: pictures were asked for, and the model can't see.
         """
         if self._prepare is not None:
             await self._prepare()
@@ -175,6 +188,7 @@ class LLMAgent:
             how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
         )
         self._window.clear()
+        self._pace.clear()
         self._seen = None
 
     async def plan(self, goals: list[Goal]) -> list[str]:
@@ -189,17 +203,33 @@ class LLMAgent:
             most=self.options.plan_lines,
         )
         reply = await self._ask("plan", [Message("user", text)])
-        self._plan_usage = reply.usage
         self._plan = list(read_lines(reply.text, self.options.plan_lines))
         if self._memory is not None:
             for line in self._plan:
                 self._memory.note(line, kind="plan", world=self.options.game_name)
         return list(self._plan)
 
+    @property
+    def sees(self) -> bool:
+        """Whether pictures are to be drawn for it."""
+        return self._sight.wanted
+
+    def see(self, view: View | None) -> None:
+        """Take in the picture that belongs to the next observation.
+
+        Raises:
+            UsageError: there is none, and strict play was asked for.
+        """
+        self._sight.see(view)
+
     async def decide(self, observation: Observation) -> Action:
-        """Return the action that the model chose, or the fallback."""
+        """Return the action that the model chose, now or a few steps ago, or the fallback."""
         legal = legal_actions(self._space, observation)
-        shown = self._show(observation)
+        if (carried_on := self._pace.go_on(observation, legal)) is not None:
+            self.last_decision = DecisionInfo(usage=self._account.take(), continued=True)
+            self._seen = (observation, carried_on)
+            return carried_on
+        shown = self._show(self._pace.caught_up(observation))
         turn = Turn(
             shown,
             legal,
@@ -210,22 +240,32 @@ class LLMAgent:
             self._binding.wanted,
             self._ask,
             self._prompts,
+            self._binding.refused,
+            picture=self._sight.take(),
         )
-        made = await self._style.decide(turn)
-        usage, self._plan_usage = made.usage + self._plan_usage, NO_USAGE
+        try:
+            made = await self._style.decide(turn)
+        except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
+            self.last_decision = DecisionInfo(forced=True, usage=self._account.take())
+            raise
+        usage = self._account.take()
         action = made.action
         forced = action is None
         if action is None:
             action = Action(self._fallback(legal), reasoning="(the reply could not be understood)")
-        self._window.add(WindowTurn(shown, made.said or f'{{"action": "{action.name}", "params": {{}}}}'))
-        self.last_decision = DecisionInfo(made.repaired and not forced, forced, usage)
+        said = made.said or f'{{"action": "{action.name}", "params": {{}}}}'
+        self._window.add(WindowTurn(shown, said, turn.picture))
+        repaired = made.repaired and not forced
+        self.last_decision = DecisionInfo(repaired, forced, usage, turn.unconstrained, turn.cut, made.resumption)
         self.last_made = made
         self._seen = (observation, action)
+        self._pace.begin(observation, legal, action, made.steps)
         return action
 
     async def reflect(self, result: ActionResult) -> None:
         """Keep what came of the last action, and look back where it is time."""
         self.last_reflection = None
+        self._pace.note(result)
         if self._seen is None or self._memory is None:
             return
         observation, action = self._seen
@@ -237,12 +277,20 @@ class LLMAgent:
             await compacted
         if self._reflector is not None:
             self.last_reflection = await self._reflector.after(result, self._quoted, self._ask)
+        self._take_over()
 
     async def conclude(self) -> None:
         """Look back because play ends here."""
         self.last_reflection = None
         if self._reflector is not None:
             self.last_reflection = await self._reflector.conclude(self._quoted, self._ask)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Put what was asked since the last decision down to it."""
+        if self._account.pending.calls and self.last_decision is not None:
+            decision = self.last_decision
+            self.last_decision = replace(decision, usage=decision.usage + self._account.take())
 
     @property
     def memory(self) -> AgentMemory | None:
@@ -261,6 +309,8 @@ class LLMAgent:
             "turns": [turn.to_json() for turn in self._window.turns],
             "cut": self._window.cut,
             "plan": self._plan,
+            "pace": self._pace.snapshot(),
+            "unbound": self._binding.reason,
             "memory": self._memory.snapshot().hex() if self._memory is not None else None,
             "looked_back": self._reflector.state() if self._reflector is not None else None,
             "random": [version, list(state), gauss],
@@ -279,6 +329,8 @@ class LLMAgent:
             turns = [WindowTurn.from_json(turn) for turn in found["turns"]]
             plan = [str(line) for line in found["plan"]]
             cut = int(found["cut"])
+            unbound = str(found.get("unbound", ""))
+            self._pace.restore(found.get("pace"))
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
             version, state, gauss = found["random"]
@@ -286,7 +338,6 @@ class LLMAgent:
                 self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            "unbound": self._binding.reason,
             raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
         if self._memory is not None and memory is not None:
             self._memory.restore(memory)
@@ -296,6 +347,7 @@ class LLMAgent:
                 tool.restore(kept)
         self._window.restore(turns, cut)
         self._plan = plan
+        self._binding.reason = unbound
 
     # --- asking ------------------------------------------------------------------------------
 
@@ -304,12 +356,11 @@ class LLMAgent:
         memories: list[str] = []
         if self._memory is not None and self.options.recall_tokens:
             found = self._memory.recall(observation.to_text(), budget=self.options.recall_tokens)
-            unbound = str(found.get("unbound", ""))
             memories = [harmless(m.text, 400) for m in found]
         question = self._style.question(self._prompts)
         return self._prompts.render(
             "user",
-            observation=text,
+            observation="\n\n".join(filter(None, (self._pace.report(self._prompts), text))),
             plan=self._plan,
             memories=memories,
             question=f"{explanation}\n\n{question}" if explanation else question,
@@ -319,7 +370,6 @@ class LLMAgent:
         """Return the observation's text with what others wrote in quotes, and the sentence that explains them."""
         if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
             return observation.to_text(), ""
-        self._binding.reason = unbound
         quoter = Quoter.draw(self._random)
         messages = tuple(
             replace(m, sender=harmless(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
@@ -345,12 +395,13 @@ class LLMAgent:
             stop=tuple(stop),
             constraint=constraint,
             sampling=self.options.sampling,
-            thinking=self.options.thinking,
+            thinking=self._pace.thinking(purpose),
             options=self.options.provider,
             purpose=purpose,
         )
         request = self._fitted(request, messages)
         reply = await collect(self.backend, request)
+        self._account.add(reply.usage)
         if self._on_call is not None:
             self._on_call(Call(purpose, request, reply))
         return reply

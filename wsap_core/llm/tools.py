@@ -35,6 +35,15 @@ class AgentTool(Protocol):
         ...
 
 
+def is_inward(tool: object) -> bool:
+    """Return whether what a tool does stays within the agent, as the tool declares by `inward = True`.
+
+    Such a tool, like notes or a search of the memory, is run again when a recorded run is gone
+    through again. Any other is not: its recorded result is taken, and what it keeps is restored.
+    """
+    return getattr(tool, "inward", False) is True
+
+
 @runtime_checkable
 class ToolSource(Protocol):
     """Gives tools that are only known when somebody has been asked, such as a server."""

@@ -10,25 +10,36 @@ from wsap_core.decisions import Usage
 from wsap_core.errors import WireError
 from wsap_core.llm.types import Abilities, Finish, Message, Reply, Request
 from wsap_core.wire import encode
+from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.recorder import Recorder
+from wsap_nexus.runtime.tool_journal import ToolJournal
 
 
 class SeatJournal:
     """Keeps one seat's calls: as events `call` while it plays, and in memory what was recorded before.
 
     A request is recorded without the messages that it shares with the one before, because
-    conversations only ever grow between two cuts; `read_calls` puts them together again.
+    conversations only ever grow between two cuts; `read_calls` puts them together again. Pictures
+    in it are named by their hash, and recorded once.
 
     Args:
         recorder: where new calls are recorded.
         seat: whose they are.
         past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
         offline: nothing may be asked: a recorded run is played again.
+        pictures: the run's, for all its seats; its own when None.
     """
 
     def __init__(
-        self, recorder: Recorder, seat: str, past: Iterable[Mapping[str, Any]] = (), *, offline: bool = False
+        self,
+        recorder: Recorder,
+        seat: str,
+        past: Iterable[Mapping[str, Any]] = (),
+        *,
+        offline: bool = False,
+        pictures: PictureBook | None = None,
     ) -> None:
+        self._pictures = pictures or PictureBook(recorder)
         self._recorder = recorder
         self._seat = seat
         self._offline = offline
@@ -36,6 +47,9 @@ class SeatJournal:
         self._refusals: dict[str, str] = {}
         self._models: dict[str, Abilities] = {}
         self._shown: tuple[Message, ...] = ()
+        self._failures: dict[str, list[tuple[str, str] | None]] = {}
+        self.tools = ToolJournal(recorder, seat, offline=offline)
+        """The calls to the seat's tools."""
         for event in past:
             self._take(event)
 
@@ -47,12 +61,17 @@ class SeatJournal:
     def add(self, key: str, request: Request, reply: Reply) -> None:
         """Record a call."""
         self._replies.setdefault(key, []).append(reply)
+        self._failures.setdefault(key, []).append(None)
+        self.again(key, request, reply)
+
+    def again(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call whose reply is had from another run."""
         shared = _shared(self._shown, request.messages)
         self._shown = tuple(request.messages)
         body = {
             "key": key,
             "shared": shared,
-            "messages": request.messages[shared:],
+            "messages": self._pictures.keep(request.messages[shared:]),
             "prefill": request.prefill,
             "stop": list(request.stop),
             "constraint": request.constraint,
@@ -77,9 +96,20 @@ class SeatJournal:
         """Return in which words the constraint of a request was refused, or None."""
         return self._refusals.get(key)
 
+    def fail(self, key: str, kind: str, words: str) -> None:
+        """Record that a request failed, with which class of failure, and that whoever asked went on."""
+        if not self._offline:
+            self._failures.setdefault(key, []).append((kind, words))
+        self._recorder.refusal(self._seat, {"key": key, "failed": kind, "words": words})
+
+    def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
+        """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""
+        came = self._failures.get(key, [])
+        return came[occurrence] if occurrence < len(came) else None
+
     def note_model(self, address: str, abilities: Abilities) -> None:
         """Record what a model can do: prompts depend on it."""
-        if self._models.get(address) != abilities:
+        if self._models.get(address) != abilities or self._offline:
             self._models[address] = abilities
             self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities)})
 
@@ -92,10 +122,18 @@ class SeatJournal:
             if "abilities" in event:
                 self._models[event["model"]] = Abilities(**event["abilities"])
                 return
+            if self.tools.take(event):
+                return
+            if "failed" in event:
+                self._failures.setdefault(event["key"], []).append((event["failed"], event["words"]))
+                return
             if "refused" in event:
                 self._refusals[event["key"]] = event["refused"]
                 return
             self._replies.setdefault(event["key"], []).append(_reply(event["reply"]))
+            self._failures.setdefault(event["key"], []).append(None)
+            if not self._offline:  # a run that is played again is recorded whole, in a log of its own
+                self._pictures.note(event.get("messages", ()))
         except (KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a model is damaged: {error}.") from error
 

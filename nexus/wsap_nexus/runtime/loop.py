@@ -87,6 +87,7 @@ class SeatLoop:
         self._rehearse = rehearse
         self._after_step = after_step
         self._plan: tuple[str, ...] = ()
+        self._latest: tuple[int, int, DecisionInfo] | None = None
 
     @property
     def reached_limit(self) -> bool:
@@ -140,8 +141,8 @@ class SeatLoop:
         self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
         self._record_death(outcome, episode, number)
         await self._ask(lambda: self.agent.reflect(result))
-        if self._told() is not before:
-            self._amend(episode, number, info)
+        self._latest = None if info is None or self._told() is before else (episode, number, info)
+        self.settle()
         if self._after_step is not None:
             waiting = self._after_step(
                 StepTaken(
@@ -167,20 +168,24 @@ class SeatLoop:
         await self._ask(lambda: self.agent.reflect(outcome.result))
         if self._rehearse and not self._history and logged.info is not None and not logged.info.forced:
             # The run may have ended after the step and before the agent was through with it.
-            self._amend(logged.episode, logged.step, logged.info)
+            self._latest = (logged.episode, logged.step, logged.info)
+            self.settle()
+
+    def settle(self) -> None:
+        """Record what the last decision has come to take since its step was: a summary by the memory, lessons."""
+        now = self._told()
+        if self._latest is None or now is None or now.usage == self._latest[2].usage:
+            return
+        episode, step, info = self._latest
+        amended = replace(info, usage=now.usage)
+        self._latest = (episode, step, amended)
+        self.tally.amend(now.usage)
+        self._recorder.decision(self.seat.agent_id, episode, step, amended)
 
     def _told(self) -> DecisionInfo | None:
         """Return what the agent tells of its last decision."""
         info = getattr(self.agent, "last_decision", None)
         return info if isinstance(info, DecisionInfo) else None
-
-    def _amend(self, episode: int, step: int, info: DecisionInfo | None) -> None:
-        """Record what a decision has come to take since its step was recorded, such as a summary by the memory."""
-        now = self._told()
-        if info is None or now is None or now.usage == info.usage:
-            return
-        self.tally.amend(now.usage)
-        self._recorder.decision(self.seat.agent_id, episode, step, replace(info, usage=now.usage))
 
     async def _show(self) -> None:
         """Let the agent see what it is about to decide on, if it wants to; otherwise nothing is drawn."""

@@ -1,8 +1,9 @@
 """What a run writes to the event log, and how it is read back.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
-result showed), `plan`, `step`, `death`, `snapshot`, `model`, `call` and `refusal` (what was asked
-of language models, and what they would not do), and `run` (started, resumed, stopped).
+result showed), `plan`, `step`, `decision` (what a step has come to take since), `death`,
+`snapshot`, `model`, `call` and `refusal` (what was asked of language models, and what they would
+not do), `tools` and `tool` (the same of tools), and `run` (started, resumed, stopped).
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ class Recorder:
         """Record a call to a language model."""
         self._write("call", dumps(dict(body)), seat=seat)
 
+    def picture(self, body: Mapping[str, Any]) -> None:
+        """Record a picture that a model is shown."""
+        self._write("picture", dumps(dict(body)))
+
     def model(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record which model a seat asks, and what it can do."""
         self._write("model", dumps(dict(body)), seat=seat)
@@ -92,6 +97,18 @@ class Recorder:
     def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record that a backend refused to bind a reply to what is legal."""
         self._write("refusal", dumps(dict(body)), seat=seat)
+
+    def tools(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record what a source of tools offers."""
+        self._write("tools", dumps(dict(body)), seat=seat)
+
+    def tool(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a tool is called, or what came of it."""
+        self._write("tool", dumps(dict(body)), seat=seat)
+
+    def decision(self, seat: str, episode: int, step: int, info: DecisionInfo) -> None:
+        """Record that a decision has come to take more than its step said: a memory's summary, after it."""
+        self._write("decision", dumps(info), seat=seat, episode=episode, step=step)
 
     def note(self, what: str, **more: Any) -> None:
         """Record that the run started, was resumed, or stopped."""
@@ -139,6 +156,18 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
         raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
 
 
+def read_decision(body: bytes) -> DecisionInfo | None:
+    """Return what a decision has come to take, from an event of the kind `decision`.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        return _read_decision(json.loads(body))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"What is recorded of a decision is damaged: {error}.") from error
+
+
 def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
     """Return the world's and the agents' state of a recorded snapshot.
 
@@ -165,5 +194,5 @@ def _read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
     if data is None:
         return None
     # Runs that were recorded by older versions tell less.
-    how = {name: data[name] for name in ("unconstrained", "cut", "resumption") if name in data}
+    how = {name: data[name] for name in ("unconstrained", "cut", "resumption", "continued") if name in data}
     return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

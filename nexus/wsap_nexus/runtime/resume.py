@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.wire import Codec
 from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import LoggedStep, read_snapshot, read_step
+from wsap_nexus.runtime.recorder import LoggedStep, read_decision, read_snapshot, read_step
 from wsap_nexus.runtime.run import Past
 from wsap_nexus.runtime.tally import SeatTally
 from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
+
+ASKED = ("call", "model", "refusal", "tool", "tools")
+"""Kinds of events about what agents asked of models and tools."""
 
 
 def read_past(
@@ -36,11 +39,14 @@ def read_past(
     past = Past(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
     snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
     history: dict[str, deque[LoggedStep]] = {s.name: deque() for s in plan.seats}
-    for event in repository.read_events(run_id, kinds=("episode", "step", "run")):
+    for event in repository.read_events(run_id, kinds=("episode", "step", "decision", "run")):
         if event.kind == "run":
             past.seconds += float(event.data.get("seconds", 0.0))
+        elif event.kind == "decision":
+            _amend(event, past, history)
         elif event.kind == "episode":
             past.last_episode = event.episode
+            past.begins = snapshot is not None and event.seq > snapshot.seq and event.episode == snapshot.episode
             for tally in past.tallies.values():
                 tally.begin_episode(event.episode, int(event.data["seed"]))
         else:
@@ -58,7 +64,10 @@ def read_past(
 def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
     """Return the recorded calls to models, by seat, oldest first: what was bought once is not bought again."""
     calls: dict[str, list[dict[str, Any]]] = {}
-    for event in repository.read_events(run_id, from_seq=from_seq, kinds=("call", "model", "refusal")):
+    # What tools there are is said once in a run, and holds for all of it.
+    for event in repository.read_events(run_id, to_seq=from_seq, kinds=("tools",)):
+        calls.setdefault(event.seat or "", []).append(event.data)
+    for event in repository.read_events(run_id, from_seq=from_seq, kinds=ASKED):
         calls.setdefault(event.seat or "", []).append(event.data)
     return calls
 
@@ -81,3 +90,12 @@ def _count(event: EventRecord, past: Past, codec: Codec) -> LoggedStep:
     info: DecisionInfo | None = step.info
     past.tallies[step.seat].add(step.line, step.result, info)
     return step
+
+
+def _amend(event: EventRecord, past: Past, history: dict[str, deque[LoggedStep]]) -> None:
+    """Take in what a seat's last decision has come to take since its step was recorded."""
+    seat, info = event.seat or "", read_decision(event.body)
+    if info is not None and seat in past.tallies:
+        past.tallies[seat].amend(info.usage)
+        if history[seat]:
+            history[seat][-1] = replace(history[seat][-1], info=info)

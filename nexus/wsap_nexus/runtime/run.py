@@ -16,9 +16,11 @@ from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, build
 from wsap_core.worlds import World
+from wsap_nexus.backends.meter import Meter
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
+from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
 from wsap_nexus.runtime.tally import RunSummary, SeatTally, score
@@ -35,6 +37,8 @@ class Past:
     """The episode that play goes on in (or history begins in)."""
     last_episode: int = -1
     """The last episode that was recorded."""
+    begins: bool = False
+    """Whether the state to go on from is that of an episode's beginning."""
     world: bytes | None = None
     """The world's state to go on from."""
     agents: Mapping[str, bytes] = field(default_factory=dict)
@@ -85,6 +89,7 @@ class Run:
         """The world, once play has begun."""
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
+        self._pictures = PictureBook(self._recorder)
         self._past = past or Past()
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
@@ -104,7 +109,21 @@ class Run:
         tallies = tuple(self._tallies[s.name] for s in self.plan.seats)
         seconds = self._past.seconds + self.own_seconds()
         metrics = score(self.spec, tallies)
-        return RunSummary(self.run_id, self.spec.name, self.plan.agent_label, self.plan.seed, tallies, metrics, seconds)
+        meter = self.meter
+        speed = None if meter is None else meter.tokens_per_second
+        label = self.plan.agent_label
+        return RunSummary(self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed)
+
+    @property
+    def meter(self) -> Meter | None:
+        """How fast the models answer that are asked in this run; None where nobody measures it."""
+        meter = getattr(self._services.models, "meter", None)
+        return meter if isinstance(meter, Meter) else None
+
+    @property
+    def services(self) -> Services:
+        """What the game and the agents are handed."""
+        return self._services
 
     def own_seconds(self) -> float:
         """Return how long this part of the run has taken, in seconds, without what went before."""
@@ -126,7 +145,7 @@ class Run:
                 await loop.aclose()
 
     async def _play(self, world: World) -> RunSummary:
-        fresh = self._past.world is None
+        fresh = self._past.world is None or self._past.begins
         while True:
             if self._episode > self._past.last_episode:
                 self._begin_episode()
@@ -199,7 +218,8 @@ class Run:
         return world
 
     def _journal(self, seat: str) -> SeatJournal:
-        return SeatJournal(self._recorder, seat, self._past.calls.get(seat, ()), offline=self._past.offline)
+        calls, offline = self._past.calls.get(seat, ()), self._past.offline
+        return SeatJournal(self._recorder, seat, calls, offline=offline, pictures=self._pictures)
 
     def _begin_episode(self) -> None:
         seed = derive_seed(self.plan.seed, self._episode)

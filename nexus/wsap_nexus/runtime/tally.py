@@ -53,7 +53,7 @@ class SeatTally:
     forced: int = 0
     unconstrained: int = 0
     cut: int = 0
-    usage: Usage = NO_USAGE
+    continued: int = 0
     episodes: list[EpisodeSummary] = field(default_factory=list)
     """Finished episodes."""
     _hash: Any = field(default_factory=hashlib.sha256)  # Any: hashlib's type has no public name
@@ -62,6 +62,8 @@ class SeatTally:
     _episode_steps: int = 0
     _episode_reward: float = 0.0
     _unlocked: set[str] = field(default_factory=set)
+    _settled: Usage = NO_USAGE
+    _last: Usage = NO_USAGE
 
     def begin_episode(self, episode: int, seed: int) -> None:
         """Start counting an episode; one that is still open counts as cut short."""
@@ -83,9 +85,21 @@ class SeatTally:
             self.forced += info.forced
             self.unconstrained += info.unconstrained
             self.cut += info.cut
-            self.usage += info.usage
+            self.continued += info.continued
+        if self._last is not NO_USAGE:
+            self._settled += self._last
+        self._last = NO_USAGE if info is None else info.usage
         if result.done:
             self.close_episode()
+
+    @property
+    def usage(self) -> Usage:
+        """What language models were asked for, over all decisions."""
+        return self._settled + self._last
+
+    def amend(self, usage: Usage) -> None:
+        """Count the last decision with what it has come to take, in place of what it took when it was made."""
+        self._last = usage
 
     def close_episode(self) -> None:
         """Move the open episode, if it has any step, to the finished ones."""
@@ -133,6 +147,8 @@ class RunSummary:
     seats: tuple[SeatTally, ...]
     metrics: Mapping[str, float]
     seconds: float
+    tokens_per_second: float | None = None
+    """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
 
     @property
     def steps(self) -> int:
@@ -167,6 +183,8 @@ class RunSummary:
             "trajectory_hash": self.trajectory_hash,
             "seconds": round(self.seconds, 3),
         }
+        speed = self.tokens_per_second
+        data["usage"]["tokens_per_second"] = None if speed is None else round(speed, 2)
         if len(self.seats) > 1:
             data["seats"] = [
                 {
@@ -211,12 +229,13 @@ def _totals(seats: Sequence[SeatTally]) -> dict[str, Any]:
             "total": sum(s.steps for s in seats),
             "repaired": sum(s.repaired for s in seats),
             "forced": sum(s.forced for s in seats),
+            "unconstrained": sum(s.unconstrained for s in seats),
+            "cut": sum(s.cut for s in seats),
+            "continued": sum(s.continued for s in seats),
         },
         "usage": {
             "calls": usage.calls,
             "prompt_tokens": usage.prompt_tokens,
-            "unconstrained": sum(s.unconstrained for s in seats),
-            "cut": sum(s.cut for s in seats),
             "completion_tokens": usage.completion_tokens,
             "cost": usage.cost,
         },

@@ -25,6 +25,9 @@ _DEFINITION = Tool(
 class Calculator:
     """Works out arithmetic, and nothing else: there are no names but those of some functions."""
 
+    inward = True
+    """What it does stays within the agent."""
+
     @property
     def definition(self) -> Tool:
         """Its name, what it does, and what it takes."""

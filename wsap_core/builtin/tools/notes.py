@@ -38,6 +38,9 @@ class Notes:
         world: the game, as provenance in the memory.
     """
 
+    inward = True
+    """What it does stays within the agent."""
+
     def __init__(self, memory: AgentMemory | None = None, world: str = "") -> None:
         self._memory = memory
         self._world = world

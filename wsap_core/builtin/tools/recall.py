@@ -30,6 +30,9 @@ class Recall:
         tokens: about how many tokens an answer has at most.
     """
 
+    inward = True
+    """What it does stays within the agent."""
+
     def __init__(self, memory: AgentMemory, tokens: int = TOKENS) -> None:
         self._memory = memory
         self._tokens = tokens
