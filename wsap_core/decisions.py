@@ -50,6 +50,8 @@ class DecisionInfo:
     """True if a reply was cut off at its limit of tokens."""
     resumption: Resumption | None = None
     """How the model went on after a tool in the middle of its reply; None if it used none there."""
+    continued: bool = False
+    """True if nobody was asked: the step goes on with an earlier decision."""
 
 
 @dataclass(frozen=True)

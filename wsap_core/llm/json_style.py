@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, Understood, read_reply, reask
 from wsap_core.llm.patterns import json_pattern
+from wsap_core.llm.stretch import json_members, repeatable
 from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
 
 __all__ = [
@@ -58,6 +59,7 @@ def reply_schema(
     text_limit: int = 400,
     reasoning: ReasoningPlace = "last",
     strict_openai: bool = False,
+    steps: int = 1,
 ) -> JsonSchema:
     """Return the JSON Schema of a reply: `{"action", "params", "reasoning"}` or `{"tool", "params"}`.
 
@@ -74,6 +76,8 @@ def reply_schema(
             the branches under `reply`, every property is required and may be null if it is
             optional, and lengths of text are left to the limit of tokens, because that mode
             refuses `maxLength`. `read_reply` reads both.
+        steps: how many steps an action may be done for; above 1, those for which it makes sense
+            have the optional members `times` and `until` (see `wsap_core.llm.stretch`).
 
     Raises:
         ValueError: there is no action.
@@ -81,14 +85,19 @@ def reply_schema(
     if not actions:
         raise ValueError("There is no legal action to choose from.")
     explain = None if reasoning == "none" else {"type": "string", "maxLength": reasoning_limit}
-    plain = [action.name for action in actions if not action.parameters]
+    plain: dict[bool, list[str]] = {}
+    for action in actions:
+        if not action.parameters:
+            plain.setdefault(steps > 1 and repeatable(action), []).append(action.name)
     branches: list[JsonSchema] = []
     for action in actions:
-        if not action.parameters and action.name != plain[0]:
+        several = steps > 1 and repeatable(action)
+        names = [action.name] if action.parameters else plain[several]
+        if action.name != names[0]:
             continue
-        names = [action.name] if action.parameters else plain
         params = _parameters(action.parameters, text_limit, strict=strict_openai)
-        branches.append(_branch("action", names, params, explain, first=reasoning == "first"))
+        branch = _branch("action", names, params, explain, first=reasoning == "first")
+        branches.append(_with_steps(branch, steps, strict=strict_openai) if several else branch)
     for tool in tools:
         params = _parameters(tool.parameters, text_limit, strict=strict_openai)
         branches.append(_branch("tool", [tool.name], params, None, first=False))
@@ -107,6 +116,7 @@ def reply_pattern(
     reasoning_limit: int = 300,
     text_limit: int = 400,
     reasoning: ReasoningPlace = "last",
+    steps: int = 1,
 ) -> str:
     """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
 
@@ -115,7 +125,9 @@ def reply_pattern(
     backreferences, and the reasoning is in it once, however many actions there are.
     """
     return json_pattern(
-        reply_schema(actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning)
+        reply_schema(
+            actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning, steps=steps
+        )
     )
 
 
@@ -125,6 +137,22 @@ def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema
     if explain is not None:
         properties = {"reasoning": explain, **properties} if first else {**properties, "reasoning": explain}
     return _object(properties)
+
+
+def _with_steps(branch: JsonSchema, steps: int, *, strict: bool) -> JsonSchema:
+    """Return an action's branch with the optional members about steps after its parameters."""
+    members: dict[str, JsonSchema] = json_members(steps)
+    if strict:
+        members = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in members.items()}
+    properties: dict[str, JsonSchema] = {}
+    for name, schema in branch["properties"].items():
+        properties[name] = schema
+        if name == "params":
+            properties |= members
+    made = _object(properties)
+    if not strict:
+        made["required"] = list(branch["required"])
+    return made
 
 
 def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:

@@ -235,11 +235,15 @@ def _array(schema: Mapping[str, Any]) -> str:
 
 def _object(schema: Mapping[str, Any]) -> str:
     """Properties in the order of the schema; those not required may be left out."""
+    return rf"\{{{_members(_described(schema))}\}}"
+
+
+def _described(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Return the expression of each property, and whether it is required."""
     required = set(schema.get("required", ()))
-    members = [
+    return [
         (f"{_value(key)}: {json_pattern(part)}", key in required) for key, part in schema.get("properties", {}).items()
     ]
-    return rf"\{{{_members(members)}\}}"
 
 
 def _either_of(schemas: Sequence[Mapping[str, Any]]) -> str:
@@ -250,12 +254,13 @@ def _either_of(schemas: Sequence[Mapping[str, Any]]) -> str:
     groups: dict[str, list[str]] = {}
     alone: list[str] = []
     for schema in schemas:
-        properties = schema.get("properties", {})
-        if schema.get("type") != "object" or len(properties) < 2 or set(schema.get("required", ())) != set(properties):
+        names = list(schema.get("properties", {}))
+        needed = set(schema.get("required", ()))
+        if schema.get("type") != "object" or len(names) < 2 or not {names[0], names[-1]} <= needed:
             alone.append(json_pattern(schema))
             continue
-        *heads, last = (f"{_value(key)}: {json_pattern(part)}" for key, part in properties.items())
-        groups.setdefault(last, []).append(", ".join(heads))
+        *heads, (last, _) = _described(schema)
+        groups.setdefault(last, []).append(_members(heads))
     shared = [rf"\{{{_either(heads)}, {last}\}}" for last, heads in groups.items()]
     return _either([*shared, *alone])
 

@@ -16,6 +16,7 @@ from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_core.llm.pictures import with_picture
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import harmless
+from wsap_core.llm.stretch import NOTHING_SAID, Steps, steps_in_json, steps_in_tags, tag_steps
 from wsap_core.llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
 from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_core.llm.tools import AgentTool
@@ -58,6 +59,8 @@ class Made:
     """The model's turn as it is kept in the conversation: without its thinking."""
     resumption: Resumption | None = None
     """How it went on after tools; None without any."""
+    steps: Steps = NOTHING_SAID
+    """How many steps it is for, as far as the model said."""
 
 
 @dataclass
@@ -147,18 +150,19 @@ class Style(Protocol):
 class JsonStyle:
     """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own."""
 
-    def __init__(self, *, reasoning_limit: int = 300) -> None:
+    def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
         self._reasoning_limit = reasoning_limit
+        self._steps = steps
         self._constraints: dict[tuple[int | None, ...], tuple[JsonConstraint, object]] = {}
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the seed's last sentence, and how a tool is called if there are any."""
-        text = prompts.render("json_answer")
+        text = prompts.render("json_answer", steps=self._steps)
         return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
 
     def question(self, prompts: Prompts) -> str:
         """Return the seed's question."""
-        return prompts.render("json_question")
+        return prompts.render("json_question", steps=self._steps)
 
     def constrains(self, abilities: Abilities) -> bool:
         """Return whether the backend constrains by JSON Schema."""
@@ -174,7 +178,10 @@ class JsonStyle:
             constraint = self._constraint(turn.legal, offered) if self.constrains(turn.abilities) else None
             reply = await turn.ask_bound(purpose, messages, constraint)
             usage += reply.usage
-            reading = read_reply(reply.text, turn.legal, offered, declared=turn.declared)
+            text, steps = reply.text, NOTHING_SAID
+            if self._steps > 1:
+                text, steps = steps_in_json(text, self._steps, turn.legal)
+            reading = read_reply(text, turn.legal, offered, declared=turn.declared)
             if isinstance(reading, NotUnderstood):
                 if repaired:
                     return Made(None, usage)
@@ -190,9 +197,10 @@ class JsonStyle:
                 messages += [Message("assistant", asked), Message("user", f"{shown}\n\n{self.question(turn.prompts)}")]
                 continue
             action = reading.choice
-            said = {"action": action.name, "params": dict(action.parameters), "reasoning": action.reasoning or ""}
+            head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
+            said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
             resumption: Resumption | None = "turns" if calls else None
-            return Made(action, usage, repaired or reading.repaired, json.dumps(said, ensure_ascii=False), resumption)
+            return Made(action, usage, repaired or reading.repaired, said, resumption, steps)
 
     def _constraint(self, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
@@ -202,7 +210,7 @@ class JsonStyle:
         if found is None:
             if len(self._constraints) >= MOST_CONSTRAINTS:
                 self._constraints.clear()
-            schema = reply_schema(legal, offered, reasoning_limit=self._reasoning_limit)
+            schema = reply_schema(legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps)
             found = self._constraints[key] = JsonConstraint(schema, "action"), (*legal, *offered)
         return found[0]
 
@@ -210,8 +218,9 @@ class JsonStyle:
 class TagStyle:
     """Seed 002: tools inside `<thinking>`, generation stopped and gone on with, one final tag."""
 
-    def __init__(self, limits: TagLimits | None = None) -> None:
+    def __init__(self, limits: TagLimits | None = None, *, steps: int = 1) -> None:
         self._limits = limits or TagLimits()
+        self._steps = steps
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return how to think, to use tools and to end the turn, with real tags as examples."""
@@ -221,6 +230,7 @@ class TagStyle:
             "tag_answer",
             example_tool=_example(example.name, bool(example.parameters)) if example else "<tool>...</tool>",
             example_action=_example(final.name, bool(final.parameters)),
+            steps=tag_steps(self._steps, [*(t.definition.name for t in tools), *(a.name for a in space)]),
         )
 
     def question(self, prompts: Prompts) -> str:
@@ -233,7 +243,7 @@ class TagStyle:
 
     async def decide(self, turn: Turn) -> Made:
         """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
-        tags = TagTurn([t.definition for t in turn.tools.values()], turn.legal, limits=self._limits)
+        tags = TagTurn([t.definition for t in turn.tools.values()], turn.legal, limits=self._limits, steps=self._steps)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
         messages = [turn.opening]
         so_far = "" if how == "turns" else OPENING
@@ -247,7 +257,9 @@ class TagStyle:
             if isinstance(event, FinalTag):
                 resumption = how if used else None
                 action = event.action
-                return Made(action, usage, repaired or event.repaired, said(action, tags), resumption)
+                steps = steps_in_tags(text, tags.steps)
+                told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
+                return Made(action, usage, repaired or event.repaired, told + said(action, tags), resumption, steps)
             if isinstance(event, ToolTag):
                 left, used, purpose = left - 1, True, "tool"
                 result = await use_tool(turn.tools, event.call, answered)

@@ -27,6 +27,7 @@ from wsap_core.llm.json_style import bounded
 from wsap_core.llm.parsing.loose_json import Unreadable, bare_value, read_loose
 from wsap_core.llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
 from wsap_core.llm.quoting import harmless
+from wsap_core.llm.stretch import repeatable, tag_steps, tags_pattern
 from wsap_core.models import ActionDef, ParamDef, Tool
 from wsap_core.worlds.legality import check_parameters
 
@@ -63,7 +64,7 @@ class TagTurn:
     """The tags that are legal in one turn."""
 
     def __init__(
-        self, tools: Sequence[Tool], finals: Sequence[ActionDef], *, limits: TagLimits = DEFAULT_LIMITS
+        self, tools: Sequence[Tool], finals: Sequence[ActionDef], *, limits: TagLimits = DEFAULT_LIMITS, steps: int = 1
     ) -> None:
         """Take what is legal now.
 
@@ -71,6 +72,8 @@ class TagTurn:
             tools: that may be called while thinking.
             finals: actions of which one ends the turn; at least one.
             limits: on lengths and the number of calls.
+            steps: how many steps an action may be done for; above 1, `<times>` and `<until>` may stand
+                before the final tag, unless a tool or action is called so itself.
 
         Raises:
             ValueError: there is no final action, or a name can't be a tag or is used twice.
@@ -78,6 +81,8 @@ class TagTurn:
         self.limits = limits
         self.tools = {tool.name: ActionDef(tool.name, tool.description, tool.parameters) for tool in tools}
         self.finals = {action.name: action for action in finals}
+        self.steps = tag_steps(steps, [*self.tools, *self.finals])
+        """How many steps an action may be done for."""
         if not self.finals:
             raise ValueError("There is no final action to end the turn with.")
         seen: set[str] = set(RESERVED)
@@ -120,10 +125,15 @@ class TagTurn:
     def continuation_pattern(self, calls_left: int | None = None) -> str:
         """Return the expression for what follows `OPENING` or an observation, inside the open thinking."""
         left = self.limits.calls if calls_left is None else calls_left
-        closing = f"</thinking>{_SPACE}{_either([self._element(a) for a in self.finals.values()])}"
+        closing = f"</thinking>{_SPACE}{self._final()}"
         if left > 0 and self.tools:
             closing = _either([*(self._element(tool) for tool in self.tools.values()), closing])
         return text_pattern(self.limits.thinking) + closing
+
+    def _final(self) -> str:
+        several = [self._element(a) for a in self.finals.values() if self.steps > 1 and repeatable(a)]
+        once = [self._element(a) for a in self.finals.values() if self.steps <= 1 or not repeatable(a)]
+        return _either([*([tags_pattern(self.steps, _SPACE) + _either(several)] if several else []), *once])
 
     def _element(self, definition: ActionDef) -> str:
         tag = literal(definition.name)
