@@ -93,7 +93,7 @@ def test_json_is_one_object_with_the_promised_keys(capsys: pytest.CaptureFixture
     assert set(summary) == KEYS
     assert summary["steps"] == 50
     assert summary["episodes"] == 3, "an episode of echo has 20 steps"
-    assert set(summary["decisions"]) == {"total", "repaired", "forced", "unconstrained", "cut"}
+    assert set(summary["decisions"]) == {"total", "repaired", "forced", "unconstrained", "cut", "continued"}
     assert summary["decisions"]["total"] == 50
     assert re.fullmatch("[0-9a-f]{64}", summary["trajectory_hash"])
 

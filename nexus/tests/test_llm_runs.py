@@ -96,7 +96,14 @@ def test_every_prompt_and_reply_is_in_the_log_and_reads_back_whole(
 ) -> None:
     summary = play("echo", "llm", agent_options=OPTIONS, steps=25, options={"length": 10}, database=database, host=host)
     assert summary.to_json()["usage"]["calls"] == 25
-    assert summary.to_json()["decisions"] == {"total": 25, "repaired": 0, "forced": 0, "unconstrained": 25, "cut": 0}
+    assert summary.to_json()["decisions"] == {
+        "total": 25,
+        "repaired": 0,
+        "forced": 0,
+        "unconstrained": 25,
+        "cut": 0,
+        "continued": 0,
+    }
     with open_store(database) as store:
         bodies = [e.body for e in Repository(store.database).read_events(str(summary.run), kinds=("call",))]
     recorded = list(read_calls(bodies))

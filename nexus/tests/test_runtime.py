@@ -80,7 +80,14 @@ def test_a_run_says_what_it_came_to_in_the_documented_fields(host: PluginHost, d
     assert summary["reward"] == 60
     assert [s["reward"] for s in summary["seats"]] == [30, 30]
     assert summary["score"] == {"mean_payoff": 3.0}
-    assert summary["decisions"] == {"total": 20, "repaired": 0, "forced": 0, "unconstrained": 0, "cut": 0}
+    assert summary["decisions"] == {
+        "total": 20,
+        "repaired": 0,
+        "forced": 0,
+        "unconstrained": 0,
+        "cut": 0,
+        "continued": 0,
+    }
     assert summary["done"]
 
 
@@ -321,7 +328,14 @@ def test_a_seat_whose_agent_never_answers_is_forced_and_the_record_says_so(host:
     plan = RunPlan("matrix", (SeatPlan("row", "always", {"action": "defect"}), SeatPlan("column", "sleeper")))
     agents = {"row": host.agents.get("always"), "column": AgentSpec("sleeper", "", Sleeper)}
     summary = asyncio.run(unrecorded(plan, host, parts=Parts(spec, agents)).play()).to_json()
-    assert summary["decisions"] == {"total": 20, "repaired": 0, "forced": 10, "unconstrained": 0, "cut": 0}
+    assert summary["decisions"] == {
+        "total": 20,
+        "repaired": 0,
+        "forced": 10,
+        "unconstrained": 0,
+        "cut": 0,
+        "continued": 0,
+    }
     assert [s["decisions"]["forced"] for s in summary["seats"]] == [0, 10]
     # The default choice is to cooperate: defection against it pays 5 a round.
     assert [s["reward"] for s in summary["seats"]] == [50, 0]
