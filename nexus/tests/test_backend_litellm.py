@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from llm_server import DEAF, ModelServer, Say
+from llm_server import DEAF, Card, ModelServer, Refusal, Say
 
 from wsap_core.context import Context
 from wsap_core.errors import ConfigError, MissingServiceError
@@ -21,6 +21,7 @@ from wsap_core.llm.errors import (
     BackendError,
     BackendTimeoutError,
     BadRequestError,
+    ConstraintError,
     ContextTooSmallError,
     ModelNotFoundError,
     NoServerError,
@@ -169,3 +170,22 @@ def test_a_connection_that_drops_in_mid_reply_can_be_tried_again(server: ModelSe
     with pytest.raises(BackendError) as caught:
         ask(server.base_url, stream=stream)
     assert caught.value.retryable
+
+
+@real
+@both
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(400, "This response_format type is unavailable now"),
+        Refusal(400, "Failed to initialize samplers: failed to parse grammar"),
+        Refusal(500, "invalid JSON schema in format"),
+    ],
+    ids=lambda refusal: refusal.words,
+)
+def test_a_provider_that_can_not_constrain_says_so(server: ModelServer, stream: bool, refusal: Refusal) -> None:
+    server.models["qwen3:8b"] = Card(40960, refusal=refusal)
+    schema = JsonConstraint({"type": "object", "properties": {"action": {"const": "wait"}}, "required": ["action"]})
+    assert ask(server.base_url, stream=stream).text
+    with pytest.raises(ConstraintError):
+        ask(server.base_url, replace(REQUEST, constraint=schema), stream=stream)

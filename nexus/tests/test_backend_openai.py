@@ -83,12 +83,13 @@ def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) ->
     assert reply.usage.cost is None
 
 
-def test_pieces_arrive_one_by_one_when_streamed(server: ModelServer) -> None:
-    async def pieces(backend: OpenAIBackend) -> list[Any]:
-        return [chunk async for chunk in backend.stream(REQUEST)]
+async def pieces(backend: OpenAIBackend) -> list[Any]:
+    return [chunk async for chunk in backend.stream(REQUEST)]
 
+
+def test_pieces_arrive_one_by_one_when_streamed_without_gathering(server: ModelServer) -> None:
     server.say(Say("one two three"))
-    *texts, finish = using(options(server, stream=True), pieces)
+    *texts, finish = using(options(server, stream=True, gather=0), pieces)
     assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
     assert isinstance(finish, Finish)
 
@@ -450,6 +451,14 @@ def test_a_server_that_can_not_constrain_says_so(server: ModelServer) -> None:
 def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer) -> None:
     server.say(Say("one two three", error_within="CUDA out of memory"))
     with pytest.raises(ServerFailedError, match="CUDA out of memory"):
+@both
+def test_a_server_that_is_away_for_a_while_says_how_long_to_wait(server: ModelServer, stream: bool) -> None:
+    server.say(Say(status=503, error="Down for a moment.", headers={"Retry-After": "12"}))
+    with pytest.raises(RateLimitError, match=r"can't answer now and asks to wait 12 s: Down for a moment\.") as caught:
+        ask(options(server, stream=stream))
+    assert caught.value.retry_after == 12
+
+
         ask(options(server, stream=True))
 
 
@@ -572,7 +581,7 @@ def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usa
     async def leave_early(backend: OpenAIBackend) -> str:
         async with aclosing(backend.stream(endless)) as chunks:
             first = await anext(chunks)
-        assert first == TextChunk("word ")
+        assert isinstance(first, TextChunk)
         await asyncio.to_thread(server.await_leaving)
         return (await collect(backend, REQUEST)).text
 

@@ -7,7 +7,7 @@ at it: asynchronous, synchronous, or another process.
 
 from __future__ import annotations
 
-from llm_server.says import DEAF, Card, Received, Say
+from llm_server.says import DEAF, Card, Received, Refusal, Say
 from llm_server.server import ModelServer
 
-__all__ = ["DEAF", "Card", "ModelServer", "Received", "Say"]
+__all__ = ["DEAF", "Card", "ModelServer", "Received", "Refusal", "Say"]

@@ -40,6 +40,11 @@ def add_routes(app: web.Application, server: ModelServer) -> None:
             "general.parameter_count": 8_190_735_360,
             f"{card.family}.context_length": card.context,
             f"{card.family}.embedding_length": 4096,
+            f"{card.family}.block_count": 36,
+            f"{card.family}.attention.head_count": 32,
+            f"{card.family}.attention.head_count_kv": 8,
+            f"{card.family}.attention.key_length": 128,
+            f"{card.family}.attention.value_length": 128,
         }
         found = {"modelfile": "FROM model", "template": "{{ .Prompt }}", "details": _details(card)}
         return web.json_response(
@@ -138,7 +143,12 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
         return _error(400, f'"{body["model"]}" does not support thinking')
     form = body.get("format")
     if form is not None and form not in ("", "json") and not isinstance(form, dict):
-        return _error(400, f'invalid format: {json.dumps(form)}; expected "json" or a JSON schema')
+        return _error(400, f'invalid format: {json.dumps(form)}; expected "json" or a valid JSON Schema object')
+    if form and card.refusal is not None:
+        if card.refusal.within and body.get("stream") is not False:
+            line = _dumps({"error": card.refusal.words}) + "\n"
+            return web.Response(text=line, content_type="application/x-ndjson")
+        return _error(card.refusal.status, card.refusal.words)
     return None
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CREATED = 1_750_000_000
 IDENTITY = "chatcmpl-0123456789"
+FORMS = frozenset({"guided_regex", "structured_outputs"})
+"""Fields of vLLM's that ask for a reply of some form."""
 
 
 def add_routes(app: web.Application, server: ModelServer) -> None:
@@ -108,9 +110,16 @@ def usage(made: Plan) -> dict[str, Any]:
     }
 
 
-def error(status: int, message: str, *, kind: str = "invalid_request_error", code: str | None = None) -> web.Response:
+def error(
+    status: int,
+    message: str,
+    *,
+    kind: str = "invalid_request_error",
+    code: str | None = None,
+    param: str | None = None,
+) -> web.Response:
     """Return an error as the protocol writes it."""
-    return web.json_response({"error": {"message": message, "type": kind, "param": None, "code": code}}, status=status)
+    return web.json_response({"error": {"message": message, "type": kind, "param": param, "code": code}}, status=status)
 
 
 def _unauthorized(request: web.Request, server: ModelServer) -> web.Response | None:
@@ -136,7 +145,11 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
         return error(400, f"Invalid value: '{form.get('type')}' for response_format.")
     if form["type"] == "json_schema" and not {"name", "schema"} <= form.get("json_schema", {}).keys():
         return error(400, "Missing required parameter: 'response_format.json_schema.name'.")
-    context = server.models[body["model"]].context
+    card = server.models[body["model"]]
+    if (refusal := card.refusal) is not None and (form["type"] != "text" or FORMS & body.keys()):
+        kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
+        return error(refusal.status, refusal.words, kind=kind, code=refusal.code, param=refusal.param)
+    context = card.context
     most = body.get("max_completion_tokens") or body.get("max_tokens") or 0
     if prompt_tokens(body["messages"]) + most > context:
         return error(

@@ -53,6 +53,19 @@ DEAF = Say(wait=True)
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """How a server says that it can't bind a reply to a form."""
+
+    status: int
+    words: str
+    code: str | None = None
+    param: str | None = None
+    """The field of the request that it is about, where OpenAI's protocol tells it."""
+    within: bool = False
+    """Begin a stream with status 200, and refuse in its first piece."""
+
+
+@dataclass(frozen=True)
 class Card:
     """A model that the server has."""
 
@@ -61,6 +74,8 @@ class Card:
     family: str = "qwen3"
     parameters: str = "8.2B"
     quantization: str = "Q4_K_M"
+    refusal: Refusal | None = None
+    """How it answers whoever asks for a reply of some form; it does what is asked when None."""
 
 
 @dataclass(frozen=True)

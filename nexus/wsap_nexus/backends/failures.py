@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from wsap_core.llm.errors import (
     AuthenticationError,
@@ -21,6 +18,8 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
+from wsap_core.llm.pictures import refused_picture
+from wsap_core.llm.waiting import retry_after
 from wsap_core.untrusted import one_line
 
 SHOWN = 300
@@ -31,7 +30,13 @@ _CONTEXT = re.compile(
     r"|too many (input )?tokens",
     re.IGNORECASE,
 )
-_CONSTRAINT = re.compile(r"response_format|json_schema|schema|structured|guided|grammar|regex", re.IGNORECASE)
+_CONSTRAINT = re.compile(r"response_format|schema|structured|guided|grammar|regex|samplers", re.IGNORECASE)
+_SURELY_CONSTRAINT = re.compile(
+    r"response_format|json.?schema|structured.?output|guided.?(decoding|json|regex|grammar)|grammar", re.IGNORECASE
+)
+"""What words have to hold for a failure of the server to be one of its constraints."""
+_NOT_KEPT = "json_validate_failed"
+"""Groq's code for a reply that did not come out as it was bound to: that one, not every one."""
 _QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.IGNORECASE)
 
 
@@ -48,40 +53,68 @@ class Asked:
     key_variable: str
     """The environment variable that keys come from."""
     constrained: bool = False
+    pictured: bool = False
+    """Whether there was a picture in the request."""
 
 
 def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> BackendError:
     """Return the error that an answer with an HTTP status other than 200 stands for."""
     words, code = server_words(body)
+    about = f"{words} {code}"
     told = f": {hide_key(words, asked.key)}" if words else "."
     who = f"{asked.place} (for {asked.model})"
     if status in (401, 403):
         return _denied(status, asked, told)
+    if asked.constrained and refuses_constraint(status, about):
+        return ConstraintError(f"{who} can't constrain the reply as asked{told}")
     if status == 404:
         return ModelNotFoundError(
             f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or is no address of this protocol "
             f"(base URLs usually end in /v1){told}"
         )
-    if status == 429:
-        if _QUOTA.search(f"{code} {words}"):
-            return BadRequestError(f"{who} says that the account has nothing left to spend{told}")
-        wait = retry_after(headers)
+    wait = retry_after(headers)
+    if status == 429 and _QUOTA.search(about):
+        return BadRequestError(f"{who} says that the account has nothing left to spend{told}")
+    if status == 429 or (status == 503 and wait is not None):
+        why = "has had too many requests" if status == 429 else "can't answer now"
         asks = "" if wait is None else f" and asks to wait {wait:g} s"
-        return RateLimitError(f"{who} has had too many requests{asks}{told}", retry_after=wait)
+        return RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
+    if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
+        return refused
     if status == 408:
         return BackendTimeoutError(f"{who} gave up waiting{told}")
-    if status >= 500 or status in (409, 425):
+    if status >= 500 or status in (409, 425) or _NOT_KEPT in code:
         return ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
         return BadRequestError(
             f"{who} sends on to another address ({one_line(headers.get('Location', 'not named'))[:SHOWN]}); "
             "keys are not sent there. Set the base URL to where the server really is."
         )
-    if status == 413 or _CONTEXT.search(f"{code} {words}"):
+    if status == 413 or _CONTEXT.search(about):
         return ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
-    if asked.constrained and _CONSTRAINT.search(words):
-        return ConstraintError(f"{who} can't constrain the reply as asked{told}")
     return BadRequestError(f"{who} refuses the request with status {status}{told}")
+
+
+def _unseen(asked: Asked, told: str, words: str) -> BackendError | None:
+    """Return the error of a server that can't take the picture in the request; None if it is another."""
+    if not asked.pictured or _CONTEXT.search(told):
+        return None
+    return refused_picture(asked.model, hide_key(words, asked.key))
+
+
+def refuses_constraint(status: int, about: str) -> bool:
+    """Return whether a server says that it can't bind a reply that was to be bound.
+
+    Args:
+        status: of its answer; where it is no plain refusal of the request, the words have to be clearer.
+        about: its words and codes.
+    """
+    if _NOT_KEPT in about or _CONTEXT.search(about):
+        return False
+    if status in (400, 415, 422):
+        return _CONSTRAINT.search(about) is not None
+    # 404 is a gateway's, when none of its providers can: "No endpoints found that support ... response_format".
+    return (status == 404 or status >= 500) and _SURELY_CONSTRAINT.search(about) is not None
 
 
 def _denied(status: int, asked: Asked, told: str) -> AuthenticationError:
@@ -103,11 +136,13 @@ def error_in_stream(value: object, asked: Asked) -> BackendError:
     if status or _CONTEXT.search(server_words(body)[0]):
         return error_of(status or 400, {}, body, asked)
     words = hide_key(server_words(body)[0], asked.key)
+    if (refused := _unseen(asked, words, words)) is not None:
+        return refused
     return ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'it does not say why'}")
 
 
 def server_words(body: bytes) -> tuple[str, str]:
-    """Return what a server says about an error, on one line and capped, and its own code for it."""
+    """Return what a server says about an error, on one line and capped, and its codes for it and what it is about."""
     text = body[:20_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -117,37 +152,10 @@ def server_words(body: bytes) -> tuple[str, str]:
     if not isinstance(inner, dict):
         return one_line(inner)[:SHOWN] if inner else "", ""
     words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
-    code = f"{inner.get('code') or ''} {inner.get('type') or ''}"
+    code = " ".join(str(inner.get(name) or "") for name in ("code", "type", "param"))
     return one_line(words if isinstance(words, str) else json.dumps(words))[:SHOWN], one_line(code)[:100]
 
 
 def hide_key(text: str, key: str | None) -> str:
     """Return text without the key, which some servers repeat."""
     return text.replace(key, "(key)") if key else text
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks to wait; None where it does not say, or not in a form that is known.
-
-    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the
-    answer's own `Date`, so that it does not matter what time it is here. `retry-after-ms` is what
-    OpenAI and Azure add.
-    """
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return _sane(float(milliseconds) / 1000)
-        given = headers.get("Retry-After")
-        if given is None:
-            return None
-        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", given):
-            return _sane(float(given))
-        until = parsedate_to_datetime(given)
-        date = headers.get("Date")
-        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
-        return _sane((until - now).total_seconds())
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _sane(seconds: float) -> float | None:
-    return max(0.0, seconds) if math.isfinite(seconds) else None

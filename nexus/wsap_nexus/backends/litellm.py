@@ -32,10 +32,12 @@ from wsap_core.llm.errors import (
     ServerFailedError,
 )
 from wsap_core.llm.listing import Listing
+from wsap_core.llm.pictures import has_pictures, refused_picture
 from wsap_core.llm.types import Abilities, Chunk, Finish, Request
+from wsap_core.llm.waiting import retry_after
 from wsap_core.untrusted import one_line
 from wsap_nexus.backends.dialects import Dialect
-from wsap_nexus.backends.failures import Asked, hide_key, retry_after
+from wsap_nexus.backends.failures import Asked, hide_key, refuses_constraint
 from wsap_nexus.backends.openai_wire import ReplyReader, request_body
 
 # Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
@@ -88,7 +90,7 @@ class LiteLLMBackend:
         self._library: Any = None
         self._known = Abilities(
             json_schema=bool(self.options.json_schema),
-            images=bool(self.options.images),
+            images=self.options.images,
             thinking=True,
             context=self.options.context,
         )
@@ -127,13 +129,14 @@ class LiteLLMBackend:
             self._name,
             request,
             Dialect(strict_schema=False, prefill="trailing", thinking="reasoning_effort"),
-            images=self._known.images,
+            images=self._known.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
         )
         arguments |= {"timeout": self.options.timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
         arguments |= {"api_base": self.options.api_base, "api_key": self.options.api_key}
-        asked = Asked(self.model, self.options.api_base or f"the provider of {self.model}", self.options.api_key, "")
+        place = self.options.api_base or f"the provider of {self.model}"
+        asked = Asked(self.model, place, self.options.api_key, "", pictured=has_pictures(request))
         reader = ReplyReader(request, asked)
         async with self._failures(request):
             answer = await self._library.acompletion(**arguments)
@@ -163,12 +166,14 @@ class LiteLLMBackend:
             found = library.get_model_info(self._name)
         except Exception:
             found = {}  # not in litellm's map, which is no fault
-        schema, images = found.get("supports_response_schema"), found.get("supports_vision")
+        schema = found.get("supports_response_schema")
+        # A model that is in the map and not said to see does not; of one that is not there nothing is known.
+        images = bool(found.get("supports_vision")) if found else None
         context = found.get("max_input_tokens")
         return Abilities(
             json_schema=bool(schema if options.json_schema is None else options.json_schema),
             prefill=bool(found.get("supports_assistant_prefill")),
-            images=bool(images if options.images is None else options.images),
+            images=images if options.images is None else options.images,
             thinking=True,
             context=options.context or (context if isinstance(context, int) else None),
         )
@@ -200,10 +205,13 @@ class LiteLLMBackend:
         said = one_line(getattr(error, "message", None) or error)[:300]
         words = f"{self.model}: {hide_key(said, self.options.api_key)}"
         kind = _kind(error)
+        pictured = has_pictures(request) and kind in (BadRequestError, ServerFailedError)
+        if pictured and (refused := refused_picture(self.model, hide_key(said, self.options.api_key))) is not None:
+            return refused
         if kind is RateLimitError:
             headers = getattr(error, "litellm_response_headers", None)
             return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
-        if kind is BadRequestError and request.constraint is not None and "UnsupportedParams" in type(error).__name__:
+        if request.constraint is not None and _refuses_constraint(error, said):
             return ConstraintError(words)
         if kind is AuthenticationError:
             words += " Set the provider's key in its environment variable."
@@ -252,6 +260,13 @@ def _kind(error: Exception) -> type[BackendError]:
             kind = NoServerError
         cause = cause.__cause__ or cause.__context__
     return kind
+
+
+def _refuses_constraint(error: Exception, said: str) -> bool:
+    if "UnsupportedParams" in type(error).__name__:
+        return True
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and refuses_constraint(status, said)
 
 
 def _import() -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from llm_server import DEAF, Card, ModelServer, Say
+from llm_server import DEAF, Card, ModelServer, Refusal, Say
 from llm_server.says import BAD
 
 from wsap_core.context import Context
@@ -358,6 +358,60 @@ def test_each_status_is_an_error_of_its_class(
         ask(options(server, stream=stream))
     assert type(caught.value) is kind
     assert len([r for r in server.requests if r.path == "/api/chat"]) == 1, "the client may not try again by itself"
+
+
+@both
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "Fri, 20 Nov 2026 10:00:30 GMT", "Date": "Fri, 20 Nov 2026 10:00:00 GMT"}, 30.0),
+        ({}, None),
+        ({"Retry-After": "soon"}, None),
+    ],
+    ids=str,
+)
+def test_too_many_requests_says_how_long_to_wait(
+    server: ModelServer, stream: bool, status: int, headers: dict[str, str], wait: float | None
+) -> None:
+    server.say(Say(status=status, error="Server overloaded, please retry shortly", headers=headers))
+    with pytest.raises(RateLimitError, match="please retry shortly") as caught:
+        ask(options(server, stream=stream))
+    assert caught.value.retry_after == wait
+
+
+REFUSALS = [
+    Refusal(400, 'invalid format: "{...}"; expected "json" or a valid JSON Schema object'),
+    Refusal(400, "json: cannot unmarshal object into Go struct field ChatRequest.format of type string"),
+    Refusal(500, "invalid JSON schema in format"),
+    Refusal(500, "failed to load model vocabulary required for format"),
+    Refusal(500, "failed to load model vocabulary required for format", within=True),
+    Refusal(500, "error parsing grammar: Undefined rule identifier 'space'"),
+]
+
+
+@both
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.words} {refusal.within}")
+def test_a_form_that_ollama_can_not_bind_a_reply_to_is_told_as_such(
+    server: ModelServer, stream: bool, refusal: Refusal
+) -> None:
+    server.models[PLAIN] = Card(refusal=refusal)
+    assert ask(options(server, stream=stream), name=PLAIN).text == "Hello there."
+    with pytest.raises(ConstraintError, match=r"can't bind the reply of ollama/llama3\.2:latest to a form"):
+        ask(options(server, stream=stream), replace(REQUEST, constraint=JsonConstraint(SCHEMA)), name=PLAIN)
+
+
+def test_a_failure_that_has_nothing_to_do_with_the_form_stays_what_it_is(server: ModelServer) -> None:
+    server.say(Say(status=500, error="llama runner process has terminated"))
+    with pytest.raises(ServerFailedError):
+        ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
+
+
+def test_a_model_in_ollamas_cloud_is_not_said_to_keep_to_a_schema(server: ModelServer) -> None:
+    assert OllamaBackend("gpt-oss:120b-cloud").abilities.json_schema is False
+    assert OllamaBackend("glm-5:cloud").abilities.json_schema is False
+    assert OllamaBackend("qwen3:8b").abilities.json_schema is True
 
 
 @both

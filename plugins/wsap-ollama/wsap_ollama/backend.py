@@ -24,6 +24,7 @@ from wsap_core.llm.errors import (
     ContextTooSmallError,
     ServerFailedError,
 )
+from wsap_core.llm.pictures import has_pictures
 from wsap_core.llm.think import ThinkSplitter
 from wsap_core.llm.tokens import estimate_request, estimate_tokens
 from wsap_core.llm.types import (
@@ -44,6 +45,8 @@ from wsap_ollama.transport import Guard
 
 # Any, in this module: what goes over the wire, and the client's own loosely typed answers.
 
+CLOUD = ("-cloud", ":cloud")
+"""How the names of models end that run in Ollama's cloud."""
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
 
 
@@ -55,6 +58,8 @@ class ModelCard:
     """ "completion", "tools", "thinking", "vision" and others."""
     context: int | None = None
     """The longest context that the model was made for."""
+    context_bytes: int | None = None
+    """Bytes of memory that each token of context takes; None where Ollama does not tell."""
 
 
 class OllamaBackend:
@@ -94,12 +99,19 @@ class OllamaBackend:
         """What Ollama can do; what the model can do is known after `prepare` or the first request."""
         card = self._card or ModelCard()
         return Abilities(
-            json_schema=True,
+            # Ollama's own cloud takes a schema and does not keep to it (ollama/ollama#12362).
+            json_schema=not self._name.endswith(CLOUD),
             prefill=True,
-            images="vision" in card.capabilities,
+            images=self._sees(),
             thinking="thinking" in card.capabilities,
             context=min(self.options.num_ctx, card.context or self.options.num_ctx),
         )
+
+    def _sees(self) -> bool | None:
+        """Return whether the model sees; None if the server is so old that it tells no capabilities."""
+        if self._card is None or self._card.capabilities:
+            return self._card is not None and "vision" in self._card.capabilities
+        return None
 
     async def prepare(self) -> ModelCard:
         """Return what Ollama tells about the model, asking once.
@@ -144,7 +156,14 @@ class OllamaBackend:
         except (BackendError, asyncio.CancelledError, GeneratorExit):
             raise
         except Exception as error:
-            raise error_of(error, self.model, self.place, self.options.timeout) from error
+            raise error_of(
+                error,
+                self.model,
+                self.place,
+                self.options.timeout,
+                pictured=has_pictures(request),
+                constrained=request.constraint is not None,
+            ) from error
         if finish is None:
             raise ServerFailedError(f"Ollama at {self.place} broke off in the middle of a reply of {self.model}.")
         for chunk in reader.rest():
@@ -167,7 +186,7 @@ class OllamaBackend:
         think = self._think(request, card)
         reserve = self.options.think_tokens if think is not False and "thinking" in card.capabilities else 0
         self._check_fit(request)
-        messages = [_message(m, images="vision" in card.capabilities) for m in request.messages]
+        messages = [_message(m, images=self._sees() is not False) for m in request.messages]
         if request.prefill:
             messages.append({"role": "assistant", "content": request.prefill})
         sampling = request.sampling
@@ -306,7 +325,26 @@ def card_of(shown: Any) -> ModelCard:
     """Return what `/api/show` tells."""
     information = shown.modelinfo or {}
     lengths = [v for k, v in information.items() if k.endswith(".context_length") and isinstance(v, int)]
-    return ModelCard(tuple(shown.capabilities or ()), lengths[0] if lengths else None)
+    return ModelCard(tuple(shown.capabilities or ()), lengths[0] if lengths else None, _context_bytes(information))
+
+
+def _context_bytes(information: Mapping[str, Any]) -> int | None:
+    """Return what a token's keys and values take in 16 bits, over all layers; None where the shape is not told.
+
+    For models whose layers see only part of the context it is more than they take.
+    """
+
+    def told(name: str) -> int | None:
+        found = [v for k, v in information.items() if k.endswith(f".{name}") and isinstance(v, int) and v > 0]
+        return found[0] if found else None
+
+    layers, heads = told("block_count"), told("attention.head_count")
+    shared, width = told("attention.head_count_kv") or heads, told("embedding_length")
+    usual = width // heads if width and heads else None
+    key, value = told("attention.key_length") or usual, told("attention.value_length") or usual
+    if not (layers and shared and key and value):
+        return None
+    return layers * shared * (key + value) * 2
 
 
 def place_of(options: OllamaOptions) -> str:

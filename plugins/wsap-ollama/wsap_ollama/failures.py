@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import httpx
 import ollama
@@ -12,19 +13,27 @@ from wsap_core.llm.errors import (
     BackendError,
     BackendTimeoutError,
     BadRequestError,
+    ConstraintError,
     ContextTooSmallError,
     ModelNotFoundError,
     NoServerError,
     RateLimitError,
     ServerFailedError,
 )
+from wsap_core.llm.pictures import refused_picture
+from wsap_core.llm.waiting import retry_after
 from wsap_core.untrusted import one_line
 from wsap_ollama.transport import TooLongError
 
 _CONTEXT = re.compile(r"context (length|size|window)|exceeds? .{0,40}context", re.IGNORECASE)
+# "invalid format: ...", "invalid JSON schema in format", "failed to load model vocabulary required for format",
+# "error parsing grammar: ...", and of servers before 0.5 "... Go struct field ChatRequest.format of type string".
+_CONSTRAINT = re.compile(r"(?<!image )\bformat\b|schema|grammar", re.IGNORECASE)
 
 
-def error_of(error: Exception, model: str, place: str, timeout: float) -> BackendError:
+def error_of(
+    error: Exception, model: str, place: str, timeout: float, *, pictured: bool = False, constrained: bool = False
+) -> BackendError:
     """Return the error that stands for what the client raised.
 
     Args:
@@ -32,11 +41,14 @@ def error_of(error: Exception, model: str, place: str, timeout: float) -> Backen
         model: the model's full address, `ollama/qwen3:8b`.
         place: the server's address.
         timeout: seconds that a reply may take.
+        pictured: whether there was a picture in the request.
+        constrained: whether the reply was to be of some form.
     """
     if isinstance(error, BackendError):
         return error
     if isinstance(error, ollama.ResponseError):
-        return _answered(error, model, place)
+        refused = refused_picture(model, one_line(error.error)[:300]) if pictured else None
+        return _answered(error, model, place, constrained=constrained) if refused is None else refused
     if isinstance(error, ConnectionError | httpx.ConnectError | httpx.ConnectTimeout):
         return NoServerError(f"Ollama does not answer at {place}; start it with: ollama serve")
     if isinstance(error, TimeoutError | httpx.TimeoutException):
@@ -55,7 +67,7 @@ def error_of(error: Exception, model: str, place: str, timeout: float) -> Backen
     return ServerFailedError(f"Ollama at {place} failed: {type(error).__name__}: {one_line(error)[:200]}")
 
 
-def _answered(error: ollama.ResponseError, model: str, place: str) -> BackendError:
+def _answered(error: ollama.ResponseError, model: str, place: str, *, constrained: bool) -> BackendError:
     name = model.partition("/")[2]
     words = one_line(error.error)[:300]
     status = error.status_code
@@ -65,10 +77,20 @@ def _answered(error: ollama.ResponseError, model: str, place: str) -> BackendErr
         return ModelNotFoundError(f"{place} is no Ollama server, or has no model {name}: {words}")
     if status in (401, 403):
         return AuthenticationError(f"Ollama at {place} wants a key; set OLLAMA_API_KEY ({words}).")
-    if status == 429 or (status == 503 and "busy" in words):
-        return RateLimitError(f"Ollama at {place} has too many requests waiting: {words}")
+    wait = retry_after(_headers(error))
+    if status == 429 or (status == 503 and (wait is not None or "busy" in words or "overloaded" in words)):
+        asks = "" if wait is None else f" and asks to wait {wait:g} s"
+        return RateLimitError(f"Ollama at {place} has too many requests waiting{asks}: {words}", retry_after=wait)
     if _CONTEXT.search(words):
         return ContextTooSmallError(f"The prompt does not fit into the context of {model}: {words}")
+    if constrained and _CONSTRAINT.search(words):
+        return ConstraintError(f"Ollama at {place} can't bind the reply of {model} to a form: {words}")
     if 400 <= status < 500:
         return BadRequestError(f"Ollama at {place} refuses the request for {model}: {words}")
     return ServerFailedError(f"Ollama at {place} failed for {model}: {words}")
+
+
+def _headers(error: ollama.ResponseError) -> Mapping[str, str]:
+    """Return the answer's headers: the client leaves them out of its own error, which it makes of httpx's."""
+    cause = error.__cause__ or error.__context__
+    return cause.response.headers if isinstance(cause, httpx.HTTPStatusError) else {}

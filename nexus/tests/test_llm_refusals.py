@@ -1,0 +1,250 @@
+"""Servers that can't bind replies to a form: played with all the same, told, counted, and refused under `--strict`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_server import Card, ModelServer, Refusal, Say
+
+from wsap_core import PluginHost
+from wsap_core.cli import main
+from wsap_core.host import BUILTIN, Registered
+from wsap_core.llm.errors import ConstraintError
+from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_nexus.api import play, resume_run
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.session import replies_of, start
+from wsap_nexus.runtime.store import open_store
+
+NOT_WITH_THIS_MODEL = Refusal(
+    400,
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more about "
+    "supported models at the Structured Outputs guide.",
+)
+REFUSALS = {
+    "a hosted model without the ability": NOT_WITH_THIS_MODEL,
+    "deepseek": Refusal(400, "This response_format type is unavailable now", code="invalid_request_error"),
+    "deepseek before": Refusal(
+        422,
+        "Failed to deserialize the JSON body into the target type: response_format: response_format.type "
+        "`json_schema` is unavailable now at line 1 column 1193",
+    ),
+    "a schema that openai does not take": Refusal(
+        400,
+        "Invalid schema: Objects provided via 'anyOf' must not share identical first keys. Consider adding a "
+        "discriminator key or rearranging the properties to ensure the first key is unique.",
+    ),
+    "only the field is named": Refusal(400, "Unrecognized request argument supplied.", param="response_format"),
+    "llama.cpp": Refusal(400, "Failed to initialize samplers: failed to parse grammar"),
+    "llama.cpp at a loss": Refusal(400, "Failed to initialize samplers: std::exception"),
+    "ollama behind openai's protocol": Refusal(500, "invalid JSON schema in format"),
+    "a gateway": Refusal(404, "No endpoints found that support the requested parameters: response_format."),
+}
+OPTIONS = {"model": "openai/qwen3:8b", "plan": "no"}
+
+
+def answer(body: Any) -> Say:
+    """Speaks, in prose around its JSON, of how many messages it was shown."""
+    said = {"action": "speak", "params": {"text": f"number {len(body['messages'])}"}}
+    return Say(f"Sure! I will speak:\n```json\n{json.dumps(said)}\n```")
+
+
+@pytest.fixture
+def refusing(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
+    """A server whose model can't be bound."""
+    server.default = answer
+    server.models["qwen3:8b"] = Card(40960, refusal=NOT_WITH_THIS_MODEL)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    return server
+
+
+@pytest.fixture
+def host() -> PluginHost:
+    own = PluginHost()
+    own.load(BUILTIN)
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.backends.add(Registered(BackendSpec("openai", "", "wsap_nexus.backends.openai:create"), "t", "t"))
+    return own
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "runs.db")
+
+
+def bound(server: ModelServer) -> list[bool]:
+    """Which requests so far asked for a reply of some form."""
+    return ["response_format" in r.body for r in server.requests if r.path.endswith("/completions")]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+def test_a_refused_constraint_is_told_once_and_the_rest_of_the_session_is_played_without(
+    refusing: ModelServer, host: PluginHost, caplog: pytest.LogCaptureFixture, refusal: Refusal
+) -> None:
+    refusing.models["qwen3:8b"] = replace(refusing.models["qwen3:8b"], refusal=refusal)
+    with caplog.at_level(logging.WARNING):
+        summary = play("echo", "llm", agent_options=OPTIONS, steps=6, record=False, host=host).to_json()
+    assert summary["decisions"] == {"total": 6, "repaired": 6, "forced": 0, "unconstrained": 6, "cut": 0, "continued": 0}
+    assert bound(refusing) == [True] + [False] * 6
+    told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
+    assert len(told) == 1
+    assert refusal.words[:60] in told[0]
+    assert told[0].endswith(
+        ". Its replies are read with tolerance instead, and the summary says how many decisions that was."
+    )
+
+
+def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
+    refusing: ModelServer, host: PluginHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusing.models["qwen3:8b"] = Card(40960)
+    summary = play("echo", "llm", agent_options=OPTIONS, steps=3, record=False, host=host).to_json()
+    assert summary["decisions"]["unconstrained"] == 0
+    assert all(bound(refusing))
+    assert not [r for r in caplog.records if r.name == "wsap.llm"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(500, "CUDA out of memory"),
+        Refusal(400, "Failed to generate JSON. Please adjust your prompt.", code="json_validate_failed"),
+    ],
+    ids=["the server fails", "one reply did not come out as bound"],
+)
+def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer, refusal: Refusal) -> None:
+    from wsap_core.llm.backend import collect
+    from wsap_core.llm.errors import ServerFailedError
+    from wsap_core.llm.types import JsonConstraint, Message, Request
+    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
+
+    refusing.models["qwen3:8b"] = Card(40960, refusal=refusal)
+
+    async def ask() -> None:
+        backend = OpenAIBackend("qwen3:8b", OpenAIOptions(base_url=refusing.base_url))
+        try:
+            await collect(backend, Request([Message("user", "?")], constraint=JsonConstraint({"type": "object"})))
+        finally:
+            await backend.aclose()
+
+    with pytest.raises(ServerFailedError):
+        asyncio.run(ask())
+
+
+def test_strict_play_is_refused_with_what_to_do(refusing: ModelServer, host: PluginHost) -> None:
+    with pytest.raises(
+        ConstraintError, match=r"not supported with this model.*Strict play was asked for; use a model .* --strict out"
+    ) as caught:
+        play("echo", "llm", agent_options={**OPTIONS, "strict": True}, steps=6, record=False, host=host)
+    assert caught.value.exit_code == 8
+    assert bound(refusing) == [True]
+
+
+def test_a_style_that_the_server_can_not_bind_is_told_before_anything_is_asked(
+    refusing: ModelServer, host: PluginHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusing.default = Say("<thinking>hm</thinking><wait/>")
+    options = {**OPTIONS, "style": "tags"}
+    summary = play("echo", "llm", agent_options=options, steps=3, record=False, host=host).to_json()
+    assert summary["decisions"] == {"total": 3, "repaired": 0, "forced": 0, "unconstrained": 3, "cut": 0, "continued": 0}
+    assert not any(bound(refusing))
+    told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
+    assert len(told) == 1
+    assert told[0].startswith(
+        "openai/qwen3:8b can't be bound to legal actions in this style. Its replies are read with"
+    )
+
+
+def test_who_does_not_want_replies_bound_is_told_nothing_and_sees_the_figure(
+    refusing: ModelServer, host: PluginHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {**OPTIONS, "constrain": "no"}
+    summary = play("echo", "llm", agent_options=options, steps=3, record=False, host=host).to_json()
+    assert summary["decisions"]["unconstrained"] == 3
+    assert not any(bound(refusing))
+    assert not [r for r in caplog.records if r.name == "wsap.llm"]
+
+
+def plan(steps: int) -> RunPlan:
+    return RunPlan("echo", (SeatPlan("seat-1", "llm", OPTIONS),), steps=steps, snapshot_every=4)
+
+
+def test_the_log_holds_the_refusal_and_each_decision_that_followed_it(
+    refusing: ModelServer, host: PluginHost, database: str
+) -> None:
+    run = play("echo", "llm", agent_options=OPTIONS, steps=5, database=database, host=host).run
+    with open_store(database) as store:
+        refusals = [e.data for e in store.repository.read_events(str(run), kinds=("refusal",))]
+        steps = [e.data for e in store.repository.read_events(str(run), kinds=("step",))]
+    assert [sorted(r) for r in refusals] == [["key", "refused"]]
+    assert NOT_WITH_THIS_MODEL.words in refusals[0]["refused"]
+    assert [s["decision"]["unconstrained"] for s in steps] == [True] * 5
+
+
+def test_a_run_with_a_refusal_is_played_again_without_asking_anybody(
+    refusing: ModelServer, host: PluginHost, database: str
+) -> None:
+    first = play("echo", "llm", agent_options=OPTIONS, steps=5, database=database, host=host)
+    asked = len(refusing.requests)
+    with open_store(database) as store:
+        again, past = replies_of(str(first.run), store)
+        with start(again, host, store, past=past) as session:
+            second = asyncio.run(session.play())
+    assert len(refusing.requests) == asked
+    assert second.trajectory_hash == first.trajectory_hash
+    assert second.to_json()["decisions"] == first.to_json()["decisions"]
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4, 7])
+def test_going_on_with_a_run_does_not_ask_for_the_refused_constraint_again(
+    refusing: ModelServer, host: PluginHost, database: str, stop: int
+) -> None:
+    controls = Controls()
+    seen: list[object] = []
+
+    def observe(step: object) -> None:
+        seen.append(step)
+        if len(seen) == stop:
+            controls.stop()
+
+    with (
+        open_store(database) as store,
+        start(plan(10), host, store, controls=controls, observers=[observe]) as session,
+    ):
+        asyncio.run(session.play())
+    summary = resume_run(database=database, host=host)
+    assert summary.steps == 10
+    assert summary.to_json()["decisions"]["unconstrained"] == 10
+    assert bound(refusing) == [True] + [False] * 10
+
+
+def test_at_the_command_line_it_is_said_once_on_the_standard_error_and_in_the_summary(
+    refusing: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    words = ("play", "matrix", "--model", "openai/qwen3:8b", "--fill", "llm", "--agent-option", "plan=no")
+    refusing.default = Say('I cooperate: {"action": "cooperate", "params": {}}')
+    assert main([*words, "--steps", "4", "--no-record"]) == 0
+    done = capsys.readouterr()
+    lines = [line for line in done.err.splitlines() if "read with tolerance" in line]
+    assert len(lines) == 1, "two seats have the same to say"
+    assert NOT_WITH_THIS_MODEL.words.rstrip(".") in lines[0]
+    assert "8 unconstrained" in done.out
+
+
+def test_at_the_command_line_strict_play_ends_with_status_8(
+    refusing: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    assert main(["play", "echo", "--model", "openai/qwen3:8b", "--strict", "--agent-option", "plan=no"]) == 8
+    error = capsys.readouterr().err
+    assert "Strict play was asked for; use a model that can be bound, or leave --strict out." in error
+    assert "Traceback" not in error

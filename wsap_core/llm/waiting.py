@@ -1,0 +1,41 @@
+"""How long a server asks to wait before it is asked again."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+__all__ = ["retry_after"]
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return how many seconds a server asks to wait; None where it does not say, or not in a form that is known.
+
+    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the
+    answer's own `Date`, so that it does not matter what time it is here. `retry-after-ms` is what
+    OpenAI and Azure add.
+
+    Args:
+        headers: of the answer; looked up as they are written here.
+    """
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _sane(float(milliseconds) / 1000)
+        given = headers.get("Retry-After")
+        if given is None:
+            return None
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", given):
+            return _sane(float(given))
+        until = parsedate_to_datetime(given)
+        date = headers.get("Date")
+        now = parsedate_to_datetime(date) if date else datetime.now(UTC)
+        return _sane((until - now).total_seconds())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _sane(seconds: float) -> float | None:
+    return max(0.0, seconds) if math.isfinite(seconds) else None
