@@ -242,7 +242,9 @@ def _unrecorded(
     _conduct(request, session, parts, view)
 
 
-def _services(request: Request, host: PluginHost, view: LiveView | None, spent: Usage | None = None) -> Services:
+def _services(
+    request: Request, host: PluginHost, plan: RunPlan, view: LiveView | None, spent: Usage | None = None
+) -> Services:
     from wsap_core.decisions import NO_USAGE
     from wsap_core.services import Services
 
@@ -349,12 +351,17 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 
 def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
+        # Models that a session is given outlive it; these are for this run alone.
+        models: Any = session.run.services.models
     from wsap_nexus.view.plain import PlainProgress
 
     run = session.run
     if view is not None:
         people = [name for name, spec in parts.agents.items() if spec.interactive]
         view.follow(run, parts.game, past=past, interactive=people)
+            finally:
+                if models is not None:
+                    await models.aclose()
         run.observe(view.observe)
         return
     if request.as_json and not sys.stderr.isatty():
