@@ -18,6 +18,14 @@ class ModelInfo:
     """What is known of it; what is not known is not claimed."""
     detail: str = ""
     """Size, quantisation and the like, in a few words."""
+    tools: bool = False
+    """Whether it was trained to call tools."""
+    weights: int | None = None
+    """Bytes that it takes when loaded; None where that is not known."""
+    context_bytes: int | None = None
+    """Bytes that each token of context takes besides; None where that is not known."""
+    sizable: bool = False
+    """Whether whoever asks it chooses its context, with the option `num_ctx`."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,10 +11,13 @@ import click
 
 from wsap_core.cli.params import WholeNumber
 from wsap_core.errors import UsageError
+from wsap_nexus import remembered
+from wsap_nexus.cli.common import typed_pairs
 
 if TYPE_CHECKING:
     from wsap_core.decisions import Usage
     from wsap_core.host import PluginHost
+    from wsap_core.llm.wrappers import Price
     from wsap_nexus.backends.registry import Models
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,12 +39,24 @@ def model_options(command: F) -> F:
             click.option(
                 "--tools", metavar="NAMES", help="What the model may use while it thinks, with commas between."
             ),
+            click.option("--pictures", is_flag=True, help="Show the model the game's picture of each moment, too."),
             click.option("--strict", is_flag=True, help="Refuse a model that can't be bound to legal actions."),
             click.option(
                 "--max-calls", type=WholeNumber(1, 10**9), help="Pause before the run asks models more often."
             ),
             click.option("--max-tokens", type=WholeNumber(1, 10**12), help="Pause before the run takes more tokens."),
             click.option("--max-cost", type=float, help="Pause before the run costs more US dollars."),
+            click.option(
+                "--model-option",
+                "backend_options",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="An option of the model's backend, such as num_ctx=16384.",
+            ),
+            click.option("--price-in", type=float, help="US dollars for a million tokens of prompt."),
+            click.option("--price-out", type=float, help="US dollars for a million tokens of reply."),
+            click.option("--estimate", is_flag=True, help="Say what the model would take, and play nothing."),
+            click.option("--yes", is_flag=True, help="Don't ask before a run that costs more than a dollar."),
         )
     ):
         command = option(command)
@@ -56,10 +72,16 @@ class ModelRequest:
     persona: str | None
     memory: str | None
     tools: str | None
+    pictures: bool
     strict: bool
     max_calls: int | None
     max_tokens: int | None
     max_cost: float | None
+    backend_options: tuple[str, ...] = ()
+    price_in: float | None = None
+    price_out: float | None = None
+    estimate: bool = False
+    yes: bool = False
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> ModelRequest:
@@ -70,10 +92,15 @@ class ModelRequest:
         """Refuse what makes no sense.
 
         Raises:
-            UsageError: a limit in money that is not above zero.
+            UsageError: a limit in money that is not above zero, or a price that is none.
         """
         if self.max_cost is not None and not 0 < self.max_cost < 1e9:
             raise UsageError(f"--max-cost is an amount of US dollars above 0, not {self.max_cost:g}.")
+        for option, price in (("--price-in", self.price_in), ("--price-out", self.price_out)):
+            if price is not None and not 0 <= price < 1e9:
+                raise UsageError(f"{option} is US dollars for a million tokens, at least 0, not {price:g}.")
+        if (self.price_in is None) != (self.price_out is None):
+            raise UsageError("--price-in and --price-out belong together; give both.")
 
     def agent_options(self, others: Mapping[str, Any]) -> dict[str, Any]:
         """Return the agents' options with these in them.
@@ -87,31 +114,52 @@ class ModelRequest:
             "persona": self.persona,
             "memory": self.memory,
             "tools": self.tools,
+            "pictures": self.pictures or None,
             "strict": self.strict or None,
         }
         given = {name: value for name, value in own.items() if value is not None}
+        given |= {f"model.{k}": v for k, v in typed_pairs("--model-option", self.backend_options).items()}
+        if "model.api_key" in given or "model.api_key" in others:
+            raise UsageError("A run's options are recorded, so no key may be among them; set it in the environment.")
         twice = sorted(set(given) & set(others))
         if twice:
             raise UsageError(f"The option {twice[0]} is given twice: by --{twice[0]} and by --agent-option.")
         if given and self.model is None and "model" not in others:
-            raise UsageError(f"--{next(iter(given))} is about a language model; say which, with --model ADDRESS.")
+            option = next(iter(given))
+            shown = "model-option" if option.startswith("model.") else option
+            raise UsageError(f"--{shown} is about a language model; say which, with --model ADDRESS.")
         return {**others, **given}
 
     def agent(self, agent: str | None) -> str | None:
         """Return who plays: the agent that asks models, if a model is given and no agent."""
         return AGENT if agent is None and self.model is not None else agent
 
-    def models(self, host: PluginHost, spent: Usage) -> Models | None:
-        """Return models under the limits that were given, or None if there are none.
+    def models(self, host: PluginHost, spent: Usage, asked: Iterable[str] = ()) -> Models:
+        """Return models under the limits and at the prices that were given.
 
         Args:
             host: where backends are registered.
             spent: what the run took before.
+            asked: the addresses of the models that the run asks.
         """
-        if self.max_calls is None and self.max_tokens is None and self.max_cost is None:
-            return None
         from wsap_core.llm.wrappers import Budget
         from wsap_nexus.backends.registry import Models
 
+        limits = (self.max_calls, self.max_tokens, self.max_cost)
         budget = Budget("run", calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, spent=spent)
-        return Models(host, budgets=[budget])
+        budgets = [budget] if any(limit is not None for limit in limits) else []
+        return Models(host, budgets=budgets, prices=self.prices(asked))
+
+    def prices(self, asked: Iterable[str]) -> dict[str, Price]:
+        """Return what the models cost: as was typed, else as `wsap models use` was told; the others are not in it."""
+        from wsap_core.llm.wrappers import Price
+
+        kept = remembered.read(os.environ)
+        found: dict[str, Price] = {}
+        for address in asked:
+            known = kept.known(address)
+            low = known.price_in if self.price_in is None else self.price_in
+            high = known.price_out if self.price_out is None else self.price_out
+            if low is not None and high is not None:
+                found[address] = Price(low, high)
+        return found

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,8 @@ import click
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
+from wsap_nexus.cli.default_model import addresses, remember, with_default
+from wsap_nexus.cli.estimate import go_ahead
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
@@ -114,7 +116,8 @@ class Request:
         context = click.get_current_context()
         fixed = (
             *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "no_record"),
-            *("model", "style", "persona", "memory", "tools", "strict"),
+            *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
+            *("backend_options", "estimate"),
         )
         default = click.core.ParameterSource.DEFAULT
         for name in fixed:
@@ -130,6 +133,7 @@ def _play(request: Request) -> None:
     from wsap_nexus.runtime.store import open_store
 
     host = PluginHost.discovered()
+    request = _with_model(request)
     controls = Controls()
     watching = _watching(request)
     if request.resume is not None:
@@ -142,11 +146,23 @@ def _play(request: Request) -> None:
         return
     plan, parts = _plan(request, host)
     _check_people(plan, parts, request)
+    if not go_ahead(request.models, plan, parts, host, as_json=request.as_json):
+        return
     if request.no_record:
         _unrecorded(request, host, plan, parts, controls, watching)
         return
     with open_store(request.database) as store:
         _started(request, host, store, plan, parts, controls, watching)
+
+
+def _with_model(request: Request) -> Request:
+    """Return the request with the remembered model in it, if it asks for one and names none."""
+    if request.resume is not None or request.replay is not None:
+        return request
+    seats = pairs("--seat", request.seats, example="NAME=AGENT").values()
+    named = "model" in pairs("--agent-option", request.agent_options, example="KEY=VALUE")
+    models = with_default(request.models, (request.agent, request.fill, *seats), named=named)
+    return replace(request, models=models)
 
 
 def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
@@ -191,7 +207,8 @@ def _started(
     from wsap_nexus.runtime.session import start
 
     view = _view(request, controls, watching, store)
-    with start(plan, host, store, parts=parts, controls=controls, services=_services(request, host, view)) as session:
+    services = _services(request, host, plan, view)
+    with start(plan, host, store, parts=parts, controls=controls, services=services) as session:
         try:
             _conduct(request, session, parts, view)
         except UsageError:
@@ -213,7 +230,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
-    services = _services(request, host, view, spent_by(record))
+    services = _services(request, host, plan, view, spent_by(record))
     with resume(record.id, host, store, controls=controls, services=services) as session:
         past = list(read_notes(store.repository, record.id)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
@@ -227,7 +244,7 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
-    services = _services(request, host, view)
+    services = _services(request, host, plan, view)
     with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
         _conduct(request, session, parts, view)
 
@@ -238,7 +255,8 @@ def _unrecorded(
     from wsap_nexus.runtime.session import unrecorded
 
     view = _view(request, controls, watching, None)
-    session = unrecorded(plan, host, parts=parts, controls=controls, services=_services(request, host, view))
+    services = _services(request, host, plan, view)
+    session = unrecorded(plan, host, parts=parts, controls=controls, services=services)
     _conduct(request, session, parts, view)
 
 
@@ -248,7 +266,9 @@ def _services(
     from wsap_core.decisions import NO_USAGE
     from wsap_core.services import Services
 
-    return Services(views=view, models=request.models.models(host, spent or NO_USAGE), progress=Notices())
+    return Services(
+        views=view, models=request.models.models(host, spent or NO_USAGE, addresses(plan)), progress=Notices()
+    )
 
 
 def _watching(request: Request) -> bool:
@@ -315,6 +335,8 @@ def _conduct(
     finally:
         if text := printable(stray.text).strip():
             click.echo(text, err=True)
+        if not request.no_record:
+            remember(run.meter, addresses(run.plan))
     _report(request, session, parts, summary, interrupted=interruption.happened)
 
 
@@ -329,12 +351,17 @@ def _add_way_on(error: WsapError, run_id: str, *, resumed: bool) -> None:
 async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:
     async with view.shown() if view is not None else contextlib.nullcontext():
         task = asyncio.create_task(session.play())
+        # Models that a session is given outlive it; these are for this run alone.
+        models: Any = session.run.services.models
         with interruption.watch(task):
             try:
                 return await task
             except asyncio.CancelledError:
                 interruption.happened = True
                 return session.run.summary()
+            finally:
+                if models is not None:
+                    await models.aclose()
 
 
 @contextlib.contextmanager
@@ -351,17 +378,12 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 
 def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
-        # Models that a session is given outlive it; these are for this run alone.
-        models: Any = session.run.services.models
     from wsap_nexus.view.plain import PlainProgress
 
     run = session.run
     if view is not None:
         people = [name for name, spec in parts.agents.items() if spec.interactive]
         view.follow(run, parts.game, past=past, interactive=people)
-            finally:
-                if models is not None:
-                    await models.aclose()
         run.observe(view.observe)
         return
     if request.as_json and not sys.stderr.isatty():

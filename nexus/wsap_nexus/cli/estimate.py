@@ -1,0 +1,322 @@
+"""What a run with a language model will take, before it is played."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.untrusted import one_line
+from wsap_nexus import remembered
+from wsap_nexus.cli.default_model import addresses
+from wsap_nexus.cli.model_options import AGENT
+
+if TYPE_CHECKING:
+    from wsap_core.host import PluginHost
+    from wsap_core.llm.types import Abilities
+    from wsap_core.llm.wrappers import Price
+    from wsap_nexus.cli.model_options import ModelRequest
+    from wsap_nexus.prompt_size import PromptSize
+    from wsap_nexus.remembered import Known
+    from wsap_nexus.runtime.plan import RunPlan
+    from wsap_nexus.runtime.session import Parts
+
+LONG = 100
+"""Calls from which an estimate is printed before a run."""
+
+DEAR = 1.0
+"""US dollars from which a person at a terminal is asked first."""
+
+REPLY = 80
+"""Tokens of a reply that are assumed where none was measured: an action with a sentence of reasoning."""
+
+EPISODE = 1000
+"""Steps that are assumed for one episode, whose length nobody knows before."""
+
+SIMULATED = 2000
+"""Steps whose prompts are gone through one by one; more of them are alike."""
+
+PATIENCE = 5.0
+"""Seconds that a model's server has to say what the model can do."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take, as far as it can be told. Prompts' tokens are rather too many than too few."""
+
+    model: str
+    seats: int
+    """How many seats ask it."""
+    steps: int
+    """Of each of them."""
+    calls: int
+    """One for each step and one for the first plan; questions asked twice and later plans are not in it."""
+    prompt_tokens: int
+    completion_tokens: int
+    shared: float
+    """The share of the prompts' tokens that repeat the beginning of the prompt before, from 0 to 1."""
+    seconds: float | None
+    """At the speed that was measured when it was used last; None where it never was."""
+    cost: float | None
+    """In US dollars, nothing taken off for prompts that repeat; None where the price is not known, never 0 for that."""
+    assumed: tuple[str, ...]
+    """What it rests on, in sentences."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON-ready data."""
+        return asdict(self) | {"assumed": list(self.assumed)}
+
+    def lines(self) -> list[str]:
+        """Return it as lines for a person."""
+        took = "unknown time" if self.seconds is None else f"about {duration(self.seconds)}"
+        seats = f" for {self.seats} seats" if self.seats > 1 else ""
+        head = (
+            f"Estimate for {one_line(self.model)}: {self.calls} calls{seats}, "
+            f"{count(self.prompt_tokens)} tokens in ({self.shared:.0%} of them repeated), "
+            f"{count(self.completion_tokens)} out, {took}, {money(self.cost)}."
+        )
+        return [head, *(f"  {sentence}" for sentence in self.assumed)]
+
+
+def reply_tokens(known: Known, size: PromptSize) -> tuple[float, str]:
+    """Return how many tokens a reply is taken to have, and where that comes from."""
+    if known.reply_tokens:
+        return known.reply_tokens, f"{known.reply_tokens:.0f} tokens a reply, as measured over {known.calls} calls."
+    assumed = min(REPLY, size.reply or REPLY)
+    return assumed, f"{assumed} tokens a reply, which is assumed; a model that thinks first takes more."
+
+
+def estimate(
+    model: str,
+    size: PromptSize,
+    *,
+    steps: int,
+    seats: int = 1,
+    known: Known | None = None,
+    price: Price | None = None,
+    context: int | None = None,
+    assumed: tuple[str, ...] = (),
+) -> Estimate:
+    """Return what so many steps will take.
+
+    Args:
+        model: the address.
+        size: of its prompts.
+        steps: decisions of each seat.
+        seats: how many seats ask it.
+        known: what was measured when it was used last.
+        price: what it costs; None where that is not known.
+        context: the model's context, which shortens the history; None for no limit.
+        assumed: more of what it rests on.
+    """
+    from wsap_nexus.remembered import Known
+
+    known = known or Known()
+    reply, source = reply_tokens(known, size)
+    prompts, shared = _prompts(size, steps, round(reply), context)
+    calls = steps + bool(size.plan)
+    prompt_tokens, replies = seats * (prompts + size.plan), round(seats * calls * reply)
+    seconds = None if known.seconds_a_call is None else known.seconds_a_call * calls * seats
+    step = f"{size.system} tokens of rules and {size.turn} a step, measured on the first prompt."
+    pace = [] if known.seconds_a_call is None else [f"{known.seconds_a_call:.2g} s a call, as when it was used last."]
+    return Estimate(
+        model,
+        seats,
+        steps,
+        seats * calls,
+        prompt_tokens,
+        replies,
+        round(seats * shared / prompt_tokens, 4) if prompt_tokens else 0.0,
+        seconds,
+        None if price is None else price.of(prompt_tokens, replies),
+        (step, source, *pace, *assumed),
+    )
+
+
+def _prompts(size: PromptSize, steps: int, reply: int, context: int | None) -> tuple[int, int]:
+    """Return the tokens of so many prompts, and how many of them repeat the prompt before.
+
+    The agent's own window is gone through, so that it is cut where it will be cut.
+    """
+    from wsap_core.llm.window import Turn, Window
+
+    # A turn of the same size as those to come: a digit is a token, and each message has four more.
+    turn = Turn("0" * max(0, size.turn - 4), "0" * reply)
+    window = Window(size.window)
+    total = shared = before = 0
+    counted = min(steps, SIMULATED)
+    for _ in range(counted):
+        if context is not None and size.least + len(window.turns) * turn.tokens > context:
+            window.fit(max(0, context - size.least))
+        prompt = size.system + len(window.turns) * turn.tokens + size.turn
+        # It begins with all of the one before, unless the window was cut in between.
+        shared += 0 if not before else before if prompt > before else size.system
+        total, before = total + prompt, prompt
+        window.add(turn)
+    return round(total * steps / max(1, counted)), round(shared * steps / max(1, counted))
+
+
+# --- for a plan ----------------------------------------------------------------------------------
+
+
+def estimate_plan(plan: RunPlan, parts: Parts, host: PluginHost, prices: Mapping[str, Price]) -> Estimate | None:
+    """Return what a plan will take of its model, or None if no seat asks one.
+
+    Raises:
+        WsapError: the first prompt can't be made.
+    """
+    asking = [seat for seat in plan.seats if seat.agent == AGENT and seat.options.get("model")]
+    if not asking:
+        return None
+    return asyncio.run(_estimate_plan(plan, parts, host, prices))
+
+
+async def _estimate_plan(plan: RunPlan, parts: Parts, host: PluginHost, prices: Mapping[str, Price]) -> Estimate:
+    from wsap_core.errors import WsapError
+    from wsap_nexus.backends.registry import Models
+    from wsap_nexus.prompt_size import measure
+
+    asking = [seat for seat in plan.seats if seat.agent == AGENT and seat.options.get("model")]
+    seat, address = asking[0], addresses(plan)[0]
+    assumed: list[str] = []
+    known = remembered.read(os.environ).known(address)
+    abilities: Abilities | None = None
+    price = prices.get(address)
+    async with Models(host) as models:
+        models.configure(address, {k[6:]: v for k, v in seat.options.items() if k.startswith("model.")})
+        try:
+            async with asyncio.timeout(PATIENCE):
+                abilities = (await models.ready(address)).abilities
+        except (WsapError, TimeoutError) as error:
+            said = one_line(error) or f"no answer within {PATIENCE:g} s"
+            assumed.append(f"Its context could not be asked for: {said}")
+        if price is None:
+            price = _told_price(models, address)
+    size = await measure(plan, seat, parts.game, parts.agents[seat.name], host, abilities=abilities)
+    if plan.steps is None:
+        assumed.append(f"One episode is taken to have {EPISODE} steps; --steps N makes it certain.")
+    return estimate(
+        address,
+        size,
+        steps=EPISODE if plan.steps is None else plan.steps,
+        seats=len(asking),
+        known=known,
+        price=price,
+        context=abilities.context if abilities is not None else None,
+        assumed=tuple(assumed),
+    )
+
+
+def _told_price(models: Any, address: str) -> Price | None:
+    """Return what the backend itself knows of the price (Any: backends of all kinds); None where it knows none."""
+    from wsap_core.llm.wrappers import Price
+
+    inner = models.backend(address)
+    while hasattr(inner, "inner"):
+        inner = inner.inner
+    cost_of = getattr(inner, "cost_of", None)
+    if cost_of is None:
+        return None
+    low, high = cost_of(1_000_000, 0), cost_of(0, 1_000_000)
+    return None if low is None or high is None else Price(low, high)
+
+
+def measured_prompt(game: str, host: PluginHost) -> PromptSize:
+    """Return how large the prompts of a game are for the agent `llm` as it is without options.
+
+    Raises:
+        WsapError: the game can't be made.
+    """
+    from wsap_core.references import load_adapter_spec
+    from wsap_nexus.prompt_size import measure
+    from wsap_nexus.runtime.plan import RunPlan, plan_seats
+    from wsap_nexus.runtime.session import load_parts
+
+    spec = load_adapter_spec(game, host)
+    plan = RunPlan(game, plan_seats(spec, agent=AGENT, options={"model": "nobody/asked"}))
+    parts = load_parts(plan, host)
+    seat = plan.seats[0]
+    return asyncio.run(measure(plan, seat, parts.game, parts.agents[seat.name], host))
+
+
+# --- before a run --------------------------------------------------------------------------------
+
+
+def go_ahead(request: ModelRequest, plan: RunPlan, parts: Parts, host: PluginHost, *, as_json: bool) -> bool:
+    """Return whether to play, after saying what a long run will take of its model.
+
+    Said on standard error from 100 calls on, or from a dollar on. Only a person at a terminal is
+    ever asked, and only where it would cost more than a dollar and neither `--yes` nor a limit in
+    money was given. With `--estimate` it is printed on standard output, and nothing is played.
+
+    Raises:
+        UsageError: an estimate is asked for, and no model plays.
+        WsapError: one is asked for, and the first prompt can't be made.
+    """
+    from wsap_core.errors import UsageError, WsapError
+
+    asked = addresses(plan)
+    if not asked and not request.estimate:
+        return True
+    prices = request.prices(asked)
+    if request.estimate:
+        found = estimate_plan(plan, parts, host, prices)
+        if found is None:
+            raise UsageError("--estimate is about what a language model takes; say which, with --model ADDRESS.")
+        _show(found, as_json=as_json)
+        return False
+    if not (prices or plan.steps is None or plan.steps >= LONG):
+        return True
+    try:
+        found = estimate_plan(plan, parts, host, prices)
+    except WsapError:
+        return True  # whatever it is, the run itself says it
+    if found is None or (found.calls < LONG and (found.cost or 0.0) < DEAR):
+        return True
+    if not as_json or sys.stderr.isatty():
+        for line in found.lines():
+            click.echo(line, err=True)
+    person = sys.stdin.isatty() and sys.stderr.isatty()
+    bounded = request.yes or request.max_cost is not None
+    if bounded or not person or found.cost is None or found.cost < DEAR:
+        return True
+    if click.confirm(f"It would cost about {money(found.cost)}. Play?", err=True):
+        return True
+    click.echo("Nothing was played.", err=True)
+    return False
+
+
+def _show(found: Estimate, *, as_json: bool) -> None:
+    if as_json:
+        from wsap_core.cli.output import print_json
+
+        print_json(found.to_json())
+        return
+    for line in found.lines():
+        click.echo(line)
+
+
+def money(cost: float | None) -> str:
+    """Return an amount of US dollars as a person reads it; "cost unknown" for one that nobody knows."""
+    if cost is None:
+        return "cost unknown"
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
+
+
+def count(tokens: int) -> str:
+    """Return a number of tokens as a person reads it: 950, 12.3k, 4.56M."""
+    if tokens < 10_000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if tokens < 1_000_000 else f"{tokens / 1e6:.2f}M"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person reads it: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,148 @@
+"""How large the prompts of a game are, measured by making the first one without asking any model."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.context import Context, derive_seed
+from wsap_core.errors import UsageError
+from wsap_core.llm.agent import LLMAgent
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.tokens import estimate_request, estimate_tokens
+from wsap_core.llm.types import Abilities, Request
+from wsap_core.options import Options
+from wsap_core.services import Services
+from wsap_core.specs import build
+from wsap_core.worlds import World
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.session import Installed
+
+if TYPE_CHECKING:
+    from wsap_core.host import PluginHost
+    from wsap_core.specs import AdapterSpec, AgentSpec
+
+# Any, in this module: options have every kind of value.
+
+PATIENCE = 10.0
+"""Seconds that a game has to show a seat its first observation."""
+
+
+@dataclass(frozen=True)
+class PromptSize:
+    """About how many tokens the parts of a seat's prompts have; rather too many than too few."""
+
+    system: int
+    """The system message: rules and actions, the same in every request."""
+    turn: int
+    """What is shown each step, as it is in the first one."""
+    plan: int
+    """The request for a plan at the start of an episode; 0 where none is made."""
+    window: int
+    """About how many steps of the conversation go along: from half to twice as many."""
+    reply: int
+    """Most tokens of a reply."""
+    first: Request
+    """The first request for a decision."""
+
+    @property
+    def least(self) -> int:
+        """The context without which there is no decision: rules, one step, and the longest reply."""
+        return self.system + self.turn + self.reply
+
+    def whole(self, reply: int) -> int:
+        """Return the context that holds the conversation at its longest, when replies have so many tokens."""
+        return self.least + 2 * self.window * (self.turn + reply)
+
+
+async def measure(
+    plan: RunPlan,
+    seat: SeatPlan,
+    game: AdapterSpec,
+    agent: AgentSpec,
+    host: PluginHost,
+    *,
+    abilities: Abilities | None = None,
+) -> PromptSize:
+    """Return how large a seat's prompts are.
+
+    The game is made and reset, and the agent is made as for a run, but with a model that is never
+    sent anything, and without a memory, which may be kept in files.
+
+    Args:
+        plan: what would be played.
+        seat: one of its seats, whose agent asks a model.
+        game: the game's spec.
+        agent: the agent's spec.
+        host: where tools come from.
+        abilities: what the model can do; nothing in particular when None.
+
+    Raises:
+        UsageError: the agent asks no model, or the game shows the seat nothing before others have acted.
+        WsapError: the game or the agent can't be made.
+    """
+    models = _Nobody(str(seat.options.get("model", "nobody/asked")), abilities or Abilities())
+    services = Services(models=models, parts=Installed(host), progress=_say_nothing)
+    world = World.create(game, Context.create(plan.seed, config=Options(plan.options), services=services))
+    await world.reset(derive_seed(plan.seed, 0))
+    places = {place.name: world.open_seat(place.name) for place in plan.seats}
+    own = {name: value for name, value in seat.options.items() if name != "memory" and not name.startswith("memory.")}
+    context = Context.create(plan.seed, "agent", seat.name, config=own, services=services, agent_id=seat.name)
+    made = build(agent.factory, replace(context, world=game.display_title))
+    if not isinstance(made, LLMAgent):
+        raise UsageError(f"The agent {seat.agent!r} asks no language model, so there is nothing to estimate.")
+    place = places[seat.name]
+    try:
+        await made.initialize(place.game_description, place.action_space)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                observation = await place.observe()
+        except TimeoutError:
+            raise UsageError(f"{game.name!r} shows seat {seat.name!r} nothing before others have acted.") from None
+        lines = made.plan(list(observation.current_goals))
+        if inspect.isawaitable(lines):
+            await lines
+        asked = models.requests
+        planned = len(asked)
+        await made.decide(observation)
+    finally:
+        await made.aclose()
+    first = asked[planned]
+    system = estimate_tokens(first.messages[0].text()) + 4
+    recall = made.options.recall_tokens if seat.options.get("memory", "none") != "none" else 0
+    return PromptSize(
+        system,
+        estimate_request(first) - system + recall,
+        sum(estimate_request(request) for request in asked[:planned]),
+        made.options.window,
+        made.options.sampling.max_tokens or 0,
+        first,
+    )
+
+
+def _say_nothing(sentence: str) -> None:
+    """Keep quiet: what is to be said about a model is said when it is asked."""
+
+
+class _Nobody:
+    """Models that are asked and never sent anything."""
+
+    def __init__(self, address: str, abilities: Abilities) -> None:
+        # Any abilities but no limit: what does not fit is what is to be found out.
+        self._backend = ScriptedBackend(lambda _: "{}", model=address, abilities=replace(abilities, context=None))
+
+    @property
+    def requests(self) -> list[Request]:
+        return self._backend.requests
+
+    def backend(self, name: str) -> ScriptedBackend:
+        return self._backend
+
+    async def ready(self, name: str) -> ScriptedBackend:
+        return self._backend
+
+    def configure(self, name: str, options: Mapping[str, Any]) -> None:
+        """Do nothing: nobody is there to be configured."""
