@@ -1,0 +1,134 @@
+"""One agent's stay in one world, as it is lived: its loop, what it has done, and when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from wsap_core.models import AvatarState
+from wsap_nexus.hub.conditions import Condition, facts_of, parse_condition
+from wsap_nexus.hub.records import SessionRecord
+from wsap_nexus.hub.worlds import WorldFace
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import SeatLoop, StepTaken
+from wsap_nexus.storage.records import EventRecord
+
+SHUTDOWN = "shutdown"
+"""The reason of a stay that goes on when the nexus is started again."""
+
+
+@dataclass
+class Deeds:
+    """What was done in a session: the evidence for skills, and its totals."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    """`achievement:NAME` and `action:NAME` -> how often, with success."""
+    steps: int = 0
+    reward: float = 0.0
+
+    def add(self, action: str, success: bool, reward: float, achievements: Iterable[str]) -> None:
+        """Count one step."""
+        self.steps += 1
+        self.reward += reward
+        if success:
+            self.done[f"action:{action}"] += 1
+        for name in achievements:
+            self.done[f"achievement:{name}"] += 1
+
+    @property
+    def achievements(self) -> list[str]:
+        """What was achieved, sorted."""
+        return sorted(key.partition(":")[2] for key in self.done if key.startswith("achievement:"))
+
+    def count_logged(self, event: EventRecord) -> None:
+        """Count a step from the log."""
+        step = json.loads(event.body)["step"]
+        result = step["result"]
+        self.add(step["action"]["name"], result["success"], result["reward"], result["achievements"])
+
+
+class Stay:
+    """An open session, being played.
+
+    Args:
+        session: its record.
+        world: where.
+        deeds: what was done before, when it is gone on with.
+        controls: what holds and stops its loop.
+        on_step: told after each decision.
+    """
+
+    def __init__(
+        self,
+        session: SessionRecord,
+        world: WorldFace,
+        *,
+        deeds: Deeds,
+        controls: Controls,
+        on_step: Callable[[Stay, StepTaken], Awaitable[None] | None],
+    ) -> None:
+        self.session = session
+        self.world = world
+        self.deeds = deeds
+        self.controls = controls
+        self.stopped: str | None = None
+        """Why it was asked to end, if it was."""
+        self.last: StepTaken | None = None
+        """The newest decision."""
+        self.loop: SeatLoop | None = None
+        self._on_step = on_step
+        text = session.terms.exit_when
+        self._exit: Condition | None = parse_condition(text) if text else None
+
+    def stop(self, reason: str) -> None:
+        """End it before the next decision."""
+        self.stopped = self.stopped or reason
+        self.controls.stop()
+
+    async def after_step(self, step: StepTaken) -> None:
+        """Count a decision, and see whether the exit condition holds now."""
+        self.last = step
+        result = step.result
+        self.deeds.add(step.action.name, result.success, result.reward, result.achievements)
+        if self._exit is not None and not result.done:
+            facts = facts_of(
+                result.observation,
+                steps=self.deeds.steps,
+                reward=self.deeds.reward,
+                achievements=self.deeds.achievements,
+            )
+            if self._exit(facts):
+                self.stop("condition")
+        waiting = self._on_step(self, step)
+        if waiting is not None:
+            await waiting
+
+    async def play(self, *, fresh: bool) -> str:
+        """Play until it ends, and return why."""
+        loop = self.loop
+        assert loop is not None  # set by whoever opened the seat
+        playing = asyncio.create_task(loop.episode(0, fresh=fresh))
+        stopping = asyncio.create_task(self.controls.until_stopped())
+        try:
+            await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if playing.done():
+                playing.result()
+        finally:
+            for task in (playing, stopping):
+                task.cancel()
+            await asyncio.gather(playing, stopping, return_exceptions=True)
+        return await self._reason(loop)
+
+    async def _reason(self, loop: SeatLoop) -> str:
+        if loop.seat.left is not None:
+            return "jack_out"
+        if loop.seat.done:
+            bodies = await self.world.avatars(loop.seat.agent_id)
+            dead = any(b.avatar_id == self.session.avatar_id and b.state is AvatarState.DESTROYED for b in bodies)
+            return "death" if dead else "finished"
+        if self.stopped is not None:
+            return self.stopped
+        return "step_limit" if loop.reached_limit else SHUTDOWN
