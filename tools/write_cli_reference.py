@@ -9,6 +9,7 @@ behind fails there.
 from __future__ import annotations
 
 import os
+import importlib
 import re
 import subprocess
 import sys
@@ -38,7 +39,8 @@ def exit_statuses() -> list[str]:
         1: "Something unforeseen went wrong, or `wsap check` found a game at fault",
         BROKEN_PIPE: "Nobody reads the output any more",
     }
-    waiting = [WsapError]
+    importlib.import_module("wsap_core.llm.errors")  # adds its classes to the tree
+    waiting: list[type[WsapError]] = [WsapError]
     while waiting:
         error = waiting.pop(0)
         rows.setdefault(error.exit_code, (error.__doc__ or "").splitlines()[0].removesuffix(".").replace("|", "\\|"))
