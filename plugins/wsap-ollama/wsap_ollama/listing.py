@@ -35,7 +35,15 @@ async def listing(context: Context) -> Listing:
             card = ModelCard()  # it may have been removed between the two questions
         if card.capabilities and "completion" not in card.capabilities:
             return None  # it makes embeddings, and does not talk
-        return ModelInfo(f"ollama/{model.model}", _abilities(card), _detail(model))
+        return ModelInfo(
+            f"ollama/{model.model}",
+            _abilities(card),
+            _detail(model),
+            tools="tools" in card.capabilities,
+            weights=int(model.size) if model.size else None,
+            context_bytes=card.context_bytes,
+            sizable=True,
+        )
 
     try:
         found = await client.list()
@@ -55,7 +63,7 @@ def _abilities(card: ModelCard) -> Abilities:
     return Abilities(
         json_schema=True,
         prefill=True,
-        images="vision" in card.capabilities,
+        images="vision" in card.capabilities if card.capabilities else None,
         thinking="thinking" in card.capabilities,
         context=card.context,
     )
