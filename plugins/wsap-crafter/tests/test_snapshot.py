@@ -89,7 +89,7 @@ def test_the_body_and_its_agent_are_kept():
 def test_a_snapshot_is_small_and_no_pickle():
     data = played(4, 400).snapshot()
     assert len(data) < 7_000
-    assert data.startswith(b"WSAP-CRAFTER-1\n")
+    assert data.startswith(b"WSAP-CRAFTER-2\n")
     json.loads(zlib.decompress(data[len(_MAGIC) :]))
 
 
@@ -108,7 +108,7 @@ def _refused(world: CrafterAdapter, data: bytes) -> None:
         b"garbage",
         _MAGIC,
         _MAGIC + b"garbage",
-        b"WSAP-CRAFTER-2\n" + zlib.compress(b"{}"),
+        b"WSAP-CRAFTER-3\n" + zlib.compress(b"{}"),
         _MAGIC + zlib.compress(b"{}"),
         _MAGIC + zlib.compress(b"[1]"),
         _MAGIC + zlib.compress(b"[" * 100_000),

@@ -16,23 +16,29 @@ from wsap_core.models import (
     AvatarSpec,
     AvatarState,
     DeathEvent,
+    Entry,
     GridMapBlock,
     ImageBlock,
     JackInResult,
     JackOutResult,
+    Receipt,
     RespawnOption,
+    TransitPackage,
     View,
 )
 from wsap_crafter.bodies import NEW_WORLD, Body, avatar_of, death_of, unsafe_reason
+from wsap_crafter.dormancy import LONGEST_SLEEP
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.frames import FramePainter
 from wsap_crafter.gestures import GESTURES, gesture
+from wsap_crafter.ledger import dump_ledger, load_ledger
 from wsap_crafter.narration import note_before, tell_action, tell_step
 from wsap_crafter.observation import NOTHING, CrafterObservation, Happenings, build_observation, carried
 from wsap_crafter.records import Record, dump_record, load_record
-from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, situation_of
+from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, in_the_open, situation_of
 from wsap_crafter.sight import WORDS, Sight, ground_table, look_around
-from wsap_crafter.snapshot import dump_engine, load_engine, pack, unpack
+from wsap_crafter.snapshot import dump_engine, load_engine, pack, restoring, unpack
+from wsap_crafter.transit import admit, release
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
 _LEAVING = {
@@ -46,7 +52,8 @@ class CrafterAdapter(AvatarGameAdapter):
     """One Crafter world and the player in it.
 
     Configuration (``context.config``): ``length``, the steps after which an episode is over (10000; 0
-    for no limit), and ``frame_size``, the width and height of frames in pixels (360; 0 for no frames).
+    for no limit), ``frame_size``, the width and height of frames in pixels (360; 0 for no frames), and
+    ``longest_sleep``, the most steps for which the world goes on while its agent is away (300, a day).
 
     Raises:
         ConfigError: one of these is not a whole number in its range.
@@ -56,6 +63,7 @@ class CrafterAdapter(AvatarGameAdapter):
         context = context or Context()
         self._engine = CrafterEngine(context.seed, _option(context, "length", 10_000, 0, 2**31))
         self._frame_size = _option(context, "frame_size", 360, 0, 4096)
+        self._longest_sleep = _option(context, "longest_sleep", LONGEST_SLEEP, 0, 10_000)
         self._painter: FramePainter | None = None
         self._characters = ground_table(self._engine.world)
         self._record = Record()
@@ -128,6 +136,8 @@ class CrafterAdapter(AvatarGameAdapter):
         happenings = tell_step(report, before, player, engine.steps)
         done = engine.done
         record.after_step(report, happenings, dead=engine.dead)
+        if record.ledger.kept:
+            record.ledger.settle(record.body.avatar_id, player.inventory)
         observation = self._perceive(happenings)
         if possible.available:
             message = tell_action(name, before, player)
@@ -147,7 +157,7 @@ class CrafterAdapter(AvatarGameAdapter):
     def _begin(self, body: Body, seed: int | None = None) -> None:
         """Begin an episode with that body."""
         self._engine.reset(seed)
-        self._record = Record(body=body)
+        self._record = self._record.next_episode(body)
         self._perceive(NOTHING)
 
     def _perceive(self, happenings: Happenings) -> CrafterObservation:
@@ -195,15 +205,25 @@ class CrafterAdapter(AvatarGameAdapter):
         if avatar_id != body.avatar_id or body.owner != agent_id:
             return JackInResult(False, None, f"{agent_id!r} has no avatar {avatar_id!r} in this world.")
         if body.state is AvatarState.DESTROYED:
-            how = "it was despawned" if body.despawned else f"respawn it with {NEW_WORLD.id!r}"
-            return JackInResult(False, self._observation.avatar, f"{avatar_id} is destroyed: {how}.")
+            return JackInResult(False, self._observation.avatar, self._how_it_ended())
         if body.state is AvatarState.BOUND:
             return JackInResult(False, self._observation.avatar, f"{agent_id!r} is in {avatar_id} already.")
-        self._record.begin_session(self._engine.steps)
+        record = self._record
+        record.begin_session(self._engine.steps)
         avatar = self._become(replace(body, state=AvatarState.BOUND))
         message = f"You are {body.name}, in the world of Crafter."
-        # Bonuses from the skills an agent brings along would be applied, and named, here.
-        return JackInResult(True, avatar, message, {}, self._observation)
+        bonuses, record.ledger.news = record.ledger.news, {}
+        return JackInResult(True, avatar, message, bonuses, self._observation)
+
+    def _how_it_ended(self) -> str:
+        death = self.handle_death(self._record.body.avatar_id)
+        if self._record.body.despawned:
+            return f"{death.avatar_id} is destroyed: it was despawned."
+        whom = f" ({death.killer})" if death.killer else ""
+        return (
+            f"{death.avatar_id} is destroyed: it died of {death.cause}{whom} at {death.timestamp}; "
+            f"respawn it with {NEW_WORLD.id!r}."
+        )
 
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
         """Release the agent's body: ``dormant`` (asleep in its world), ``suspend`` or ``despawn``.
@@ -224,7 +244,10 @@ class CrafterAdapter(AvatarGameAdapter):
         state = _LEAVING[mode]
         stats = self._record.session_stats(self._engine.steps)
         self._become(replace(body, state=state, despawned=mode == "despawn"))
-        return JackOutResult(True, state, f"{body.avatar_id} is {state.value} now.", stats)
+        message = f"{body.avatar_id} is {state.value} now"
+        if state is AvatarState.DORMANT and in_the_open(self._situation):
+            message += ", in the open: whatever walks can reach it while it sleeps"
+        return JackOutResult(True, state, f"{message}.", stats)
 
     def handle_death(self, avatar_id: str) -> DeathEvent:
         """Return what destroyed the body, and how it can live again.
@@ -258,6 +281,30 @@ class CrafterAdapter(AvatarGameAdapter):
         self._observation = replace(self._observation, avatar=avatar)
         return avatar
 
+    # --- coming and going with skills and things ------------------------------------------------
+
+    def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Wake a sleeping body to what time has done to it, and give it what its agent brings along.
+
+        See :mod:`wsap_crafter.transit`; asked again with the same transfer id, it answers the same.
+
+        Raises:
+            UsageError: the agent has no such avatar here.
+        """
+        receipt = admit(self._engine, self._record, avatar_id, entry, self._longest_sleep)
+        self._perceive(self._record.happenings)
+        return receipt
+
+    def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take what is portable out of the body; asked again with the same transfer id, answer the same.
+
+        Raises:
+            UsageError: there was never such an avatar here.
+        """
+        package = release(self._engine, self._record, avatar_id, transfer_id)
+        self._perceive(self._record.happenings)
+        return package
+
     # --- looking in from outside, and keeping ---------------------------------------------------
 
     def render(self) -> View:
@@ -278,8 +325,10 @@ class CrafterAdapter(AvatarGameAdapter):
         return View((frame, chart), "Crafter")
 
     def snapshot(self) -> bytes:
-        """Return the whole state: the game, its random numbers, the body, and what just happened."""
-        return pack({"engine": dump_engine(self._engine), "record": dump_record(self._record)})
+        """Return the whole state: the game, its random numbers, the body, its belongings, what just happened."""
+        record = self._record
+        ledger = dump_ledger(record.ledger)
+        return pack({"engine": dump_engine(self._engine), "record": dump_record(record), "ledger": ledger})
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
@@ -289,6 +338,7 @@ class CrafterAdapter(AvatarGameAdapter):
         """
         state: dict[str, Any] = unpack(data)
         engine, record = load_engine(state.get("engine")), load_record(state.get("record"))
+        record.ledger = load_ledger(restoring(lambda: state["ledger"]), engine.player.inventory)
         self._engine, self._record = engine, record
         self._perceive(record.happenings)
 

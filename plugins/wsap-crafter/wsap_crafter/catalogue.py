@@ -1,10 +1,14 @@
-"""What can be achieved in Crafter, in words. Light: the game itself is not imported."""
+"""What can be achieved in Crafter, what that teaches, and what agents bring in and take out.
+
+Light: the game itself is not imported.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from wsap_core.models import Achievement
+from wsap_core.models import Achievement, Bonus, TransferRule
 
 ACHIEVEMENTS: tuple[Achievement, ...] = (
     Achievement("collect_coal", "Mine coal with a wood pickaxe.", "rare"),
@@ -56,11 +60,50 @@ PREREQUISITES: Mapping[str, tuple[str, ...]] = {
 """What must have been achieved before, as the game's rules have it; nothing for the rest."""
 
 SKILLS: Mapping[str, tuple[str, ...]] = {
+    "exploration": ("collect_coal", "collect_iron", "collect_diamond"),
+    "resource_management": ("collect_wood", "collect_stone", "collect_sapling"),
     "combat": ("defeat_zombie", "defeat_skeleton"),
-    "crafting": tuple(a.name for a in ACHIEVEMENTS if a.name.startswith("make_")),
-    "building": ("place_table", "place_furnace", "place_stone"),
-    "gathering": ("collect_wood", "collect_stone", "collect_coal", "collect_iron", "collect_diamond"),
-    "farming": ("collect_sapling", "place_plant", "eat_plant"),
+    "crafting": ("place_table", *(a.name for a in ACHIEVEMENTS if a.name.startswith("make_"))),
     "survival": ("collect_drink", "eat_cow", "wake_up"),
+    "planning": ("place_plant", "eat_plant", "place_furnace"),
+    "adaptation": ("place_stone",),
 }
-"""Skill domain to the achievements that are evidence for it."""
+"""Skill domain to the achievements that are evidence for it, each for one domain.
+
+Ores have to be found, a furnace and a field have to be meant, and a placed stone is a bridge or a
+wall where the land gave none. Nothing in Crafter is evidence for social skill or for puzzles.
+"""
+
+TRANSFER_RULES: tuple[TransferRule, ...] = (
+    TransferRule("combat-wood-sword", "combat", 0.3, Bonus("item", "wood_sword"), "a wood sword"),
+    TransferRule("combat-stone-sword", "combat", 0.7, Bonus("item", "stone_sword"), "a stone sword"),
+    TransferRule("crafting-wood-pickaxe", "crafting", 0.3, Bonus("item", "wood_pickaxe"), "a wood pickaxe"),
+    TransferRule("crafting-stone-pickaxe", "crafting", 0.7, Bonus("item", "stone_pickaxe"), "a stone pickaxe"),
+    TransferRule("resources-wood", "resource_management", 0.3, Bonus("item", "wood", 3), "3 wood"),
+    TransferRule("resources-stone", "resource_management", 0.6, Bonus("item", "stone", 3), "3 stone"),
+    TransferRule("survival-sapling", "survival", 0.3, Bonus("item", "sapling"), "a sapling to plant"),
+    TransferRule("survival-food", "survival", 0.5, Bonus("stat", "food", 3), "3 food, if the body is hungry"),
+    TransferRule("survival-drink", "survival", 0.5, Bonus("stat", "drink", 3), "3 drink, if the body is thirsty"),
+)
+"""What skills are worth here. All of it is inventory; health, which rewards are paid for, is not touched."""
+
+
+class Portable(NamedTuple):
+    """How a thing of Crafter travels."""
+
+    category: str
+    tier: int
+
+
+PORTABLE: Mapping[str, Portable] = {
+    "wood_sword": Portable("weapon", 2),
+    "stone_sword": Portable("weapon", 4),
+    "iron_sword": Portable("weapon", 6),
+    "wood_pickaxe": Portable("tool", 2),
+    "stone_pickaxe": Portable("tool", 4),
+    "iron_pickaxe": Portable("tool", 6),
+    "coal": Portable("material", 3),
+    "iron": Portable("material", 5),
+    "diamond": Portable("material", 8),
+}
+"""What can leave Crafter, and what comes in as what; within a category from the plainest to the best."""

@@ -77,9 +77,7 @@ def _tell_do(before: Before, player: Any) -> str:
 
 def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Happenings:
     """Return the events of a step and what attacks cost."""
-    events: list[Event] = []
-    for source, amount in report.wounds:
-        events.append(_wound(source, amount, player, step))
+    events = tell_wounds(report, player, step)
     attacks = [(amount, source) for source, amount in report.wounds if source in _ATTACKS]
     damage, damage_from = sum(amount for amount, _ in attacks), max(attacks)[1] if attacks else None
     events.extend(Event(f"Achievement unlocked: {name}", "achievement", name, step) for name in report.unlocked)
@@ -90,6 +88,11 @@ def tell_step(report: StepReport, before: Before, player: Any, step: int) -> Hap
     if turn := turn_at(step):
         events.append(Event(turn, "world", None, step))
     return Happenings(tuple(events), damage, damage_from)
+
+
+def tell_wounds(report: StepReport, player: Any, step: int) -> list[Event]:
+    """Return an event for each thing that hurt the player in a step, in the order in which they came."""
+    return [_wound(source, amount, player, step) for source, amount in report.wounds]
 
 
 _ATTACKS = {"zombie": "A zombie hit you", "arrow": "An arrow hit you"}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AdapterSpec, AgentSpec, ScoreMetric
-from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS
+from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS, TRANSFER_RULES
 
 _SCORE = ScoreMetric(
     "score",
@@ -35,13 +35,14 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             "Survive in Crafter: gather, craft, eat, sleep and fight in an open 2D world.",
             "wsap_crafter.adapter:CrafterAdapter",
             title="Crafter",
-            abilities=("seed", "snapshot", "render", "avatars"),
+            abilities=("seed", "snapshot", "render", "avatars", "transit"),
             seats=(1, 1),
             default_agent="crafter-survivor",
             score_metrics=(_SCORE, _PROGRESSION),
             achievements=ACHIEVEMENTS,
             wire_types=("wsap_crafter.observation:CrafterObservation",),
             skills=SKILLS,
+            transfer_rules=TRANSFER_RULES,
             genre="survival",
             dimensions="2D",
         )

@@ -10,6 +10,7 @@ from wsap_core.models import AvatarState, Event
 from wsap_crafter.bodies import Body
 from wsap_crafter.catalogue import ACHIEVEMENTS
 from wsap_crafter.engine import StepReport
+from wsap_crafter.ledger import Ledger
 from wsap_crafter.observation import NOTHING, Happenings
 from wsap_crafter.snapshot import restoring, whole
 
@@ -29,6 +30,8 @@ class Record:
     """The step at which the agent jacked in."""
     session_reward: float = 0.0
     session_achievements: tuple[str, ...] = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    """What was brought along; it outlasts the episode."""
 
     def after_step(self, report: StepReport, happenings: Happenings, *, dead: bool) -> None:
         """Take in what a step brought."""
@@ -36,8 +39,27 @@ class Record:
         self.session_reward += report.reward
         self.session_achievements += report.unlocked
         if dead:
-            self.death_cause = _last_cause(happenings.events)
-            self.body = replace(self.body, state=AvatarState.DESTROYED, deaths=self.body.deaths + 1)
+            self._die()
+
+    def after_sleep(self, happenings: Happenings, *, dead: bool) -> None:
+        """Take in what happened to a body that its agent had left asleep."""
+        self.happenings = happenings
+        if dead:
+            self._die()
+
+    def _die(self) -> None:
+        self.death_cause = _last_cause(self.happenings.events)
+        self.body = replace(self.body, state=AvatarState.DESTROYED, deaths=self.body.deaths + 1)
+        self.ledger.lose_all(self.body.avatar_id, "lost when the avatar died")
+
+    def next_episode(self, body: Body) -> Record:
+        """Return the record of the episode after this one, with the same body or with another."""
+        old = self.body
+        how = "the avatar was despawned" if old.despawned else "the episode ended and another world began"
+        self.ledger.lose_all(old.avatar_id, f"lost when {how}")
+        if body.avatar_id != old.avatar_id:
+            self.ledger.new_avatar()
+        return Record(body=body, ledger=self.ledger)
 
     def begin_session(self, step: int) -> None:
         """Start counting for an agent that jacks in at this step."""

@@ -26,6 +26,8 @@ ITEMS: tuple[str, ...] = tuple(name for name in constants.items if name not in V
 _FIRST_ITEM = len(VITALS)
 _LIMITS: dict[str, int] = {name: info["max"] for name, info in constants.items.items()}
 _WALKABLE = frozenset(GROUND_CHARACTERS[name] for name in [*constants.walkable, "lava"])
+# Ground that creatures walk on, and what may leave such ground free again.
+_OPEN = frozenset([*(GROUND_CHARACTERS[name] for name in constants.walkable), *"CZSapP"])
 _HITTABLE = frozenset("CZSP")
 # Items whose source is still there when they have been taken; with full hands nothing changes.
 _ENDLESS = tuple(
@@ -83,6 +85,11 @@ def _bench(ground: str, x: int, y: int) -> str:
     around = ground[HERE - WIDTH - 1 : HERE - WIDTH + 2] + ground[HERE - 1 : HERE + 2]
     around += ground[HERE + WIDTH - 1 : HERE + WIDTH + 2]
     return ("t" if "t" in around else "") + ("f" if "f" in around else "")
+
+
+def in_the_open(situation: Situation) -> bool:
+    """Return whether a creature could come to stand beside the player: creatures strike from the four sides."""
+    return any(cell in _OPEN for cell in situation.surroundings)
 
 
 def faced_character(cells: str, facing: str) -> str:

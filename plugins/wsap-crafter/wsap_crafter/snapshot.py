@@ -21,7 +21,10 @@ from wsap_crafter.engine import AREA, CrafterEngine
 from wsap_crafter.game import Arrow, Object, Plant, constants
 from wsap_crafter.sight import FACINGS, STEPS
 
-_MAGIC = b"WSAP-CRAFTER-1\n"
+_MAGIC = b"WSAP-CRAFTER-2\n"
+_FIRST_MAGIC = b"WSAP-CRAFTER-1\n"
+"""Of snapshots from before agents brought things along."""
+
 _LARGEST = 4_000_000
 _BIGGEST_NUMBER = 2**63
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -45,12 +48,12 @@ def pack(state: dict[str, Any]) -> bytes:
 
 
 def unpack(data: bytes) -> dict[str, Any]:
-    """Return the data of :func:`pack`.
+    """Return the data of :func:`pack`; an older snapshot's with what is new since.
 
     Raises:
         SnapshotError: it is not such data.
     """
-    if not data.startswith(_MAGIC):
+    if not data.startswith((_MAGIC, _FIRST_MAGIC)):
         raise SnapshotError("This is not a snapshot of Crafter, or it is of another version.")
     try:
         reader = zlib.decompressobj()
@@ -60,6 +63,8 @@ def unpack(data: bytes) -> dict[str, Any]:
         state = json.loads(text, parse_constant=_no_constant)
         if not isinstance(state, dict):
             raise ValueError("it holds no object")
+        if data.startswith(_FIRST_MAGIC):
+            state["ledger"] = None
     except (ValueError, zlib.error, RecursionError) as error:
         raise SnapshotError(f"The snapshot of Crafter is damaged: {error}.") from error
     return state
