@@ -16,6 +16,7 @@ from PIL import Image
 
 from wsap_core.context import Context
 from wsap_core.errors import UsageError
+from wsap_core.interfaces import Look
 from wsap_core.llm.agent import LLMAgent, LLMOptions
 from wsap_core.llm.errors import BadRequestError, ContextTooSmallError
 from wsap_core.llm.keys import request_key
@@ -65,8 +66,15 @@ def make(
 
 async def turns(agent: LLMAgent, shades: range) -> None:
     for shade in shades:
-        agent.see(view(shade))
+        agent.see_with(showing(view(shade)))
         await agent.decide(Observation(step=shade))
+
+
+def showing(shown: View | None) -> Look:
+    async def look() -> View | None:
+        return shown
+
+    return look
 
 
 def pictures(request: Request) -> list[list[ImagePart]]:
@@ -138,6 +146,7 @@ def test_no_picture_is_used_for_two_moments() -> None:
     async def session() -> None:
         await agent.initialize("A town.", SPACE)
         await turns(agent, range(1))
+        agent.see_with(showing(None))
         await agent.decide(Observation(step=1))
 
     asyncio.run(session())
@@ -256,9 +265,21 @@ def test_a_model_that_can_not_see_is_refused_when_a_session_begins() -> None:
 
 
 def test_an_agent_that_was_not_asked_to_look_does_not() -> None:
-    agent, _ = make(LLMOptions("Town", plan=False), Abilities())
-    assert not agent.sees
-    asyncio.run(agent.initialize("A town.", SPACE))
+    agent, backend = make(LLMOptions("Town", plan=False), Abilities())
+    looked: list[int] = []
+
+    async def look() -> View | None:
+        looked.append(1)
+        return view()
+
+    async def session() -> None:
+        agent.see_with(look)
+        await agent.initialize("A town.", SPACE)
+        await agent.decide(Observation())
+
+    asyncio.run(session())
+    assert looked == []
+    assert pictures(backend.requests[0]) == [[]]
 
 
 def test_a_world_without_pictures_is_told_of_once() -> None:
@@ -267,29 +288,41 @@ def test_a_world_without_pictures_is_told_of_once() -> None:
 
     async def session() -> None:
         await agent.initialize("A town.", SPACE)
+        agent.see_with(showing(None))
         for _ in range(3):
-            agent.see(None)
             await agent.decide(Observation())
 
     asyncio.run(session())
     assert [line for line in told if "pictures" in line] == [
         "Town shows no pictures, so the model plays by the text alone."
     ]
-    assert agent.sees  # a world may show something later, and has to be asked the same way after a resumption
 
 
 def test_a_moment_without_a_picture_is_nothing_to_tell_of() -> None:
     told: list[str] = []
     agent, _ = make(LLMOptions("Town", plan=False, pictures=1, strict=True), Abilities(images=True, json_schema=True))
-    agent.see(view())
-    agent.see(None)
+
+    async def session() -> None:
+        await agent.initialize("A town.", SPACE)
+        for shown in (view(), None, None):
+            agent.see_with(showing(shown))
+            await agent.decide(Observation())
+
+    asyncio.run(session())
     assert told == []
 
 
 def test_a_world_without_pictures_is_refused_under_strict() -> None:
-    agent, _ = make(LLMOptions("Town", plan=False, pictures=1, strict=True))
+    strict = LLMOptions("Town", plan=False, pictures=1, strict=True)
+    agent, backend = make(strict, Abilities(images=True, json_schema=True))
+
+    async def session() -> None:
+        await agent.initialize("A town.", SPACE)
+        await agent.decide(Observation())  # nobody gave it eyes
+
     with pytest.raises(UsageError, match="Town shows no pictures, and strict play was asked for"):
-        agent.see(None)
+        asyncio.run(session())
+    assert backend.requests == []
 
 
 # --- whose view it is ---------------------------------------------------------------------------------

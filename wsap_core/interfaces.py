@@ -8,7 +8,7 @@ its spec, and the conformance suite holds it to that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from wsap_core.models import (
@@ -114,6 +114,9 @@ class Agent(Protocol):
 
 # --- what may be declared beyond that --------------------------------------------------------
 
+Look = Callable[[], Awaitable[View | None]]
+"""Gives what is drawn for a seat now; None where the world draws nothing. Changes nothing."""
+
 
 @runtime_checkable
 class Seedable(Protocol):
@@ -154,15 +157,11 @@ class Renders(Protocol):
 class Sees(Protocol):
     """An agent that looks at what the world draws, besides reading what it tells."""
 
-    @property
-    def sees(self) -> bool:
-        """Whether it wants to see the next observation. Asked each time, because drawing takes time."""
-        ...
+    def see_with(self, look: Look) -> None:
+        """Take the means to see; called once, before `initialize`.
 
-    def see(self, view: View | None) -> Awaitable[None] | None:
-        """Take in what is seen at the moment of the next observation; None where the world draws nothing.
-
-        Called right before `decide`, and only where `sees` is true.
+        While it decides, `await look()` gives what is drawn for its seat at that moment, or None where the
+        world draws nothing. Drawing takes time, so that nothing is drawn unless it looks.
         """
         ...
 

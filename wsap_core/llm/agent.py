@@ -12,7 +12,7 @@ from typing import Any
 
 from wsap_core.decisions import DecisionInfo, ReflectionInfo
 from wsap_core.errors import SnapshotError
-from wsap_core.interfaces import Snapshots
+from wsap_core.interfaces import Look, Snapshots
 from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.binding import Binding
@@ -31,7 +31,7 @@ from wsap_core.llm.tools import AgentTool
 from wsap_core.llm.types import DEFAULT_SAMPLING, Constraint, Message, Reply, Request, Sampling
 from wsap_core.llm.window import Turn as WindowTurn
 from wsap_core.llm.window import Window
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation, View
+from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
 from wsap_core.untrusted import one_line
 
 __all__ = ["Call", "LLMAgent", "LLMOptions"]
@@ -209,18 +209,9 @@ class LLMAgent:
                 self._memory.note(line, kind="plan", world=self.options.game_name)
         return list(self._plan)
 
-    @property
-    def sees(self) -> bool:
-        """Whether pictures are to be drawn for it."""
-        return self._sight.wanted
-
-    def see(self, view: View | None) -> None:
-        """Take in the picture that belongs to the next observation.
-
-        Raises:
-            UsageError: there is none, and strict play was asked for.
-        """
-        self._sight.see(view)
+    def see_with(self, look: Look) -> None:
+        """Take the means to see, which is used where pictures were asked for."""
+        self._sight.eyes = look
 
     async def decide(self, observation: Observation) -> Action:
         """Return the action that the model chose, now or a few steps ago, or the fallback."""
@@ -241,7 +232,7 @@ class LLMAgent:
             self._ask,
             self._prompts,
             self._binding.refused,
-            picture=self._sight.take(),
+            picture=await self._sight.look(),
         )
         try:
             made = await self._style.decide(turn)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from wsap_core.errors import UsageError
+from wsap_core.interfaces import Look
 from wsap_core.llm.backend import Backend
 from wsap_core.llm.errors import BadRequestError
 from wsap_core.llm.pictures import picture_of
 from wsap_core.llm.types import ImagePart
-from wsap_core.models import View
 from wsap_core.untrusted import one_line
 
 __all__ = ["Sight", "Wishes"]
@@ -37,7 +37,7 @@ class Wishes(Protocol):
 
 
 class Sight:
-    """One agent's wish for pictures, and the one of this moment.
+    """One agent's wish for pictures, and what it sees.
 
     Args:
         backend: who is to see them.
@@ -49,8 +49,9 @@ class Sight:
         self._backend = backend
         self._wishes = wishes
         self._tell = tell or logging.getLogger("wsap.llm").warning
+        self.eyes: Look | None = None
+        """Gives what is drawn now; None where nobody lets the agent see."""
         self._looked = False
-        self._picture: ImagePart | None = None
 
     @property
     def wanted(self) -> bool:
@@ -69,21 +70,19 @@ class Sight:
                 "`wsap models` says which."
             )
 
-    def see(self, view: View | None) -> None:
-        """Take in what the world shows now.
+    async def look(self) -> ImagePart | None:
+        """Return the picture of this moment; None where there is none, or none was asked for.
 
         Raises:
             UsageError: the world shows no picture at first, and strict play was asked for.
         """
-        self._picture = picture_of(view)
-        if self._picture is None and not self._looked:
+        if not self.wanted:
+            return None
+        picture = picture_of(await self.eyes()) if self.eyes is not None else None
+        if picture is None and not self._looked:
             shows = f"{one_line(self._wishes.game_name)} shows no pictures"
             if self._wishes.strict:
                 raise UsageError(f"{shows}, and strict play was asked for; leave --pictures or --strict out.")
             self._tell(f"{shows}, so the model plays by the text alone.")
         self._looked = True
-
-    def take(self) -> ImagePart | None:
-        """Return the picture of this moment, once: it is nobody's view of the next."""
-        picture, self._picture = self._picture, None
         return picture

@@ -77,7 +77,6 @@ class SeatLoop:
     ) -> None:
         self.seat = seat
         self.agent = agent
-        self._eyes = agent if isinstance(agent, Sees) else None
         self.tally = tally
         self._recorder = recorder
         self._controls = controls
@@ -95,7 +94,10 @@ class SeatLoop:
         return not self._history and self._limit is not None and self.tally.steps >= self._limit
 
     async def initialize(self) -> None:
-        """Give the agent the game's description and actions."""
+        """Give the agent the game's description and actions, and the means to see if it can."""
+        agent = self.agent
+        if isinstance(agent, Sees):
+            await self._ask(lambda: agent.see_with(self.seat.look))
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
     async def aclose(self) -> None:
@@ -127,7 +129,6 @@ class SeatLoop:
 
     async def _decide_and_act(self, episode: int, observation: Observation) -> None:
         self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
-        await self._show()
         before = self._told()
         action, forced = await self._decide(observation)
         outcome = await self.seat.resolve(action)
@@ -156,7 +157,6 @@ class SeatLoop:
         """Go through a recorded step again, and make sure that the world goes the same way."""
         logged = self._history.popleft()
         if self._rehearse:
-            await self._show()
             await self._ask(lambda: self.agent.decide(observation))
         outcome = await self.seat.resolve(logged.action)
         line = step_line(self.seat.agent_id, outcome.action, outcome.result)
@@ -186,13 +186,6 @@ class SeatLoop:
         """Return what the agent tells of its last decision."""
         info = getattr(self.agent, "last_decision", None)
         return info if isinstance(info, DecisionInfo) else None
-
-    async def _show(self) -> None:
-        """Let the agent see what it is about to decide on, if it wants to; otherwise nothing is drawn."""
-        eyes = self._eyes
-        if eyes is not None and eyes.sees:
-            view = await self.seat.look()
-            await self._ask(lambda: eyes.see(view))
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
         lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
