@@ -38,6 +38,7 @@ from wsap_core.llm.types import (
     Sampling,
     TextChunk,
     TextPart,
+    ThinkingChunk,
 )
 from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions, options_of
 
@@ -83,15 +84,37 @@ def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) ->
     assert reply.usage.cost is None
 
 
-async def pieces(backend: OpenAIBackend) -> list[Any]:
-    return [chunk async for chunk in backend.stream(REQUEST)]
-
-
 def test_pieces_arrive_one_by_one_when_streamed_without_gathering(server: ModelServer) -> None:
+    async def pieces(backend: OpenAIBackend) -> list[Any]:
+        return [chunk async for chunk in backend.stream(REQUEST)]
+
     server.say(Say("one two three"))
     *texts, finish = using(options(server, stream=True, gather=0), pieces)
     assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
     assert isinstance(finish, Finish)
+
+
+def test_pieces_are_gathered_after_the_first_and_none_is_lost(server: ModelServer) -> None:
+    server.say(Say("one two three " * 100, thinking="Let me see."))
+    request = replace(REQUEST, sampling=Sampling(max_tokens=None))
+
+    async def gathered(backend: OpenAIBackend) -> list[Any]:
+        return [chunk async for chunk in backend.stream(request)]
+
+    *chunks, finish = using(options(server, stream=True, gather=0.01), gathered)
+    assert "".join(c.text for c in chunks if isinstance(c, ThinkingChunk)) == "Let me see."
+    texts = [c.text for c in chunks if isinstance(c, TextChunk)]
+    assert "".join(texts) == "one two three " * 100
+    assert len(texts) < 300
+    assert finish.usage.completion_tokens == 303
+
+
+def test_reply_after_reply_is_whole_though_reading_was_paused(server: ModelServer) -> None:
+    async def twice(backend: OpenAIBackend) -> list[str]:
+        return [(await collect(backend, REQUEST)).text for _ in range(3)]
+
+    server.default = Say("word " * 50, style="comments")
+    assert using(options(server, stream=True, gather=0.001), twice) == ["word " * 50] * 3
 
 
 @both
@@ -183,7 +206,10 @@ def test_pictures_are_sent_to_models_that_see_and_described_to_others(server: Mo
         {"type": "text", "text": "What is this? "},
         {"type": "image_url", "image_url": url},
     ]
-    ask(options(server), Request([message]))
+    sent = server.last["messages"][0]["content"]
+    ask(options(server), Request([message]))  # whether it sees is not known, so the server is asked
+    assert server.last["messages"][0]["content"] == sent
+    ask(options(server, images=False), Request([message]))
     assert server.last["messages"][0]["content"] == "What is this? a cow"
 
 
@@ -448,9 +474,6 @@ def test_a_server_that_can_not_constrain_says_so(server: ModelServer) -> None:
         ask(options(server), replace(REQUEST, constraint=JsonConstraint(SCHEMA)))
 
 
-def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer) -> None:
-    server.say(Say("one two three", error_within="CUDA out of memory"))
-    with pytest.raises(ServerFailedError, match="CUDA out of memory"):
 @both
 def test_a_server_that_is_away_for_a_while_says_how_long_to_wait(server: ModelServer, stream: bool) -> None:
     server.say(Say(status=503, error="Down for a moment.", headers={"Retry-After": "12"}))
@@ -459,6 +482,9 @@ def test_a_server_that_is_away_for_a_while_says_how_long_to_wait(server: ModelSe
     assert caught.value.retry_after == 12
 
 
+def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer) -> None:
+    server.say(Say("one two three", error_within="CUDA out of memory"))
+    with pytest.raises(ServerFailedError, match="CUDA out of memory"):
         ask(options(server, stream=True))
 
 

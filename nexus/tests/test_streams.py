@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from wsap_core.llm.think import ThinkSplitter
 from wsap_core.llm.types import TextChunk
+from wsap_nexus.backends.deltas import Deltas
 from wsap_nexus.backends.sse import EventReader
 
 
@@ -60,9 +62,98 @@ def test_events_do_not_depend_on_where_they_are_cut(texts: list[str], end: bytes
     assert events(cut(stream, places)) == values
 
 
+@given(
+    st.lists(
+        st.sampled_from([b"data", b"data:", b"data: ", b"a", b"\n", b"\n\n", b"\r", b"\r\n", b": c", b"\xef\xbb\xbf"]),
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 60), max_size=12),
+)
+def test_any_lines_are_read_the_same_wherever_they_are_cut(parts: list[bytes], places: list[int]) -> None:
+    stream = b"".join(parts)
+    assert events(cut(stream, places)) == events([stream]) == by_lines(stream)
+
+
+def by_lines(stream: bytes) -> list[str]:
+    """The standard's rules, one line after the other; what stands at the end without its empty line counts, too."""
+    lines = stream.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    found: list[str] = []
+    data: list[str] = []
+    for line in [*lines, ""]:
+        if not line and data:
+            found.append("\n".join(data))
+            data = []
+        name, _, value = line.partition(":")
+        if name == "data":
+            data.append(value.removeprefix(" "))
+    return found
+
+
+def test_an_event_of_many_lines_is_read_however_long_it_is() -> None:
+    lines = [b"data: " + b"x" * 90 for _ in range(2000)]
+    stream = b"\n".join(lines) + b"\n\ndata: next\n\n"
+    found = events(stream[i : i + 10_000] for i in range(0, len(stream), 10_000))
+    assert found == ["\n".join(["x" * 90] * 2000), "next"]
+
+
 def test_data_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(UnicodeDecodeError):
         events([b"data: \xff\n\n"])
+
+
+def delta(text: str, **more: Any) -> str:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None, **more}
+    return json.dumps({"id": "c-1", "object": "chat.completion.chunk", "choices": [choice], "usage": None})
+
+
+PIECES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ['"', "\\", '"content": "', '"}', "\x00", "</think>", "\n\n"]
+)
+
+
+@given(st.lists(PIECES, min_size=1, max_size=6), st.booleans())
+def test_known_deltas_say_what_json_says(texts: list[str], ascii_only: bool) -> None:
+    deltas = Deltas()
+    for text in texts:
+        data = delta(text) if ascii_only else json.dumps(json.loads(delta(text)), ensure_ascii=False)
+        said = deltas.text(data)
+        assert said is None or said == text
+        deltas.learn(data, json.loads(data))
+    first = next((text for text in texts if text), None)
+    assert deltas.text(delta("more")) == ("more" if first is not None else None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        delta("x", finish_reason="stop"),
+        delta("x", logprobs={"content": [{"token": "x"}]}),
+        delta("x").replace("c-1", "c-2"),
+        delta("x")[:-1],
+        delta("x") + " ",
+        delta("x").replace('"x"', '"x\\"'),
+        delta("x").replace('"x"', '"\\u12"'),
+        delta("x").replace('"x"', '"\x01"'),
+        delta("x").replace('"x"', '"x", "reasoning": "y"'),
+        delta("x").replace('"x"', '"x", "content": "y"'),
+        delta("x").replace('"x"', "null"),
+        delta(""),
+        "",
+        "[DONE]",
+    ],
+)
+def test_an_event_that_does_more_than_say_text_is_read_as_json(data: str) -> None:
+    deltas = Deltas()
+    deltas.learn(delta("word"), json.loads(delta("word")))
+    assert deltas.text(delta("x")) == "x"
+    assert deltas.text(data) is None
+
+
+def test_nothing_is_learned_from_text_under_another_name() -> None:
+    value = {"note": {"content": "x"}, **json.loads(delta("x"))}
+    deltas = Deltas()
+    deltas.learn(json.dumps(value), json.loads(json.dumps(value)))
+    assert deltas.text(json.dumps(value)) is None
 
 
 def split(pieces: Iterable[str], *, opened: bool = False) -> tuple[str, str]:

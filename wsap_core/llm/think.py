@@ -30,6 +30,11 @@ class ThinkSplitter:
         self._starting = not opened  # nothing but white space so far
         self._trimming = False  # between the block and the text
 
+    @property
+    def saying(self) -> bool:
+        """Whether everything from here on is text."""
+        return self._saying
+
     def feed(self, piece: str) -> Iterator[TextChunk | ThinkingChunk]:
         """Give what can be told of everything so far; a tag that may be incomplete is kept back."""
         if self._saying:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,10 +25,12 @@ from wsap_core.llm.errors import (
     ServerFailedError,
 )
 from wsap_core.llm.listing import Listing, ModelInfo
+from wsap_core.llm.pictures import has_pictures
 from wsap_core.llm.types import Abilities, Chunk, Request
 from wsap_nexus.backends.dialects import DIALECTS, Dialect, dialect_name
 from wsap_nexus.backends.failures import Asked, error_of
-from wsap_nexus.backends.openai_wire import ReplyReader, request_body
+from wsap_nexus.backends.openai_wire import ReplyReader, request_bytes
+from wsap_nexus.backends.pauses import Pauses
 from wsap_nexus.backends.sse import EventReader
 
 if TYPE_CHECKING:
@@ -54,11 +56,14 @@ class OpenAIOptions:
     server: str | None = None
     """A name in `DIALECTS`; by the host when None."""
     stream: bool = False
-    """Take replies in pieces; costs several times the processor time, so only where somebody waits for them."""
+    """Take replies in pieces; costs more processor time, so only where somebody waits for them."""
+    gather: float = 0.05
+    """Seconds over which the pieces after the first are gathered, to be handed on together; 0 to hand on each
+    as it comes, which costs several times the processor time."""
     json_schema: bool = True
     """Whether the server constrains by JSON Schema."""
-    images: bool = False
-    """Whether the model sees."""
+    images: bool | None = None
+    """Whether the model sees; None where that is not known: pictures are sent then, and the server says if it can't."""
     context: int | None = None
     """The model's context in tokens."""
     think_opened: bool = False
@@ -147,15 +152,15 @@ class OpenAIBackend:
         """
         given = dict(request.options.get("openai", {}))
         pieces = bool(given.pop("stream", self.options.stream))
-        body = request_body(
+        body = request_bytes(
             self._name,
             request,
             self._dialect,
-            images=self.options.images,
+            images=self.options.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
         )
-        asked = self._asked(constrained=request.constraint is not None)
+        asked = self._asked(constrained=request.constraint is not None, pictured=has_pictures(request))
         reader = ReplyReader(request, asked, opened=self.options.think_opened)
         async with self._failures():
             if pieces:
@@ -191,16 +196,14 @@ class OpenAIBackend:
 
     # --- the connection ----------------------------------------------------------------------
 
-    async def _whole(self, body: Mapping[str, Any], asked: Asked) -> bytes:
+    async def _whole(self, body: bytes, asked: Asked) -> bytes:
         async with self._post(body) as answer:
             content = await self._read(answer)
             if answer.status != 200:
                 raise error_of(answer.status, answer.headers, content, asked)
             return content
 
-    async def _in_pieces(
-        self, body: Mapping[str, Any], reader: ReplyReader, asked: Asked
-    ) -> AsyncGenerator[Chunk, None]:
+    async def _in_pieces(self, body: bytes, reader: ReplyReader, asked: Asked) -> AsyncGenerator[Chunk, None]:
         # No deadline may span a `yield`: it would go off in whatever the caller does in between.
         first: float | None = asyncio.get_running_loop().time() + self.options.first_token_timeout
         async with await self._by(first, self._post(body)) as answer:
@@ -213,13 +216,18 @@ class OpenAIBackend:
                 return
             events = EventReader()
             size = 0
-            while not reader.done and (piece := await self._by(first, answer.content.readany())):
-                size += len(piece)
-                self._check_size(size)
-                for event in events.feed(piece):
-                    for chunk in reader.event(event):
+            gather = self.options.gather
+            with Pauses(answer, gather) as pauses:
+                while not reader.done and (piece := await self._by(first, answer.content.readany())):
+                    size += len(piece)
+                    self._check_size(size)
+                    several = events.feed(piece)
+                    chunks = reader.events(several) if gather else _each(reader, several)
+                    for chunk in chunks:
                         first = None
                         yield chunk
+                    if first is None and gather and not reader.done:
+                        pauses.begin()
             if not reader.done:
                 for event in events.close():
                     for chunk in reader.event(event):
@@ -242,11 +250,11 @@ class OpenAIBackend:
                 f"within {self.options.first_token_timeout:g} s."
             ) from error
 
-    def _post(self, body: Mapping[str, Any]) -> Any:
+    def _post(self, body: bytes) -> Any:
         # Any: aiohttp's context manager of a response.
         return self._open().post(
             f"{self.options.place}/chat/completions",
-            data=json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
+            data=body,
             proxy=self._proxy,
             allow_redirects=False,
         )
@@ -267,8 +275,9 @@ class OpenAIBackend:
                 "the rest was left there."
             )
 
-    def _asked(self, *, constrained: bool = False) -> Asked:
-        return Asked(self.model, self.options.place, self.options.api_key, self.options.key_variable, constrained)
+    def _asked(self, *, constrained: bool = False, pictured: bool = False) -> Asked:
+        options = self.options
+        return Asked(self.model, options.place, options.api_key, options.key_variable, constrained, pictured)
 
     def _open(self) -> aiohttp.ClientSession:
         """Return the session, made in the event loop that runs now."""
@@ -314,6 +323,12 @@ class OpenAIBackend:
             ) from error
 
 
+def _each(reader: ReplyReader, several: Iterable[str]) -> Iterator[Chunk]:
+    """Give the chunks of each event by itself."""
+    for event in several:
+        yield from reader.event(event)
+
+
 def _proxy(options: OpenAIOptions) -> str | None:
     """Return the proxy that the environment names for the server; never one for this machine itself."""
     if options.host in _LOCAL or urllib.request.proxy_bypass(options.host):
@@ -342,6 +357,8 @@ def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIO
             value = float(value)
         if wanted in (bool, float, int, str, dict) and type(value) is not wanted:
             raise ConfigError(f"The option {name} of the backend openai is a {wanted.__name__}, not {value!r:.40}.")
+        if name == "images" and type(value) is not bool:
+            raise ConfigError(f"The option images of the backend openai is a bool, not {value!r:.40}.")
         values[name] = value
     values.setdefault("base_url", environ.get(URL_VARIABLE, "").strip() or BASE_URL)
     if values.get("api_key") is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from wsap_core.decisions import Usage
@@ -19,9 +20,12 @@ from wsap_core.llm.types import (
     JsonConstraint,
     Message,
     Request,
+    TextChunk,
     TextPart,
     ThinkingChunk,
 )
+from wsap_core.wire import dumps
+from wsap_nexus.backends.deltas import Deltas
 from wsap_nexus.backends.dialects import Dialect
 from wsap_nexus.backends.failures import Asked, error_in_stream
 
@@ -87,6 +91,28 @@ def request_body(
             raise ConfigError(f"The option {taken[0]!r} of the backend openai is set by the request itself.")
         body.update(more)
     return body
+
+
+def request_bytes(
+    model: str, request: Request, dialect: Dialect, *, images: bool, stream: bool, options: Mapping[str, Any]
+) -> bytes:
+    """Return the body of a request as it is sent; takes and raises what `request_body` does."""
+    body = request_body(model, replace(request, messages=()), dialect, images=images, stream=stream, options=options)
+    texts = [_message_text(message, images=images) for message in request.messages]
+    texts += map(_json, body.pop("messages"))
+    return f'{_json(body)[:-1]},"messages":[{",".join(texts)}]}}'.encode("utf-8", "replace")
+
+
+def _message_text(message: Message, *, images: bool) -> str:
+    content = message.content
+    if isinstance(content, str) and content.isascii() and message.role != "observation":
+        # Its canonical JSON is what belongs here, and is kept with it: most messages are sent many times.
+        return dumps(message)
+    return _json(_message(message, images=images))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _message(message: Message, *, images: bool) -> dict[str, Any]:
@@ -158,7 +184,8 @@ class ReplyReader:
         self._reason: str | None = None
         self._stop: str | None = None
         self._usage: Mapping[str, Any] | None = None
-        self._said = 0  # tokens, as far as can be told
+        self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
+        self._deltas = Deltas()
         self.done = False
         """Whether the server has said that this was all."""
 
@@ -181,9 +208,39 @@ class ReplyReader:
         if data.strip() == "[DONE]":
             self.done = True
             return
-        choice = self._choice(self._parsed(data))
+        text = self._deltas.text(data)
+        if text is not None:
+            yield from self._say(text)
+            return
+        found = self._parsed(data)
+        self._deltas.learn(data, found)
+        choice = self._choice(found)
         if choice is not None:
             yield from self._take(choice.get("delta"), choice)
+
+    def events(self, several: Iterable[str]) -> list[Chunk]:
+        """Return the chunks of several events of a stream, neighbours of a kind joined; raises what `whole` does."""
+        chunks: list[Chunk] = []
+        texts: list[str] = []
+        for data in several:
+            text = self._deltas.text(data) if self._splitter.saying else None
+            if text is not None:
+                self._said.append(text)
+                texts.append(text)
+                continue
+            for chunk in self.event(data):
+                if isinstance(chunk, TextChunk):
+                    texts.append(chunk.text)
+                    continue
+                if texts:
+                    chunks.append(TextChunk("".join(texts)))
+                    texts.clear()
+                chunks.append(chunk)
+            if self.done:
+                break
+        if texts:
+            chunks.append(TextChunk("".join(texts)))
+        return chunks
 
     def close(self) -> Iterator[Chunk]:
         """Give what was kept back, and the finish.
@@ -225,19 +282,22 @@ class ReplyReader:
         if isinstance(message, dict):
             thought = message.get("reasoning_content") or message.get("reasoning")
             if isinstance(thought, str) and thought:
-                self._said += estimate_tokens(thought) if self._usage is None else 0
+                self._said.append(thought)
                 yield ThinkingChunk(thought)
             text = message.get("content")
             if not text and isinstance(message.get("refusal"), str):
                 text = message["refusal"]
             if isinstance(text, str) and text:
-                self._said += estimate_tokens(text) if self._usage is None else 0
-                yield from self._splitter.feed(text)
+                yield from self._say(text)
         if isinstance(choice.get("finish_reason"), str):
             self._reason = choice["finish_reason"]
         # vLLM tells which stop text it was.
         if isinstance(choice.get("stop_reason"), str) and choice["stop_reason"] in self._request.stop:
             self._stop = choice["stop_reason"]
+
+    def _say(self, text: str) -> Iterator[Chunk]:
+        self._said.append(text)
+        return self._splitter.feed(text)
 
     def _counted(self) -> Usage:
         """Return the usage as the server counts, or as it can be estimated; never nothing."""
@@ -246,6 +306,6 @@ class ReplyReader:
         if not isinstance(prompt, int):
             prompt = estimate_request(self._request)
         if not isinstance(completion, int):
-            completion = self._said
+            completion = sum(map(estimate_tokens, self._said))
         cost = usage.get("cost")  # OpenRouter's, in US dollars
         return Usage(1, prompt, completion, float(cost) if isinstance(cost, int | float) else None)

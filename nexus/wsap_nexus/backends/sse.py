@@ -11,6 +11,9 @@ from collections.abc import Iterator
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
+_LONG = 1 << 16
+# Of an event that is longer than this, in bytes, whole lines are taken as they come.
+
 
 class EventReader:
     """Takes bytes, cut anywhere, and gives the data of each event; fields other than `data` are passed over."""
@@ -33,7 +36,41 @@ class EventReader:
                 return
             self._first = False
             rest = rest.removeprefix(b"\xef\xbb\xbf")
-        start = 0
+        self._rest = rest
+        if not self._data and b"\r" not in rest:
+            yield from self._blocks()
+        if self._data or b"\r" in self._rest or len(self._rest) >= _LONG:
+            yield from self._lines()
+
+    def close(self) -> Iterator[str]:
+        """Give the last event if the stream ended without the empty line that belongs after it.
+
+        The standard drops it; servers that end on `data: [DONE]` alone exist.
+
+        Raises:
+            UnicodeDecodeError: the data of the event is not UTF-8.
+        """
+        for line in _LINE_END.split(self._rest):
+            self._take(line)
+        self._rest = b""
+        if self._data:
+            yield self._finish()
+
+    def _blocks(self) -> Iterator[str]:
+        """Take whole events, as nearly every server writes them: one line of data, LF, an empty line."""
+        *blocks, self._rest = self._rest.split(b"\n\n")
+        for block in blocks:
+            if block.startswith(b"data: ") and b"\n" not in block:
+                yield block[6:].decode()
+                continue
+            for line in block.split(b"\n"):
+                self._take(line)
+            if self._data:
+                yield self._finish()
+
+    def _lines(self) -> Iterator[str]:
+        """Take one line after the other, whatever they end in."""
+        rest, start = self._rest, 0
         for end in _LINE_END.finditer(rest):
             if end.group() == b"\r" and end.end() == len(rest):
                 break  # the second half of a CRLF may be on its way
@@ -44,20 +81,6 @@ class EventReader:
             elif self._data:
                 yield self._finish()
         self._rest = rest[start:]
-
-    def close(self) -> Iterator[str]:
-        """Give the last event if the stream ended without the empty line that belongs after it.
-
-        The standard drops it; servers that end on `data: [DONE]` alone exist.
-
-        Raises:
-            UnicodeDecodeError: the data of the event is not UTF-8.
-        """
-        if rest := self._rest.rstrip(b"\r"):
-            self._take(rest)
-        self._rest = b""
-        if self._data:
-            yield self._finish()
 
     def _take(self, line: bytes) -> None:
         if line == b"data":
