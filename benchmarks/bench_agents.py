@@ -1,11 +1,18 @@
 """Many agents with a model behind HTTP, in one process: decisions a second against the ideal.
 
-    python benchmarks/bench_agents.py [--agents N] [--latency S] [--rounds N] [--game GAME] [--quick] [--json]
+    python benchmarks/bench_agents.py [--agents N] [--latency S] [--rounds N] [--game GAME] [--case CASE]
+                                      [--memory] [--quick] [--json]
 
 Each agent is a whole run of its own: `llm` in the JSON style with a window of 16 steps plays a world
 of its own, and everything is recorded in one durable log. The model is a server in another process
-that answers each request after the latency, whole or streamed over it. The ideal is one decision for
-each agent in each latency; the limit that the project sets itself is 90 % of that, whole and streamed.
+that answers each request after the latency: whole, or streamed in a hundred pieces spread over it,
+each an event and an HTTP chunk of its own, the last one no sooner than the latency. The ideal is one
+decision for each agent in each latency; the limit that the project sets itself is 90 % of that, whole
+and streamed; the exit status is 1 if it is missed. Whole and streamed are measured in processes of
+their own. What the server takes of the processor is told beside it, because the two share the machine.
+
+With `--memory` it goes on for 80 rounds, long enough for every window to be full and cut twice, and
+memory is told along the way: it has to stop growing.
 """
 
 from __future__ import annotations
@@ -13,7 +20,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,14 +41,37 @@ from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.session import start
 from wsap_nexus.runtime.store import open_store
 
-REPLIES = {
-    "echo": '{"action": "speak", "params": {"text": "is anybody there"}, "reasoning": "somebody may answer me"}',
-    "crafter": '{"action": "move_left", "params": {}, "reasoning": "there may be trees further on that way"}',
+REASONING = (
+    "It has been quiet for some time, and nobody has told me yet whether there is anyone within hearing. "
+    "If I speak, whoever is there may answer and tell me where to go; if nobody does, I know that I am alone "
+    "and lose nothing by it. So I say something short and friendly, and then listen for what comes back."
+)
+"""As long as reasoning may be, so that a streamed reply has a hundred pieces of about a token each."""
+PIECES = 100
+ACTIONS: dict[str, tuple[str, dict[str, str]]] = {
+    "echo": ("speak", {"text": "is anybody there"}),
+    "crafter": ("move_left", {}),
 }
 GAMES: dict[str, dict[str, Any]] = {"echo": {"length": 10**6}, "crafter": {}}
+GOAL = 0.9
 
 
-async def measure(options: argparse.Namespace, port: int, database: str, *, streamed: bool) -> dict[str, float]:
+def reply(game: str) -> str:
+    """Return what the model says every time."""
+    name, params = ACTIONS[game]
+    return json.dumps({"action": name, "params": params, "reasoning": REASONING})
+
+
+def resident() -> float:
+    """Return how much memory the process has right now, in MB; the most it ever had where that can't be told."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+async def measure(options: argparse.Namespace, port: int, database: str, *, streamed: bool) -> dict[str, Any]:
     """Let the agents play for some times the latency, and return the figures once the flow is even."""
     host = PluginHost.discovered()
     backend = {"openai": {"base_url": f"http://127.0.0.1:{port}/v1", "stream": streamed}}
@@ -50,6 +82,7 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
         nonlocal steps
         steps += 1
 
+    memory: list[float] = []
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database))
         tasks = []
@@ -64,7 +97,9 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
             await asyncio.sleep(options.latency / options.agents)
         await asyncio.sleep(2.5 * options.latency)
         before, began, used = steps, time.perf_counter(), time.process_time()
-        await asyncio.sleep(options.rounds * options.latency)
+        for _ in range(8):
+            await asyncio.sleep(options.rounds * options.latency / 8)
+            memory.append(round(resident(), 1))
         counted, seconds = steps - before, time.perf_counter() - began
         processor = time.process_time() - used
         controls.stop()
@@ -74,38 +109,70 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
         "decisions_per_second": counted / seconds,
         "of_ideal": counted / seconds / (options.agents / options.latency),
         "cpu_ms_per_decision": processor / max(1, counted) * 1000,
+        "decisions_each": steps / options.agents,
+        "memory_mb": memory,
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
-def main() -> None:
-    """Measure and print."""
+def one_case(options: argparse.Namespace) -> dict[str, Any]:
+    """Measure whole or streamed replies in this process, against a server of their own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with server(options.latency, reply(options.game), PIECES) as port, tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder) / "runs.db")
+        found = asyncio.run(measure(options, port, database, streamed=options.case == "streamed"))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return found | {"server_cpu_ms": used / max(1.0, found["decisions_each"] * options.agents) * 1000}
+
+
+def in_own_process(case: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one case in a process of its own, so that memory is its own."""
+    command = [sys.executable, __file__, "--json", "--case", case, "--game", options.game]
+    for name in ("agents", "latency", "rounds"):
+        command += [f"--{name}", str(getattr(options, name))]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=3600)
+    return dict(json.loads(done.stdout)[case])
+
+
+def main() -> int:
+    """Measure and print; 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agents", type=int, default=500)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--game", choices=sorted(GAMES), default="echo")
-    parser.add_argument("--quick", action="store_true", help="50 agents, 3 rounds")
+    parser.add_argument("--case", choices=("whole", "streamed"), help="only one of the two")
+    parser.add_argument("--memory", action="store_true", help="80 rounds, to see that memory levels off")
+    parser.add_argument("--quick", action="store_true", help="50 agents, 3 rounds; with --memory, 80 short ones")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.quick:
         options.agents, options.rounds = 50, 3
-    found: dict[str, dict[str, float]] = {}
-    with server(options.latency, REPLIES[options.game]) as port:
-        for name, streamed in (("whole", False), ("streamed", True)):
-            with tempfile.TemporaryDirectory() as folder:
-                database = str(Path(folder) / "runs.db")
-                found[name] = asyncio.run(measure(options, port, database, streamed=streamed))
+    if options.memory:
+        options.rounds, options.latency = 80, 0.25 if options.quick else options.latency
+    if options.case:
+        found = {options.case: one_case(options)}
+    else:
+        found = {case: in_own_process(case, options) for case in ("whole", "streamed")}
     if options.json:
         json.dump(found, sys.stdout, indent=1)
-        return
+    else:
+        _print(found, options)
+    return 0 if options.quick or all(row["of_ideal"] >= GOAL for row in found.values()) else 1
+
+
+def _print(found: dict[str, dict[str, Any]], options: argparse.Namespace) -> None:
     print(f"{options.agents} agents in {options.game}, {options.latency:g} s latency, durable log, one process")
     for name, row in found.items():
         print(
             f"  {name:<9} {row['decisions_per_second']:7.1f} decisions/s, {row['of_ideal']:.1%} of the ideal, "
-            f"{row['cpu_ms_per_decision']:.2f} ms of CPU each, peak {row['peak_memory_mb']:.0f} MB"
+            f"{row['cpu_ms_per_decision']:.2f} ms of CPU each (the server: {row['server_cpu_ms']:.2f}), "
+            f"peak {row['peak_memory_mb']:.0f} MB"
         )
+        along = ", ".join(f"{size:.0f}" for size in row["memory_mb"])
+        print(f"            memory along {row['decisions_each']:.0f} decisions each: {along} MB")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

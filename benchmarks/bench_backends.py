@@ -38,9 +38,9 @@ CASES = ("whole", "streamed", "whole, wrapped", "streamed, wrapped", "httpx, who
 
 
 @contextmanager
-def server(latency: float, text: str = "word " * WORDS) -> Iterator[int]:
-    """Run the server in a process of its own; its port."""
-    command = [sys.executable, "-m", "llm_server", str(latency), str(WORDS), text]
+def server(latency: float, text: str = "word " * WORDS, pieces: int = WORDS) -> Iterator[int]:
+    """Run the server in a process of its own; its port. Streamed, the text comes in so many pieces."""
+    command = [sys.executable, "-m", "llm_server", str(latency), str(pieces), text]
     with subprocess.Popen(command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
