@@ -8,8 +8,8 @@ behind fails there.
 
 from __future__ import annotations
 
-import os
 import importlib
+import os
 import re
 import subprocess
 import sys

@@ -11,7 +11,10 @@ from typing import Any
 from llm_server import ModelServer, Say
 
 from wsap_core.builtin.echo import EchoWorld
+from wsap_core.builtin.tools.calculator import Calculator
 from wsap_core.context import Context
+from wsap_core.llm.agent import LLMOptions
+from wsap_core.llm.styles import TagStyle
 from wsap_core.models import Action
 from wsap_core.references import load_agent_spec
 from wsap_ollama import OLLAMA_OPTIONS, OllamaAgent, OllamaOptions
@@ -50,6 +53,44 @@ def test_a_model_plays_through_ollama_bound_to_what_is_legal(server: ModelServer
     assert agent.last_decision is not None
     assert not agent.last_decision.forced
     assert agent.last_decision.usage.completion_tokens > 400
+
+
+def test_after_a_tool_the_model_goes_on_in_the_same_thought_by_prefill(server: ModelServer) -> None:
+    # Ollama goes on with a last message of the assistant (ollama/ollama#6778); its stop texts end a
+    # reply without being named, and what would have come after them does not come.
+    server.say(
+        Say("Two and three make\n<calculator>2 + 3</calculator>\n<observation>6</observation>"),
+        Say("Five, then.\n</thinking>\n<speak>five</speak> and some more"),
+    )
+
+    async def main() -> tuple[OllamaAgent, Action]:
+        world = EchoWorld(Context.create(7))
+        agent = OllamaAgent(
+            model="llama3.2",
+            ollama=OllamaOptions(host=server.address),
+            options=LLMOptions(plan=False),
+            style=TagStyle(),
+            tools=[Calculator()],
+        )
+        await agent.initialize(world.game_description, world.action_space)
+        action = await agent.decide(world.reset() or world.observe())
+        await agent.aclose()
+        return agent, action
+
+    agent, action = asyncio.run(main())
+    assert (action.name, dict(action.parameters)) == ("speak", {"text": "five"})
+    assert agent.last_decision is not None
+    assert agent.last_decision.resumption == "prefill"
+    assert not agent.last_decision.repaired
+    first, second = [r.body for r in server.requests if r.path == "/api/chat"]
+    assert first["messages"][-1] == {"role": "assistant", "content": "<thinking>\n"}
+    assert second["messages"][:-1] == first["messages"][:-1]
+    assert second["messages"][-1] == {
+        "role": "assistant",
+        "content": "<thinking>\nTwo and three make\n<calculator>2 + 3</calculator>\n<observation>5</observation>\n",
+    }
+    assert "</calculator>" in first["options"]["stop"]
+    assert not first.get("format"), "there is no schema for tags"
 
 
 def test_the_agent_can_be_named_on_the_command_line() -> None:
