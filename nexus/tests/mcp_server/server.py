@@ -71,6 +71,19 @@ def serve(transport: str) -> None:
         return "printed"
 
     @server.tool()
+    def writes(path: str, text: str) -> str:
+        """Adds a line to a file, and says how many it has: doing it again is not the same."""
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+        with open(path, encoding="utf-8") as file:
+            return f"{len(file.readlines())} lines"
+
+    @server.tool()
+    def secret() -> str:
+        """Tells what it was told to keep."""
+        return f"my key is {os.environ.get('LAKE_KEY')}"
+
+    @server.tool()
     def environment() -> str:
         """Gives the names of its variables."""
         return " ".join(sorted(os.environ))
