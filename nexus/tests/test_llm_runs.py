@@ -65,7 +65,13 @@ def database(tmp_path: Path) -> str:
     return str(tmp_path / "runs.db")
 
 
-OPTIONS: dict[str, Any] = {"model": "speaker/loud", "plan": "no", "memory": "fifo", "tools": "calculator,notes"}
+OPTIONS: dict[str, Any] = {
+    "model": "speaker/loud",
+    "plan": "no",
+    "reflect": "no",
+    "memory": "fifo",
+    "tools": "calculator,notes",
+}
 
 
 def plan(steps: int = 25, **options: Any) -> RunPlan:

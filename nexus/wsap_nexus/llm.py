@@ -38,9 +38,10 @@ def create(context: Context) -> LLMAgent:
     Options: `model` (an address, such as `ollama/qwen3:8b`), `style` (json or tags), `persona`,
     `memory` (a registered kind, none), `tools` (registered tools, separated by commas), `window`
     (16 steps), `pictures` (no; yes, or how many), `max_tokens` (300), `temperature` (0.7), `top_p`
-    (0.9), `thinking` (yes, no or auto), `plan` (yes), `strict` (no), `constrain` (yes), `fallback` (an
-    action), `prompts` (a folder), `max_steps` (1; how many steps a decision may cover), `every` (1;
-    how many it stands for) and `wake` (change; what has the model asked before).
+    (0.9), `thinking` (yes, no or auto), `plan` (yes), `reflect` (yes, with a memory),
+    `reflect_every` (0 steps), `strict` (no), `constrain` (yes), `fallback` (an action), `prompts` (a
+    folder), `max_steps` (1; how many steps a decision may cover), `every` (1; how many it stands
+    for) and `wake` (change; what has the model asked before).
     What begins with `model.`, `memory.` or the name of a tool and a dot is an option of that part:
     `model.num_ctx`, `memory.cells`, `mcp.servers`.
 
@@ -60,6 +61,8 @@ def create(context: Context) -> LLMAgent:
     journal = context.services.journal
     account = Account()
     memory = _memory(context, models, account)
+    if memory is None and "reflect" in context.config and options.reflect:
+        raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
     backend: Backend
     prepare = None
     given = _of_part(context, "model")
@@ -115,6 +118,8 @@ def _options(context: Context) -> LLMOptions:
         tool_calls=_whole(context, "tool_calls", 3, 0, 20),
         recall_tokens=_whole(context, "recall_tokens", 200, 0, 100_000),
         plan=_flag(context, "plan", True),
+        reflect=_flag(context, "reflect", True),
+        reflect_every=_whole(context, "reflect_every", 0, 0, 1_000_000),
         pictures=_pictures(context),
     )
 

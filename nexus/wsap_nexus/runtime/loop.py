@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from wsap_core.decisions import NO_USAGE, DecisionInfo
+from wsap_core.decisions import NO_USAGE, DecisionInfo, LooksBack, ReflectionInfo
 from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.interfaces import Agent, Sees
 from wsap_core.models import Action, ActionResult, Observation
 from wsap_core.text import one_line
 from wsap_core.worlds import Outcome, Seat
 from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.goals import GoalWatch
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
 from wsap_nexus.runtime.tally import SeatTally, step_line
 
@@ -37,7 +38,7 @@ class StepTaken:
     forced: bool
     """Whether the agent missed its deadline and the default action was taken."""
     plan: tuple[str, ...]
-    """What the agent said it would do this episode."""
+    """What the agent said last that it would do."""
 
 
 Observer = Callable[[StepTaken], None]
@@ -56,6 +57,7 @@ class SeatLoop:
         limit: decisions in the whole run; None for no limit.
         deadline: seconds for a decision; None for as long as it takes.
         history: recorded steps to go through again before deciding anew.
+        lessons: what was recorded of the agent's looking back: decision's number, lines.
         rehearse: whether the agent decides along while history is gone through, so that its own
             state follows; False for an agent whose state was restored, or a person.
         after_step: told after each new decision.
@@ -72,6 +74,7 @@ class SeatLoop:
         limit: int | None = None,
         deadline: float | None = None,
         history: deque[LoggedStep] | None = None,
+        lessons: Mapping[int, tuple[str, ...]] | None = None,
         rehearse: bool = True,
         after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
     ) -> None:
@@ -86,6 +89,9 @@ class SeatLoop:
         self._rehearse = rehearse
         self._after_step = after_step
         self._plan: tuple[str, ...] = ()
+        self._goals = GoalWatch()
+        self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
+        """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
         self._latest: tuple[int, int, DecisionInfo] | None = None
 
     @property
@@ -106,26 +112,48 @@ class SeatLoop:
         if close is not None:
             await self._ask(close)
 
-    async def episode(self, number: int, *, fresh: bool) -> None:
+    def begin_episode(self) -> None:
+        """Take the next decision for the first of an episode: a plan comes before it."""
+        self._goals.begin()
+
+    async def episode(self, number: int) -> None:
         """Play until the episode is over, the agent leaves, the limit is reached, or the run is stopped.
 
         Args:
             number: the episode, from 0.
-            fresh: False to go on in the middle, without planning anew.
         """
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
             observation = await self.seat.observe()
-            if fresh:
-                fresh = False
+            if not await (self._controls.breathe() if self._history else self._controls.gate()):
+                return
+            if self._goals.due(observation.current_goals):
                 await self._make_plan(number, observation)
             if self._history:
-                if not await self._controls.breathe():
-                    return
                 await self._repeat(observation)
-                continue
-            if not await self._controls.gate():
-                return
-            await self._decide_and_act(number, observation)
+            else:
+                await self._decide_and_act(number, observation)
+
+    async def conclude(self, episode: int) -> None:
+        """Let the agent look back because play ends here, if it looks back at all."""
+        agent = self.agent
+        if isinstance(agent, LooksBack):
+            await self._ask(agent.conclude)
+            self.settle()
+            self._record_lessons(episode, max(0, self.tally.steps - 1))
+
+    def state(self) -> dict[str, Any]:
+        """Return what it has to know, besides world and agent, to go on between two decisions; JSON-ready."""
+        return {"goals": self._goals.state(), "plan": list(self._plan)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        if "goals" in state:
+            self._goals.set_state(state["goals"])
+        self._plan = tuple(one_line(line) for line in state.get("plan") or ())
 
     async def _decide_and_act(self, episode: int, observation: Observation) -> None:
         self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
@@ -142,6 +170,7 @@ class SeatLoop:
         self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
         self._record_death(outcome, episode, number)
         await self._ask(lambda: self.agent.reflect(result))
+        self._record_lessons(episode, number)
         self._latest = None if info is None or self._told() is before else (episode, number, info)
         self.settle()
         if self._after_step is not None:
@@ -166,6 +195,7 @@ class SeatLoop:
                 f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
             )
         await self._ask(lambda: self.agent.reflect(outcome.result))
+        self._record_lessons(logged.episode, logged.step)
         if self._rehearse and not self._history and logged.info is not None and not logged.info.forced:
             # The run may have ended after the step and before the agent was through with it.
             self._latest = (logged.episode, logged.step, logged.info)
@@ -189,9 +219,16 @@ class SeatLoop:
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
         lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
-        self._plan = tuple(one_line(line) for line in lines or ())
-        if self._plan and not self._history:
+        before, self._plan = self._plan, tuple(one_line(line) for line in lines or ())
+        if (self._plan or before) and not self._history:
             self._recorder.plan(self.seat.agent_id, episode, list(self._plan))
+
+    def _record_lessons(self, episode: int, step: int) -> None:
+        found: object = getattr(self.agent, "last_reflection", None)
+        # Going through history again, the agent looks back again; what is recorded stays so.
+        if isinstance(found, ReflectionInfo) and step not in self.lessons:
+            self.lessons[step] = found.lessons
+            self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)
 
     def _record_death(self, outcome: Outcome, episode: int, step: int) -> None:
         if outcome.death is not None:

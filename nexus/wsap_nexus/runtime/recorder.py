@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -77,9 +77,23 @@ class Recorder:
         """Record what an avatar died of."""
         self._write("death", dumps(death), seat=seat, episode=episode, step=step)
 
-    def snapshot(self, episode: int, world: bytes, agents: Mapping[str, bytes]) -> None:
-        """Record the whole state between two decisions."""
-        state = {"world": _b64(world), "agents": {name: _b64(data) for name, data in agents.items()}}
+    def lessons(self, seat: str, episode: int, step: int, lines: Sequence[str]) -> None:
+        """Record what an agent learned when it looked back after a decision; it may be nothing."""
+        self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
+
+    def mind(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record which mind a seat plays with, and what it remembered when the run began."""
+        self._write("mind", dumps(dict(body)), seat=seat)
+
+    def snapshot(
+        self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None
+    ) -> None:
+        """Record the whole state between two decisions: of the world, the agents, and what is around each agent."""
+        state = {
+            "world": _b64(world),
+            "agents": {name: _b64(data) for name, data in agents.items()},
+            "seats": dict(seats or {}),
+        }
         self._write("snapshot", dumps(state), episode=episode)
 
     def call(self, seat: str, body: Mapping[str, Any]) -> None:
@@ -178,6 +192,18 @@ def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
         data = json.loads(body)
         world = base64.b64decode(data["world"], validate=True)
         return world, {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
+
+
+def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
+    """Return what a recorded snapshot says of what is around each agent; Any: JSON data.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise WireError(f"A recorded snapshot is damaged: {error}.") from error
 

@@ -10,7 +10,7 @@ from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.wire import Codec
 from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import LoggedStep, read_decision, read_snapshot, read_step
+from wsap_nexus.runtime.recorder import LoggedStep, read_decision, read_seats, read_snapshot, read_step
 from wsap_nexus.runtime.run import Past
 from wsap_nexus.runtime.tally import SeatTally
 from wsap_nexus.storage.records import EventRecord, RunRecord
@@ -46,7 +46,6 @@ def read_past(
             _amend(event, past, history)
         elif event.kind == "episode":
             past.last_episode = event.episode
-            past.begins = snapshot is not None and event.seq > snapshot.seq and event.episode == snapshot.episode
             for tally in past.tallies.values():
                 tally.begin_episode(event.episode, int(event.data["seed"]))
         else:
@@ -54,9 +53,11 @@ def read_past(
             if snapshot is None or event.seq > snapshot.seq:
                 history[step.seat].append(step)
     past.history = history
+    past.lessons = read_lessons(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)
+        past.seats = read_seats(snapshot.body)
         past.first_episode = snapshot.episode
     return past
 
@@ -70,6 +71,15 @@ def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) 
     for event in repository.read_events(run_id, from_seq=from_seq, kinds=ASKED):
         calls.setdefault(event.seat or "", []).append(event.data)
     return calls
+
+
+def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tuple[str, ...]]]:
+    """Return what agents learned in a run, by seat and the number of the decision (from 0) after which they did."""
+    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    for event in repository.read_events(run_id, kinds=("lessons",)):
+        lines = tuple(str(line) for line in event.data.get("lessons", ()))
+        found.setdefault(event.seat or "", {})[event.step or 0] = lines
+    return found
 
 
 def spent_by(record: RunRecord) -> Usage:

@@ -24,6 +24,7 @@ from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
 from wsap_nexus.runtime.tally import RunSummary, SeatTally, score
+from wsap_nexus.runtime.venue import OwnVenue, Venue
 
 
 @dataclass
@@ -37,12 +38,14 @@ class Past:
     """The episode that play goes on in (or history begins in)."""
     last_episode: int = -1
     """The last episode that was recorded."""
-    begins: bool = False
-    """Whether the state to go on from is that of an episode's beginning."""
     world: bytes | None = None
     """The world's state to go on from."""
     agents: Mapping[str, bytes] = field(default_factory=dict)
     """The agents' states to go on from."""
+    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is around the agents, likewise: their goals, and the plan."""
+    lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
+    """What the agents learned before, by seat and decision."""
     seconds: float = 0.0
     """Time spent before."""
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -65,6 +68,7 @@ class Run:
         observers: told after each new decision.
         clock: for the time it takes, and for agents and games that wait.
         services: handed to the game and the agents.
+        venue: where it is played; a world of its own when None.
     """
 
     def __init__(
@@ -80,13 +84,12 @@ class Run:
         observers: Iterable[Observer] = (),
         clock: Clock | None = None,
         services: Services | None = None,
+        venue: Venue | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
         self.run_id = run_id
         self.controls = controls or Controls()
-        self.world: World | None = None
-        """The world, once play has begun."""
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
         self._pictures = PictureBook(self._recorder)
@@ -95,6 +98,7 @@ class Run:
         self._clock = clock or SystemClock()
         self._services = services or Services()
         self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
+        self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
         self._loops: list[SeatLoop] = []
         self._episode = self._past.first_episode
         self._since_snapshot = 0
@@ -113,6 +117,11 @@ class Run:
         speed = None if meter is None else meter.tokens_per_second
         label = self.plan.agent_label
         return RunSummary(self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed)
+
+    @property
+    def world(self) -> World | None:
+        """The world, once play has begun, if it is in this process."""
+        return self._venue.world
 
     @property
     def meter(self) -> Meter | None:
@@ -139,24 +148,28 @@ class Run:
         """
         self._started = time.monotonic()
         try:
-            return await self._play(await self._set_up())
+            await self._set_up()
+            return await self._play()
         finally:
             for loop in self._loops:
                 await loop.aclose()
 
-    async def _play(self, world: World) -> RunSummary:
-        fresh = self._past.world is None or self._past.begins
+    async def _play(self) -> RunSummary:
         while True:
             if self._episode > self._past.last_episode:
                 self._begin_episode()
-            await self._play_episode(fresh=fresh)
-            fresh = True
+            await self._play_episode()
             if self._is_over():
                 break
             self._episode += 1
-            await world.reset(derive_seed(self.plan.seed, self._episode))
+            await self._venue.reset(derive_seed(self.plan.seed, self._episode))
+            for loop in self._loops:
+                loop.begin_episode()
             if self._episode > self._past.last_episode:
-                self._snapshot()
+                await self._snapshot()
+        if not self.controls.stopping:
+            for loop in self._loops:
+                await loop.conclude(self._episode)
         return self.summary()
 
     def _is_over(self) -> bool:
@@ -166,18 +179,13 @@ class Run:
             return False
         return self.plan.steps is None or all(loop.reached_limit for loop in self._loops)
 
-    async def _set_up(self) -> World:
+    async def _set_up(self) -> None:
         """Make the world and the agents, and put them where the recorded past left them."""
         plan = self.plan
-        options = Options(plan.options)
-        context = Context.create(plan.seed, config=options, clock=self._clock, services=self._services)
-        world = World.create(self.spec, context)
-        check_used(f"The game {self.spec.name!r}", options)
-        self.world = world
-        await world.reset(derive_seed(plan.seed, self._episode))
+        seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
         for seat_plan in plan.seats:
-            seat = world.open_seat(seat_plan.name)
+            seat = seats[seat_plan.name]
             spec = self._agent_specs[seat_plan.name]
             own_options = Options(seat_plan.options)
             own = Context.create(
@@ -203,6 +211,7 @@ class Run:
                 limit=plan.steps,
                 deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
                 history=self._past.history.get(seat_plan.name),
+                lessons=self._past.lessons.get(seat_plan.name),
                 rehearse=not spec.interactive,
                 after_step=self._after_step,
             )
@@ -212,10 +221,10 @@ class Run:
         for loop in self._loops:
             await loop.initialize()
         if self._past.world is not None:
-            world.restore(self._past.world)
+            await self._venue.restore(self._past.world)
             for loop in self._loops:
                 cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
-        return world
+                loop.restore(self._past.seats.get(loop.seat.agent_id, {}))
 
     def _journal(self, seat: str) -> SeatJournal:
         calls, offline = self._past.calls.get(seat, ()), self._past.offline
@@ -227,9 +236,9 @@ class Run:
         for tally in self._tallies.values():
             tally.begin_episode(self._episode, seed)
 
-    async def _play_episode(self, *, fresh: bool) -> None:
+    async def _play_episode(self) -> None:
         """Play all seats side by side until each is through with the episode, or the run is stopped."""
-        tasks = [asyncio.create_task(self._play_seat(loop, fresh=fresh)) for loop in self._loops]
+        tasks = [asyncio.create_task(self._play_seat(loop)) for loop in self._loops]
         stop = asyncio.create_task(self.controls.until_stopped())
         try:
             pending: set[asyncio.Task[None]] = set(tasks)
@@ -245,26 +254,26 @@ class Run:
                 task.cancel()
             await asyncio.gather(*tasks, stop, return_exceptions=True)
 
-    async def _play_seat(self, loop: SeatLoop, *, fresh: bool) -> None:
-        await loop.episode(self._episode, fresh=fresh)
+    async def _play_seat(self, loop: SeatLoop) -> None:
+        await loop.episode(self._episode)
         if len(self._loops) > 1 and loop.reached_limit and not loop.seat.done and loop.seat.left is None:
             # The others must not wait for a seat that will not act again.
             loop.seat.leave()
 
-    def _after_step(self, step: StepTaken) -> None:
+    async def _after_step(self, step: StepTaken) -> None:
         self._since_snapshot += 1
         every = self.plan.snapshot_every
         if every and self._since_snapshot >= every and len(self._loops) == 1 and not step.result.done:
-            self._snapshot()
+            await self._snapshot()
         for observer in self._observers:
             observer(step)
 
-    def _snapshot(self) -> None:
+    async def _snapshot(self) -> None:
         """Record the whole state, if the game and every agent can be saved."""
-        world = self.world
         able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
-        if world is None or not world.can_snapshot or not able or not self.plan.snapshot_every:
+        if not self._venue.can_snapshot or not able or not self.plan.snapshot_every:
             return
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
-        self._recorder.snapshot(self._episode, world.snapshot(), agents)
+        seats = {loop.seat.agent_id: loop.state() for loop in self._loops}
+        self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats)
         self._since_snapshot = 0
