@@ -15,6 +15,7 @@ from wsap_core.untrusted import one_line
 from wsap_nexus import remembered
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.model_options import AGENT
+from wsap_nexus.view.spending import count, duration, money
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
@@ -299,24 +300,3 @@ def _show(found: Estimate, *, as_json: bool) -> None:
         return
     for line in found.lines():
         click.echo(line)
-
-
-def money(cost: float | None) -> str:
-    """Return an amount of US dollars as a person reads it; "cost unknown" for one that nobody knows."""
-    if cost is None:
-        return "cost unknown"
-    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}"
-
-
-def count(tokens: int) -> str:
-    """Return a number of tokens as a person reads it: 950, 12.3k, 4.56M."""
-    if tokens < 10_000:
-        return str(tokens)
-    return f"{tokens / 1000:.1f}k" if tokens < 1_000_000 else f"{tokens / 1e6:.2f}M"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person reads it: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -379,6 +379,7 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
     from wsap_nexus.view.plain import PlainProgress
+    from wsap_nexus.view.spending import spending_so_far
 
     run = session.run
     if view is not None:
@@ -396,6 +397,8 @@ def _follow(request: Request, session: Session, parts: Parts, view: LiveView | N
         seats=len(run.plan.seats),
         quiet=request.as_json,
         header="" if request.as_json else _header(session),
+        spending=lambda: spending_so_far(run),
+        width=output_console().size.width if stream.isatty() else 100,
     )
     progress.begin_with(run.summary().reward)
     run.observe(progress.observe)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from wsap_nexus.storage.records import RunRecord
     from wsap_nexus.storage.repository import Repository
     from wsap_nexus.view.recorded import Recording
+    from wsap_nexus.view.story import Note
 
 
 @click.command()
@@ -63,6 +65,8 @@ def replay(
             raise UsageError(f"Run {record.id!r} has {len(recording)} steps; --from {first} lies beyond its end.")
         if lines:
             _print_steps(recording, first or 1, last, every, full=full, as_json=as_json)
+            if not as_json:
+                _print_taken(recording)
         else:
             _browse(recording, first or 0)
 
@@ -128,7 +132,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
                 "step": note.number, "seat": note.seat, "episode": note.episode, "action": note.action,
                 "success": note.success, "message": note.message, "reward": note.reward,
                 "achievements": list(note.achievements), "done": note.done, "forced": note.forced,
-                "reasoning": note.reasoning or None,
+                "reasoning": note.reasoning or None, **_how(note),
             }  # fmt: skip
             click.echo(json.dumps(row))
             continue
@@ -136,6 +140,23 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
         if full:
             text = printable(recording.observation(note).to_text()).strip("\n")
             click.echo("\n".join(f"    {line}" if line else "" for line in text.splitlines()) + "\n")
+
+
+def _how(note: Note) -> dict[str, object]:
+    """Return whether a step's decision was repaired, and what it took of models; None where no model was asked."""
+    info = note.info
+    if info is None or not info.usage.calls:
+        return {"repaired": False, "usage": None}
+    return {"repaired": info.repaired, "usage": asdict(info.usage)}
+
+
+def _print_taken(recording: Recording) -> None:
+    """Say, beside the steps, what models took in all of them."""
+    from wsap_nexus.view.spending import parts
+
+    taken = parts(recording.spending(len(recording)))
+    if taken:
+        click.echo(f"models: {', '.join(taken)}", err=True)
 
 
 def _verify(repository: Repository, record: RunRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from wsap_nexus.storage.database import Database
     from wsap_nexus.storage.records import RunRecord
 
+_MODELS = ("TOKENS", "COST", "FIXED")
+
 SHOWN = 30
 """Runs that are listed unless `--limit` says otherwise."""
 
@@ -28,7 +31,8 @@ SHOWN = 30
 def runs(*, as_json: bool, limit: int, database: str | None) -> None:
     """List the recorded runs, the newest first.
 
-    A run that is interrupted or failed can be gone on with: wsap play --resume RUN.
+    A run that is interrupted or failed can be gone on with: wsap play --resume RUN. Where models were
+    asked, FIXED is the share of decisions that were repaired or forced.
     """
     from wsap_nexus.storage.repository import Repository
 
@@ -108,6 +112,8 @@ def _row(record: RunRecord, status: str) -> dict[str, Any]:
         "reward": summary.get("reward"),
         "achievements": summary.get("achievements"),
         "score": summary.get("score"),
+        "decisions": summary.get("decisions"),
+        "usage": summary.get("usage"),
         "status": status,
         "resumable": status in ("interrupted", "failed"),
         "created": record.created,
@@ -116,7 +122,7 @@ def _row(record: RunRecord, status: str) -> dict[str, Any]:
     }
 
 
-_COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS", "WHEN")
+_COLUMNS = ("RUN", "GAME", "AGENT", "SEED", "STEPS", "REWARD", "SCORE", "STATUS", "WHEN", "TOKENS", "COST", "FIXED")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
@@ -133,7 +139,20 @@ def _cells(row: dict[str, Any]) -> list[str]:
         "-" if not isinstance(first, int | float) else f"{first:.4g}",
         row["status"],
         _when(row["created"]),
+        *_taken(row),
     ]
+
+
+def _taken(row: dict[str, Any]) -> tuple[str, str, str]:
+    """Return the tokens, the cost, and the share of repaired and forced decisions; dashes where no model was asked."""
+    from wsap_nexus.view.spending import count, money, share, spending_of
+
+    taken = spending_of(row)
+    if not taken.usage.calls:
+        return "-", "-", "-"
+    tokens = count(taken.usage.prompt_tokens + taken.usage.completion_tokens)
+    fixed = share(taken.repaired + taken.forced, taken.decisions) if taken.decisions else "-"
+    return tokens, money(taken.usage.cost).removeprefix("cost "), fixed
 
 
 def _when(created: str) -> str:
@@ -154,11 +173,11 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     console = output_console()
     texts = [_cells(row) for row in rows]
     widths = {name: max(len(name), *(len(cells[index]) for cells in texts)) for index, name in enumerate(_COLUMNS)}
-    columns = _fitting(widths, console.size.width)
+    columns = _fitting(widths, console.size.width, without=_MODELS if not any(_asked(row) for row in rows) else ())
     room = console.size.width - sum(widths[name] + 2 for name in columns if name != "AGENT") - 2
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for name in columns:
-        right = name in ("SEED", "STEPS", "REWARD", "SCORE")
+        right = name in ("SEED", "STEPS", "REWARD", "SCORE", *_MODELS)
         # Only the agents' names are shortened: a column that was kept is shown whole.
         width = max(5, min(widths[name], room)) if name == "AGENT" else widths[name]
         table.add_column(name, justify="right" if right else "left", no_wrap=True, overflow="ellipsis", width=width)
@@ -169,12 +188,16 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
-def _fitting(widths: dict[str, int], width: int) -> list[str]:
+def _asked(row: dict[str, Any]) -> bool:
+    return bool((row["usage"] or {}).get("calls"))
+
+
+def _fitting(widths: dict[str, int], width: int, *, without: Sequence[str] = ()) -> list[str]:
     """Return the columns that fit a terminal; what the name of a run says as well goes first."""
     needed = {**widths, "AGENT": min(widths["AGENT"], _SHORT_AGENT)}
-    columns = list(_COLUMNS)
-    for name in ("WHEN", "GAME", "SEED", "SCORE", "STEPS", "REWARD"):
-        if sum(needed[column] + 2 for column in columns) > width + 2:
+    columns = [name for name in _COLUMNS if name not in without]
+    for name in ("WHEN", "GAME", "SEED", "TOKENS", "FIXED", "SCORE", "STEPS", "REWARD", "COST"):
+        if name in columns and sum(needed[column] + 2 for column in columns) > width + 2:
             columns.remove(name)
     return columns
 

@@ -30,6 +30,7 @@ from wsap_nexus.view.blocks import map_of
 from wsap_nexus.view.picture import can_decode
 from wsap_nexus.view.question import Question
 from wsap_nexus.view.screen import SMALLEST, Look, compose, fits
+from wsap_nexus.view.spending import spending_so_far
 from wsap_nexus.view.story import Note, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
@@ -315,6 +316,7 @@ class LiveView:
             tuple(scores),
             self._state(),
             _KEYS_ASKED if self._question is not None else _KEYS_LINE,
+            spending_so_far(run),
         )
 
     def _look_at_world(self, run: Run) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from wsap_core.models import Achievement, EmbodiedObservation, Observation
 from wsap_core.text import one_line
+from wsap_nexus.view.spending import packed, parts
 from wsap_nexus.view.story import Note, SeatScene, Stage, folded
 
 VITALS = {
@@ -213,15 +214,25 @@ def figures(stage: Stage) -> Text:
     """Return the second line: step, episode, reward, scores, time of day."""
     seat = stage.seat
     limit = f"/{stage.limit}" if stage.limit is not None else ""
-    parts: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}"), ("episode", f"{seat.episode + 1}")]
-    parts.append(("reward", number(seat.reward)))
-    parts += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
+    shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}"), ("episode", f"{seat.episode + 1}")]
+    shown.append(("reward", number(seat.reward)))
+    shown += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
     if seat.observation is not None and seat.observation.time_of_day:
-        parts.append(("", one_line(seat.observation.time_of_day)))
+        shown.append(("", one_line(seat.observation.time_of_day)))
     line = Text(" ", no_wrap=True, overflow="ellipsis")
-    for label, value in parts:
+    for label, value in shown:
         line.append(f"{label} " if label else "", "dim").append(value, "bold").append("   ")
     return line
+
+
+def spending(stage: Stage, width: int, most: int) -> list[Text]:
+    """Return what language models took, in at most so many lines; none where no model was asked."""
+    lines = packed(parts(stage.spending), width - 10)[:most]
+    heads = ["models ", *[" " * 7] * most]
+    return [
+        Text.assemble(" ", (head, "dim"), line, no_wrap=True, overflow="ellipsis")
+        for head, line in zip(heads, lines, strict=False)
+    ]
 
 
 def table_of_seats(stage: Stage) -> list[Text]:

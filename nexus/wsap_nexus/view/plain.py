@@ -9,6 +9,7 @@ from typing import Any
 from wsap_core.text import one_line
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.view.panels import number
+from wsap_nexus.view.spending import Spending, packed, parts, spending_of
 from wsap_nexus.view.story import Note
 
 EVERY = 5.0
@@ -25,6 +26,8 @@ class PlainProgress:
         seats: how many seats there are; their names are said where there are several.
         quiet: only progress, no achievements.
         header: said before the first step.
+        spending: what language models took so far, for lines of its own below the progress.
+        width: cells in those lines.
         clock: seconds on a clock that never goes back.
     """
 
@@ -37,6 +40,8 @@ class PlainProgress:
         seats: int = 1,
         quiet: bool = False,
         header: str = "",
+        spending: Callable[[], Spending] | None = None,
+        width: int = 100,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._write = write
@@ -45,6 +50,8 @@ class PlainProgress:
         self._several = seats > 1
         self._quiet = quiet
         self._header = header
+        self._spending = spending
+        self._width = max(20, width)
         self._clock = clock
         self._said = clock()
         self._reward = 0.0
@@ -71,6 +78,12 @@ class PlainProgress:
             self._said = now
             of = f" of {self._limit}" if self._limit is not None else ""
             self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {one_line(step.action.name)}")
+            for line in self._taken():
+                self._write(f"  {line}")
+
+    def _taken(self) -> list[str]:
+        """Return the lines on what models took so far; none where none was asked."""
+        return [] if self._spending is None else packed(parts(self._spending()), self._width - 2)
 
 
 def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int) -> list[str]:
@@ -96,12 +109,8 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
     lines += _how_decided(summary["decisions"])
-    usage = summary["usage"]
-    if usage["calls"]:
-        cost = "unknown cost" if usage["cost"] is None else f"${usage['cost']:.4f}"
-        lines.append(
-            f"models: {usage['calls']} calls, {usage['prompt_tokens']} + {usage['completion_tokens']} tokens, {cost}"
-        )
+    if taken := parts(spending_of(summary)):
+        lines.append(f"models: {', '.join(taken)}")
     lines += [
         f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
         f"{seat['steps']} step{_s(int(seat['steps']))}"

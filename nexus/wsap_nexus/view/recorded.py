@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import fields
+from itertools import accumulate
 from typing import Any
 
+from wsap_core.decisions import DecisionInfo, Usage
 from wsap_core.errors import StorageError, WireError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.models import Achievement, Action, ActionResult, Observation
@@ -15,6 +18,7 @@ from wsap_core.text import one_line
 from wsap_core.wire import Codec
 from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
+from wsap_nexus.view.spending import Spending
 from wsap_nexus.view.story import KEPT, Note, SeatScene, Stage, note_of, numbers
 
 
@@ -43,9 +47,16 @@ def _note(event: EventRecord, counts: dict[str, int]) -> Note:
             [str(name) for name in result["achievements"]], bool(result["done"]),
         )  # fmt: skip
         forced = bool(decision.get("forced", False))
+        info = _info(decision) if decision else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise WireError(f"Event {event.seq} of run {event.run_id!r} is not a step: {error}.") from None
-    return note_of(seat, event.episode, counts[seat], action, short, forced=forced, seq=event.seq)
+    return note_of(seat, event.episode, counts[seat], action, short, forced=forced, seq=event.seq, info=info)
+
+
+def _info(decision: dict[str, Any]) -> DecisionInfo:
+    usage = decision.get("usage") or {}
+    known = {item.name: usage[item.name] for item in fields(Usage) if item.name in usage}
+    return DecisionInfo(bool(decision.get("repaired")), bool(decision.get("forced")), Usage(**known))
 
 
 class Recording:
@@ -72,6 +83,7 @@ class Recording:
             totals = self._rewards.setdefault(note.seat, [])
             totals.append((totals[-1] if totals else 0.0) + note.reward)
             self._by_seat.setdefault(note.seat, []).append(index)
+        self._spent = list(accumulate(self.notes, _spent, initial=Spending()))
         self._achieved = [i for i, note in enumerate(self.notes) if note.achievements]
         self._plans = [
             (event.seq, event.seat or "", tuple(one_line(line) for line in event.data.get("plan", ())))
@@ -98,6 +110,7 @@ class Recording:
             focus,
             catalogue,
             self.scores(position),
+            spending=self.spending(position),
         )
 
     def observation(self, note: Note) -> Observation:
@@ -128,6 +141,10 @@ class Recording:
             return tuple((m.name, m.of(episodes), m.unit) for m in self.spec.score_metrics)
         except WsapError:
             return ()
+
+    def spending(self, position: int) -> Spending:
+        """Return what language models took over the first steps, as it was recorded with each."""
+        return self._spent[max(0, min(position, len(self.notes)))]
 
     def _episodes(self, position: int) -> list[EpisodeSummary]:
         found: dict[tuple[str, int], dict[str, Any]] = {}
@@ -194,6 +211,12 @@ class Recording:
     def _decode(self, data: Any) -> Observation:
         # Any: what was recorded; decoding validates it.
         return self._codec.decode(Observation, data, where="recorded observation")
+
+
+def _spent(before: Spending, note: Note) -> Spending:
+    info = note.info or DecisionInfo(forced=note.forced)
+    usage = before.usage + info.usage if info.usage.calls else before.usage
+    return Spending(usage, before.decisions + 1, before.repaired + info.repaired, before.forced + info.forced)
 
 
 def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:

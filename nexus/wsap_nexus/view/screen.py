@@ -64,11 +64,13 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
     """
     if not fits(width, height):
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
-    body = _help(look.help) if look.help else _body(stage, width, height - 3, look)
+    taken = panels.spending(stage, width, 2 if height >= 24 else 1)
+    body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken), look)
     root = Layout(name="root")
     root.split_column(
         Layout(panels.headline(stage, width), size=1),
         Layout(panels.figures(stage), size=1),
+        *(Layout(line, size=1) for line in taken),
         Layout(body, name="body"),
         Layout(Text(f" {one_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
     )

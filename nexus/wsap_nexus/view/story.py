@@ -6,11 +6,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wsap_core.decisions import DecisionInfo
 from wsap_core.models import Achievement, Action, ActionResult, Observation, View
 from wsap_core.text import one_line
+from wsap_nexus.view.spending import Spending
 
 KEPT = 200
 """So many last actions are kept for showing."""
+
+NOTHING_SPENT = Spending()
 
 LONGEST_REASON = 500
 """Characters of an agent's reasoning, or of a message, that are kept for showing."""
@@ -36,10 +40,20 @@ class Note:
     forced: bool = False
     seq: int = -1
     """Its event in the log; -1 for a step that is not read from there."""
+    info: DecisionInfo | None = None
+    """How the decision came about, where that was recorded."""
 
 
 def note_of(
-    seat: str, episode: int, number: int, action: Action, result: ActionResult, *, forced: bool = False, seq: int = -1
+    seat: str,
+    episode: int,
+    number: int,
+    action: Action,
+    result: ActionResult,
+    *,
+    forced: bool = False,
+    seq: int = -1,
+    info: DecisionInfo | None = None,
 ) -> Note:
     """Return a step in short, its texts on one line and no longer than is shown."""
     return Note(
@@ -55,6 +69,7 @@ def note_of(
         result.done,
         forced,
         seq,
+        info,
     )
 
 
@@ -108,6 +123,8 @@ class Stage:
     """"playing 20/s", "paused", ..."""
     keys: str = ""
     """The keys there are, for the last line."""
+    spending: Spending = NOTHING_SPENT
+    """What language models took, over all seats."""
 
     @property
     def seat(self) -> SeatScene:

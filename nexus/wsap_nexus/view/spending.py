@@ -1,0 +1,122 @@
+"""What a run takes of language models, in as few words as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.decisions import NO_USAGE, Usage
+from wsap_core.errors import WsapError
+
+if TYPE_CHECKING:
+    from wsap_nexus.runtime.run import Run
+
+# Any, in this module: summaries as they were recorded.
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a run has taken so far, over all seats."""
+
+    usage: Usage = NO_USAGE
+    decisions: int = 0
+    """All of them, those without a model included."""
+    repaired: int = 0
+    forced: int = 0
+    tokens_per_second: float | None = None
+    """Tokens of reply for each second of a call; None where it was not measured."""
+
+
+def spending_of(summary: Mapping[str, Any]) -> Spending:
+    """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures."""
+    usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
+    return Spending(
+        Usage(
+            int(usage.get("calls") or 0),
+            int(usage.get("prompt_tokens") or 0),
+            int(usage.get("completion_tokens") or 0),
+            usage.get("cost"),
+        ),
+        int(decisions.get("total") or 0),
+        int(decisions.get("repaired") or 0),
+        int(decisions.get("forced") or 0),
+        usage.get("tokens_per_second"),
+    )
+
+
+def spending_so_far(run: Run) -> Spending:
+    """Return what a run has taken up to now."""
+    try:
+        summary = run.summary()
+    except WsapError:
+        return Spending()  # a game's own score failed; what was taken is still in the log
+    return Spending(
+        sum((seat.usage for seat in summary.seats), NO_USAGE),
+        sum(seat.steps for seat in summary.seats),
+        sum(seat.repaired for seat in summary.seats),
+        sum(seat.forced for seat in summary.seats),
+        summary.tokens_per_second,
+    )
+
+
+def parts(spending: Spending) -> list[str]:
+    """Return the figures, the most important first; none where no model was asked."""
+    usage = spending.usage
+    if not usage.calls:
+        return []
+    found = [
+        f"{usage.calls} call{'' if usage.calls == 1 else 's'}",
+        f"{count(usage.prompt_tokens)} tokens in, {count(usage.completion_tokens)} out",
+        money(usage.cost),
+    ]
+    if spending.decisions:
+        found.append(
+            f"{share(spending.repaired, spending.decisions)} repaired, "
+            f"{share(spending.forced, spending.decisions)} forced"
+        )
+    if spending.tokens_per_second is not None:
+        found.append(f"{spending.tokens_per_second:.3g} tokens/s")
+    return found
+
+
+def packed(words: Iterable[str], width: int) -> list[str]:
+    """Return figures with commas between, in as many lines as they need; one that is longer than a line is cut."""
+    lines: list[str] = []
+    for word in (piece for figure in words for piece in figure.split(", ")):
+        if lines and len(lines[-1]) + 2 + len(word) <= width:
+            lines[-1] += f", {word}"
+        else:
+            lines.append(word[:width])
+    return lines
+
+
+def share(some: int, all_of_them: int) -> str:
+    """Return a share in percent that never says 0 % for some, nor 100 % for not all."""
+    percent = 100 * some / all_of_them
+    if some and percent < 1:
+        return "<1%"
+    if some < all_of_them and percent > 99:
+        return ">99%"
+    return f"{percent:.0f}%"
+
+
+def money(cost: float | None) -> str:
+    """Return an amount of US dollars as a person reads it; "cost unknown" for one that nobody knows."""
+    if cost is None:
+        return "cost unknown"
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}" if cost >= 0.0001 else "<$0.0001"
+
+
+def count(tokens: int) -> str:
+    """Return a number of tokens as a person reads it: 950, 12.3k, 4.56M."""
+    if tokens < 10_000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if tokens < 999_950 else f"{tokens / 1e6:.2f}M"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person reads it: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
