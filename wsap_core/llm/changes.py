@@ -9,10 +9,10 @@ There are three levels, each with all of the one before:
 | `change` | anything else that can make one decide differently |
 
 At the level of `change` that is: an achievement; an event that was not told of before; a message;
-a kind of creature, thing or ground that was not seen since the decision; something that can be
-used now, an action that is possible now, and were not; a new kind of thing in the inventory;
-another effect, goal, region or time of day; a word of the status that is another; and a number of
-the status (hunger, mana) that fell to half of what it was at the decision, or less.
+what there has not been since the decision: a kind of creature, thing or ground in view, a region,
+something that can be used, an action that is possible, a kind of thing in the inventory; other
+effects or goals, another time of day or word of the status; and a number of the status (hunger,
+mana) that fell to half of what it was at the decision, or less.
 
 What merely goes on is no news: a number that falls by one now and then, more of what is carried
 already, a creature that walks about, an event told again in the same words.
@@ -85,7 +85,7 @@ class Seen:
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Other numbers of the status, as of the decision."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """The rest of the status, the region and the time of day, as of the last step."""
+    """The rest of the status, and the time of day, as of the last step."""
     place: str | None = None
     """Where the agent stood and what it faced at the last step; None where the game has no coordinates."""
     hostile: int = 0
@@ -93,7 +93,8 @@ class Seen:
     nearest: float | None = None
     """How near the nearest hostile creature was at the decision, or has come since without being news."""
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What has been seen since the decision, by sort: "entity", "terrain", "item", "usable", "legal", "event"."""
+    """What has been seen since the decision, by sort: "entity", "terrain", "region", "item", "usable", "legal",
+    "event"."""
     standing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Effects and goals as of the last step."""
 
@@ -224,6 +225,7 @@ def _hurts(seen: Seen, now: Seen, observation: Observation) -> list[Change]:
 _SORTS: Mapping[str, str] = {
     "entity": "{} came into view",
     "terrain": "{} came into view",
+    "region": "you are in the region {} now",
     "item": "you have {} now",
     "usable": "{} can be used now",
     "legal": "{} is possible now",
@@ -264,7 +266,7 @@ def _few(names: Sequence[str]) -> str:
 
 def _status(observation: Observation) -> tuple[dict[str, float], dict[str, str]]:
     numbers: dict[str, float] = {}
-    words = {"region": observation.location.region or "", "time of day": observation.time_of_day or ""}
+    words = {"time of day": observation.time_of_day} if observation.time_of_day else {}
     for name, value in observation.status.items():
         number = _number(value)
         if number is not None:
@@ -316,6 +318,7 @@ def _kinds(observation: Observation, legal: Sequence[ActionDef]) -> dict[str, tu
     found: dict[str, Iterable[str]] = {
         "entity": (f"{e.type} {e.name}" if e.name else e.type for e in entities),
         "terrain": (t.type for t in observation.nearby_terrain),
+        "region": (observation.location.region,) if observation.location.region else (),
         "item": (name for name, count in observation.inventory.items() if count),
         "usable": (e.type for e in entities if e.interactable),
         "legal": (a.name for a in legal),
