@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -290,6 +290,27 @@ def test_replies_that_were_journaled_are_not_bought_twice() -> None:
     after = Recorded(backend, journal)
     assert [reply(after), reply(after)] == ["one", "two"]
     assert len(backend.requests) == 1
+
+
+def test_a_journal_that_only_writes_is_asked_for_what_was_there_before_and_each_reply_is_new() -> None:
+    class Writing(MemoryJournal):
+        written: ClassVar[list[str]] = []
+
+        def add(self, key: str, request: Request, reply: Reply) -> None:
+            self.written.append(reply.text)
+
+    journal = Writing()
+    key = request_key("scripted/list", ask())
+    for text in ("one", "two"):
+        MemoryJournal.add(journal, key, ask(), Reply(text))
+    backend = ScriptedBackend(["three", ServerFailedError("no"), "four", "five"])
+    recorded = Recorded(backend, journal)
+    assert backend.model == "scripted/list"
+    assert [reply(recorded) for _ in range(3)] == ["one", "two", "three"]
+    with pytest.raises(ServerFailedError):
+        reply(recorded)
+    assert [reply(recorded), reply(recorded)] == ["four", "five"]
+    assert Writing.written == ["three", "four", "five"]
 
 
 @given(text=st.text(max_size=60), piece=st.integers(0, 7), stop=st.text(min_size=1, max_size=3))

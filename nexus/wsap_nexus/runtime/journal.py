@@ -59,9 +59,7 @@ class SeatJournal:
         return self._offline
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call."""
-        self._replies.setdefault(key, []).append(reply)
-        self._failures.setdefault(key, []).append(None)
+        """Record a call; it is in the log then, and not in memory."""
         self.again(key, request, reply)
 
     def again(self, key: str, request: Request, reply: Reply) -> None:
@@ -98,8 +96,6 @@ class SeatJournal:
 
     def fail(self, key: str, kind: str, words: str) -> None:
         """Record that a request failed, with which class of failure, and that whoever asked went on."""
-        if not self._offline:
-            self._failures.setdefault(key, []).append((kind, words))
         self._recorder.refusal(self._seat, {"key": key, "failed": kind, "words": words})
 
     def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:

@@ -18,7 +18,7 @@ class Journal(Protocol):
     """Where replies are kept, in order, under the key of their request."""
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Keep the next reply to a request."""
+        """Keep the next reply to a request; where it is written down, `get` need not know it any more."""
         ...
 
     def get(self, key: str, occurrence: int) -> Reply | None:
@@ -86,13 +86,20 @@ class Recorded(Wrapper):
             try:
                 reply = await collect(self.inner, request)
             except BaseException as error:
-                self._seen[key] -= 1
+                self._uncount(key)
                 if isinstance(error, ConstraintError):
                     self._journal.refuse(key, str(error))
                 raise
             self._journal.add(key, request, reply)
+            if self._journal.get(key, occurrence) is None:
+                self._uncount(key)  # nobody will look for it, and memory does not grow with each decision
         for chunk in chunks_of(reply):
             yield chunk
+
+    def _uncount(self, key: str) -> None:
+        self._seen[key] -= 1
+        if not self._seen[key]:
+            del self._seen[key]
 
 
 class Replayed:
