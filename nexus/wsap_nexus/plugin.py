@@ -37,6 +37,12 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "wsap_nexus.llm:create",
             abilities=("snapshot",),
         ),
+        AgentSpec(
+            "wanderer",
+            "Goes from world to world, and needs no model.",
+            "wsap_nexus.hub.wanderer:create",
+            games=("nexus",),
+        ),
     ]
 
 

@@ -1,23 +1,17 @@
-"""One agent's stay in one world, as it is lived: its loop, what it has done, and when it ends."""
+"""One agent's stay in one world, as it is lived: what it has done, what is around it, and when it ends."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from wsap_core.models import AvatarState
 from wsap_nexus.hub.conditions import Condition, facts_of, parse_condition
 from wsap_nexus.hub.records import SessionRecord
-from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import SeatLoop, StepTaken
+from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.storage.records import EventRecord
-
-SHUTDOWN = "shutdown"
-"""The reason of a stay that goes on when the nexus is started again."""
 
 
 @dataclass
@@ -55,7 +49,7 @@ class Stay:
 
     Args:
         session: its record.
-        world: where.
+        seat_name: the agent's seat in the world.
         deeds: what was done before, when it is gone on with.
         controls: what holds and stops its loop.
         on_step: told after each decision.
@@ -64,21 +58,20 @@ class Stay:
     def __init__(
         self,
         session: SessionRecord,
-        world: WorldFace,
+        seat_name: str,
         *,
         deeds: Deeds,
         controls: Controls,
-        on_step: Callable[[Stay, StepTaken], Awaitable[None] | None],
+        on_step: Callable[[Stay, StepTaken], None],
     ) -> None:
         self.session = session
-        self.world = world
+        self.seat_name = seat_name
         self.deeds = deeds
         self.controls = controls
         self.stopped: str | None = None
         """Why it was asked to end, if it was."""
         self.last: StepTaken | None = None
         """The newest decision."""
-        self.loop: SeatLoop | None = None
         self._on_step = on_step
         text = session.terms.exit_when
         self._exit: Condition | None = parse_condition(text) if text else None
@@ -88,8 +81,10 @@ class Stay:
         self.stopped = self.stopped or reason
         self.controls.stop()
 
-    async def after_step(self, step: StepTaken) -> None:
+    def observe(self, step: StepTaken) -> None:
         """Count a decision, and see whether the exit condition holds now."""
+        if step.seat != self.seat_name:
+            return
         self.last = step
         result = step.result
         self.deeds.add(step.action.name, result.success, result.reward, result.achievements)
@@ -102,33 +97,4 @@ class Stay:
             )
             if self._exit(facts):
                 self.stop("condition")
-        waiting = self._on_step(self, step)
-        if waiting is not None:
-            await waiting
-
-    async def play(self, *, fresh: bool) -> str:
-        """Play until it ends, and return why."""
-        loop = self.loop
-        assert loop is not None  # set by whoever opened the seat
-        playing = asyncio.create_task(loop.episode(0, fresh=fresh))
-        stopping = asyncio.create_task(self.controls.until_stopped())
-        try:
-            await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if playing.done():
-                playing.result()
-        finally:
-            for task in (playing, stopping):
-                task.cancel()
-            await asyncio.gather(playing, stopping, return_exceptions=True)
-        return await self._reason(loop)
-
-    async def _reason(self, loop: SeatLoop) -> str:
-        if loop.seat.left is not None:
-            return "jack_out"
-        if loop.seat.done:
-            bodies = await self.world.avatars(loop.seat.agent_id)
-            dead = any(b.avatar_id == self.session.avatar_id and b.state is AvatarState.DESTROYED for b in bodies)
-            return "death" if dead else "finished"
-        if self.stopped is not None:
-            return self.stopped
-        return "step_limit" if loop.reached_limit else SHUTDOWN
+        self._on_step(self, step)

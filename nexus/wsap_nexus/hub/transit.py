@@ -13,7 +13,7 @@ it, the session is still open, and goes on from the log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from wsap_core.models import (
     TransitPackage,
 )
 from wsap_core.specs import AdapterSpec
-from wsap_core.wire import dumps, encode
+from wsap_core.wire import encode
 from wsap_core.worlds import Seat
 from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.conditions import parse_condition
@@ -358,14 +358,3 @@ def _json(value: Any) -> dict[str, Any]:
 def way_seed(seed: int, way: Way) -> int:
     """Return the seed of what is decided by chance during a stay."""
     return derive_seed(seed, "way", way.transfer_id)
-
-
-def started(arrivals: Sequence[Arrival]) -> str:
-    """Return what a run begins with, for its log: who came with what, and what was let in."""
-    return dumps(
-        {
-            "arrivals": [
-                {"seat": a.seat_name, "agent": a.way.agent_id, "entry": a.entry, "receipt": a.receipt} for a in arrivals
-            ]
-        }
-    )

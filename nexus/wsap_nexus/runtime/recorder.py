@@ -128,6 +128,10 @@ class Recorder:
         """Record that the run started, was resumed, or stopped."""
         self._write("run", dumps({"what": what, **more}))
 
+    def write(self, kind: str, body: str) -> None:
+        """Record something else about the run, as canonical JSON."""
+        self._write(kind, body)
+
     def _write(
         self, kind: str, body: str, *, seat: str | None = None, episode: int = 0, step: int | None = None
     ) -> None:

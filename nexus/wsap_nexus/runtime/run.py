@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -15,8 +16,9 @@ from wsap_core.interfaces import Agent, Snapshots
 from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, build
-from wsap_core.worlds import World
+from wsap_core.worlds import Seat, World
 from wsap_nexus.backends.meter import Meter
+from wsap_nexus.confidential import resolved
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
@@ -123,6 +125,10 @@ class Run:
         """The world, once play has begun, if it is in this process."""
         return self._venue.world
 
+    def seat(self, name: str) -> Seat:
+        """Return an open seat, once play has begun."""
+        return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
+
     @property
     def meter(self) -> Meter | None:
         """How fast the models answer that are asked in this run; None where nobody measures it."""
@@ -187,7 +193,9 @@ class Run:
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
             spec = self._agent_specs[seat_plan.name]
-            own_options = Options(seat_plan.options)
+            # Where nobody outside is asked, nothing is needed to be let in.
+            offline = self._past.offline
+            own_options = Options(seat_plan.options if offline else resolved(seat_plan.options, os.environ))
             own = Context.create(
                 plan.seed,
                 "agent",

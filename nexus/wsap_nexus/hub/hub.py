@@ -1,0 +1,560 @@
+"""The nexus at work: agents as tasks that visit it, enter worlds, play, and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wsap_core.context import Clock, Context, SystemClock, derive_seed
+from wsap_core.errors import UnknownNameError, WorldError, WsapError
+from wsap_core.host import PluginHost
+from wsap_core.models import Avatar, AvatarState, Goal, TransitPackage
+from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec, GameInfo, resolve
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_core.wire import Codec
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError
+from wsap_nexus.hub.lead import lead
+from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
+from wsap_nexus.hub.records import AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.stay import Deeds, Stay
+from wsap_nexus.hub.transit import (
+    Departure,
+    Way,
+    commit_enter,
+    commit_leave,
+    let_in,
+    prepare_enter,
+    take_back,
+    way_seed,
+)
+from wsap_nexus.hub.venue import START, KeptVenue, record_start
+from wsap_nexus.hub.worlds import LocalWorld, WorldFace
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.recorder import Recorder
+from wsap_nexus.runtime.resume import read_past
+from wsap_nexus.runtime.run import Run
+from wsap_nexus.runtime.session import Installed
+from wsap_nexus.runtime.store import Store
+from wsap_nexus.runtime.venue import OwnVenue
+from wsap_nexus.storage.records import NewRun, RunStatus
+
+SHUTDOWN = "shutdown"
+"""Why a stay ends that goes on when the nexus is started again."""
+
+WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
+StepListener = Callable[[Stay, StepTaken], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a nexus is run."""
+
+    seed: int = 0
+    """What everything that is decided by chance follows from."""
+    games: tuple[str, ...] | None = None
+    """The games that agents may enter; None for all that are installed."""
+    pace: float | None = None
+    """Most decisions a second of each agent; None for as fast as it goes."""
+    snapshot_every: int = 200
+    """Decisions between two saved states of a stay."""
+    lobby_seconds: float = 3.0
+    """How long a game of several seats waits for others, before their seats are filled."""
+    max_failures: int = 3
+    """Failures of a game after which it is taken offline."""
+
+
+class Nexus:
+    """Agents, the worlds they are in, and the place between.
+
+    Args:
+        host: where games and agents come from.
+        store: the database.
+        settings: how it is run.
+        services: handed to games and agents; models are added.
+        clock: for waiting.
+        make_world: how worlds are made; in this process when None.
+    """
+
+    def __init__(
+        self,
+        host: PluginHost,
+        store: Store,
+        settings: Settings | None = None,
+        *,
+        services: Services | None = None,
+        clock: Clock | None = None,
+        make_world: WorldMaker | None = None,
+    ) -> None:
+        self.host = host
+        self.store = store
+        self.settings = settings or Settings()
+        self.ledger = Ledger(store.database)
+        """Who is where and with what."""
+        self.stays: dict[str, Stay] = {}
+        """Open sessions that are being played, by agent."""
+        self._clock = clock or SystemClock()
+        self._services = services or Services()
+        self._make_world = make_world or self._local_world
+        self._models: Models | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._controls: dict[str, Controls] = {}
+        self._ways: dict[str, Way] = {}
+        self._news: dict[str, asyncio.Event] = {}
+        self._listeners: list[StepListener] = []
+        self._specs: dict[str, AdapterSpec] = {}
+        self._stopping = False
+        self._lead = lead(store.database)
+
+    # --- life -----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Lead the database, settle what was under way, go on with open sessions, and let agents live.
+
+        Raises:
+            NexusRunningError: another nexus leads it.
+        """
+        self._lead.acquire()
+        if self._services.models is None:
+            self._models = Models(self.host, seed=self.settings.seed)
+            self._services = replace(self._services, models=self._models, parts=Installed(self.host))
+        self._settle()
+        with self.ledger.change() as book:
+            agents = book.agents(state="active")
+            book.note("started", agents=len(agents))
+        for agent in agents:
+            self.awaken(agent)
+
+    async def stop(self) -> None:
+        """Let every agent finish its decision, keep everything, and stop leading."""
+        self._stopping = True
+        for stay in list(self.stays.values()):
+            stay.stop(SHUTDOWN)
+        for controls in self._controls.values():
+            controls.stop()
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if self._models is not None:
+            await self._models.aclose()
+        with self.ledger.change() as book:
+            book.note("stopped")
+        self.store.writer.flush()
+        self._lead.release()
+
+    def on_step(self, listener: StepListener) -> None:
+        """Have a listener told after each decision in a world."""
+        self._listeners.append(listener)
+
+    def awaken(self, agent: AgentIdentity) -> None:
+        """Let an agent live, unless somebody outside decides for it."""
+        running = self._tasks.get(agent.id)
+        if (running is None or running.done()) and not self._stopping:
+            self._tasks[agent.id] = asyncio.create_task(self._live(agent.id), name=f"agent {agent.id}")
+
+    def pause(self, agent_id: str) -> None:
+        """Let an agent begin no further decision."""
+        with self.ledger.change() as book:
+            book.agent(agent_id)
+            book.update_agent(agent_id, state="paused")
+            book.note("agent_paused", agent=agent_id)
+        if agent_id in self._controls:
+            self._controls[agent_id].pause()
+
+    def resume(self, agent_id: str) -> None:
+        """Let a paused agent go on."""
+        with self.ledger.change() as book:
+            agent = book.agent(agent_id)
+            book.update_agent(agent_id, state="active")
+            book.note("agent_resumed", agent=agent_id)
+        if agent_id in self._controls:
+            self._controls[agent_id].resume()
+        self.awaken(replace(agent, state="active"))
+
+    def step_once(self, agent_id: str) -> None:
+        """Let a paused agent make one decision."""
+        if agent_id in self._controls:
+            self._controls[agent_id].step_once()
+
+    def recall(self, agent_id: str, reason: str = "kicked") -> bool:
+        """Bring an agent back from its world, safe or not; return whether it was in one."""
+        stay = self.stays.get(agent_id)
+        if stay is not None:
+            stay.stop(reason)
+        return stay is not None
+
+    # --- what agents in the nexus ask for ---------------------------------------------------------
+
+    def surroundings(self, agent_id: str) -> Surroundings:
+        """Return what an agent in the nexus perceives."""
+        with self.ledger.look() as book:
+            agent = book.agent(agent_id)
+            skills = book.skills(agent_id)
+            carried = [r.item.name for r in book.items(agent_id, place="escrow")]
+            achieved = [f"{row.name} ({row.game})" for row in book.achievements(agent_id)]
+            sessions = book.sessions(agent_id=agent_id, limit=200)
+            bodies = book.avatars(agent_id)
+        entries = []
+        for info in self.games():
+            own = [
+                f"{b.avatar.avatar_id} ({b.avatar.state.value})"
+                for b in bodies
+                if b.game == info.id and b.avatar.state is not AvatarState.DESTROYED
+            ]
+            visits = sum(1 for s in sessions if s.game == info.id)
+            entries.append(
+                GameEntry(
+                    info.id, info.name, info.description, info.status, info.active_agents, info.capacity, visits, own
+                )
+            )
+        return Surroundings(
+            agent,
+            skills,
+            carried,
+            achieved,
+            entries,
+            suggestions(entries, skills, {g.id: g.skill_domains for g in self.games()}),
+            sessions[:5],
+            (),
+            self._goals(agent_id),
+        )
+
+    def games(self) -> list[GameInfo]:
+        """Return what is known of every game that can be entered."""
+        active: dict[str, int] = {}
+        for stay in self.stays.values():
+            active[stay.session.game] = active.get(stay.session.game, 0) + 1
+        found = []
+        for name in self.settings.games or tuple(self.host.games.names()):
+            try:
+                spec = self._spec(name)
+            except WsapError:
+                continue
+            found.append(replace(GameInfo.of(spec), active_agents=active.get(name, 0)))
+        return found
+
+    def game_info(self, game: str) -> GameInfo:
+        """Return what is known of a game.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+        """
+        games = self.games()
+        for info in games:
+            if info.id == game:
+                return info
+        raise UnknownNameError("world", game, [g.id for g in games])
+
+    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+        """Prepare an agent's way into a game."""
+        info = self.game_info(game)
+        if info.status != "available":
+            raise GameUnavailableError(f"{info.name} is {info.status}.")
+        if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
+            raise IncompatibleGameError(
+                f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
+            )
+        with self.ledger.change() as book:
+            self._ways[agent_id] = prepare_enter(book, agent_id, self._spec(game), terms)
+        return f"You are on your way to {info.name}."
+
+    # --- an agent's life ----------------------------------------------------------------------------
+
+    async def _live(self, agent_id: str) -> None:
+        """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
+        try:
+            with self.ledger.look() as book:
+                agent = book.agent(agent_id)
+            if agent.session_id is not None:
+                await self._go_on(agent.session_id)
+            while not self._stopping:
+                way = self._ways.pop(agent_id, None) or await self._visit(agent_id)
+                if way is not None:
+                    await self._travel(way)
+                elif not self._stopping:
+                    await self._clock.sleep(1.0)
+        except WsapError as error:
+            with self.ledger.change() as book:
+                book.update_agent(agent_id, state="paused")
+                book.note("agent_failed", agent=agent_id, error=str(error), code=error.code)
+
+    async def _visit(self, agent_id: str) -> Way | None:
+        """Let an agent be in the nexus until it is on its way somewhere."""
+        with self.ledger.look() as book:
+            agent = book.agent(agent_id)
+        policy = agent.policies.get(GAME) or agent.policy(GAME) or Policy(NEXUS_SPEC.default_agent)
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self, agent_id, self._wait(agent_id)))
+        run_seed = derive_seed(self.settings.seed, "visit", agent_id, agent.lifetime_steps)
+        plan = RunPlan(GAME, (SeatPlan(agent_id, policy.agent, policy.options),), run_seed)
+        record = self._record_run(plan, GAME)
+        recorder = Recorder(self.store.writer, record)
+        recorder.note("started")
+        controls = self._new_controls(agent)
+        agents = {agent_id: load_agent_spec(policy.agent, self.host)}
+        venue = OwnVenue(spec, run_seed, {}, self._clock, self._services)
+        run = Run(
+            plan,
+            spec,
+            agents,
+            recorder=recorder,
+            run_id=record,
+            controls=controls,
+            services=self._services,
+            venue=venue,
+        )
+        await self._play(run, recorder)
+        return self._ways.pop(agent_id, None)
+
+    async def _travel(self, way: Way) -> None:
+        """Bring an agent into a world, let it play there, and bring it back."""
+        spec = self._spec(way.game)
+        record, kept, new = self._world_for(way, spec)
+        face = self._make_world(spec, record)
+        try:
+            if kept is None:
+                await face.begin(record.seed)
+            arrival = await let_in(self.ledger, face, record, way, seat_name=way.agent_id, kept=kept)
+            world_state = await face.snapshot() if face.can_snapshot else None
+        except Exception as error:
+            await face.close()
+            self._not_let_in(way, record, new=new, error=error)
+            return
+        plan = self._plan_of(way, spec)
+        run_id = self._record_run(plan, spec.name)
+        recorder = Recorder(self.store.writer, run_id)
+        recorder.note("started")
+        record_start(recorder, [arrival], world_state)
+        self.store.writer.flush()
+        with self.ledger.change() as book:
+            session = commit_enter(book, arrival, record, run_id)
+            book.keep_world(record.id, run_id=run_id)
+        venue = KeptVenue(face, seed=record.seed, seats={arrival.seat_name: arrival.seat})
+        await self._stay(session, spec, plan, recorder, venue, Deeds(), None)
+
+    async def _go_on(self, session_id: str) -> None:
+        """Go on with a stay that was open when the nexus stopped."""
+        repository = self.store.repository
+        with self.ledger.look() as book:
+            session = book.session(session_id)
+            record = book.world(session.world_id)
+        spec = self._spec(session.game)
+        plan = RunPlan.from_config(repository.get_run(session.run_id).config)
+        agents = self._agents_of(plan)
+        codec = Codec([resolve(reference) for reference in spec.wire_types])
+        past = read_past(repository, session.run_id, plan, spec, agents, codec)
+        deeds = Deeds()
+        for event in repository.read_events(session.run_id, kinds=("step",), seat=session.agent_id):
+            deeds.count_logged(event)
+        start = next(repository.read_events(session.run_id, kinds=(START,)), None)
+        recorder = Recorder(self.store.writer, session.run_id)
+        recorder.note("resumed")
+        venue = KeptVenue(self._make_world(spec, record), seed=record.seed, start=None if start is None else start.body)
+        with self.ledger.change() as book:
+            book.note("resumed", agent=session.agent_id, game=session.game, session=session.id)
+        await self._stay(session, spec, plan, recorder, venue, deeds, past)
+
+    async def _stay(
+        self,
+        session: SessionRecord,
+        spec: AdapterSpec,
+        plan: RunPlan,
+        recorder: Recorder,
+        venue: KeptVenue,
+        deeds: Deeds,
+        past: object,
+    ) -> None:
+        with self.ledger.look() as book:
+            agent = book.agent(session.agent_id)
+        controls = self._new_controls(agent)
+        stay = Stay(session, agent.id, deeds=deeds, controls=controls, on_step=self._tell)
+        self.stays[agent.id] = stay
+        run = Run(
+            plan,
+            spec,
+            self._agents_of(plan),
+            recorder=recorder,
+            run_id=session.run_id,
+            past=past,  # type: ignore[arg-type]
+            controls=controls,
+            observers=[stay.observe],
+            services=self._services,
+            venue=venue,
+        )
+        try:
+            await self._play(run, recorder)
+            reason = self._why_over(run, stay)
+            if reason != SHUTDOWN:
+                await self._leave(stay, spec, venue, run, reason)
+        finally:
+            self.stays.pop(agent.id, None)
+            await venue.face.close()
+
+    async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
+        """Bring an agent back into the nexus with what it may carry."""
+        session, face = stay.session, venue.face
+        with self.ledger.change() as book:
+            transfer_id = book.prepare(session.agent_id, "leave", world_id=session.world_id, session=session.id)
+        seat = venue.seat(stay.seat_name)
+        keeps = face.can_snapshot and reason != "finished"
+        if seat.left is None:
+            body = await self._body(face, stay)
+            if body.state is AvatarState.BOUND:
+                seat.leave("dormant" if keeps else "despawn")
+        body = await self._body(face, stay)
+        if body.state is AvatarState.BOUND or not keeps:
+            body = replace(body, state=AvatarState.DORMANT if keeps else AvatarState.DESTROYED, bound_agent=None)
+        died = body.state is AvatarState.DESTROYED and reason not in ("finished", "jack_out")
+        death = await face.death(body.avatar_id) if died else None
+        package = await face.release(body.avatar_id, transfer_id)
+        if not isinstance(package, TransitPackage):
+            raise WorldError(f"The game {spec.name!r} released a {type(package).__name__}, not a TransitPackage.")
+        departure = Departure(
+            "death" if died else reason,
+            package,
+            body,
+            stay.deeds,
+            death,
+            seconds=run.summary().seconds,
+            world_state=await face.snapshot() if keeps else None,
+        )
+        self.store.writer.flush()
+        with self.ledger.change() as book:
+            commit_leave(book, session, spec, departure, transfer_id)
+
+    # --- parts ------------------------------------------------------------------------------------------
+
+    async def _play(self, run: Run, recorder: Recorder) -> None:
+        """Play a run to its end, or until the nexus stops, and record how it ended."""
+        writer, run_id = self.store.writer, str(run.run_id)
+        status = RunStatus.INTERRUPTED
+        try:
+            await run.play()
+            status = RunStatus.INTERRUPTED if self._stopping else RunStatus.FINISHED
+        except WsapError:
+            status = RunStatus.FAILED
+            raise
+        finally:
+            recorder.note("stopped", status=status.value, seconds=round(run.own_seconds(), 3))
+            writer.set_status(run_id, status, run.summary().to_json())
+
+    def _why_over(self, run: Run, stay: Stay) -> str:
+        seat = run.seat(stay.seat_name)
+        if seat.left is not None:
+            return "jack_out"
+        if seat.done:
+            return "finished"
+        if stay.stopped is not None:
+            return stay.stopped
+        return SHUTDOWN if self._stopping else "step_limit"
+
+    async def _body(self, face: WorldFace, stay: Stay) -> Avatar:
+        for body in await face.avatars(stay.seat_name):
+            if body.avatar_id == stay.session.avatar_id:
+                return body
+        raise WorldError(f"The game {face.spec.name!r} no longer has the avatar {stay.session.avatar_id!r}.")
+
+    def _tell(self, stay: Stay, step: StepTaken) -> None:
+        for listener in self._listeners:
+            listener(stay, step)
+
+    def _world_for(self, way: Way, spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
+        """Return the world to go to, its kept state, and whether it is new."""
+        with self.ledger.change() as book:
+            if way.avatar is not None:
+                return book.world(way.avatar.world_id), book.world_snapshot(way.avatar.world_id), False
+            owner = way.agent_id if spec.seats[1] == 1 else None
+            return book.add_world(spec.name, owner, way_seed(self.settings.seed, way), {}), None, True
+
+    def _not_let_in(self, way: Way, record: WorldRecord, *, new: bool, error: Exception) -> None:
+        with self.ledger.change() as book:
+            take_back(book, way.transfer_id, way.agent_id, str(error))
+            if new:
+                book.drop_world(record.id)
+            book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
+
+    def _settle(self) -> None:
+        """Take back what was prepared and not committed when the nexus last ended."""
+        with self.ledger.change() as book:
+            for row in book.transfers("prepared"):
+                if row.kind == "enter":
+                    take_back(book, row.id, row.agent_id, "the nexus ended in the middle of it")
+                else:
+                    book.settle(row.id, "cancelled", why="the nexus ended in the middle of it")
+            lived_in = {s.world_id for s in book.sessions(limit=1_000_000)}
+            for world in book.worlds():
+                if world.id not in lived_in:
+                    book.drop_world(world.id)
+
+    def _plan_of(self, way: Way, spec: AdapterSpec) -> RunPlan:
+        with self.ledger.look() as book:
+            agent = book.agent(way.agent_id)
+        policy = agent.policies.get(spec.name) or agent.policies.get("*") or Policy(spec.default_agent)
+        seat = SeatPlan(way.agent_id, policy.agent, policy.options)
+        seed = way_seed(self.settings.seed, way)
+        return RunPlan(spec.name, (seat,), seed, way.terms.steps, {}, self.settings.snapshot_every)
+
+    def _agents_of(self, plan: RunPlan) -> dict[str, AgentSpec]:
+        return {seat.name: load_agent_spec(seat.agent, self.host) for seat in plan.seats}
+
+    def _record_run(self, plan: RunPlan, game: str) -> str:
+        return self.store.repository.create_run(
+            NewRun(game=game, agent=plan.agent_label, seed=plan.seed, step_limit=plan.steps, config=plan.to_config())
+        ).id
+
+    def _new_controls(self, agent: AgentIdentity) -> Controls:
+        controls = Controls(pace=self.settings.pace)
+        if agent.state == "paused":
+            controls.pause()
+        if self._stopping:
+            controls.stop()
+        self._controls[agent.id] = controls
+        return controls
+
+    def _local_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
+        context = Context(clock=self._clock, services=self._services)
+        return LocalWorld(spec, record.seed, record.options, context)
+
+    def _spec(self, game: str) -> AdapterSpec:
+        if game not in self._specs:
+            self._specs[game] = load_adapter_spec(game, self.host)
+        return self._specs[game]
+
+    def _wait(self, agent_id: str) -> Callable[[float], object]:
+        async def wait(seconds: float) -> None:
+            await self._clock.sleep(seconds)
+
+        return wait
+
+    def _goals(self, agent_id: str) -> Sequence[Goal]:
+        return ()
+
+
+def suggestions(
+    entries: Sequence[GameEntry], skills: Mapping[str, float], domains: Mapping[str, Sequence[str]]
+) -> list[Suggestion]:
+    """Return where it would be good to go, best first: what is new, what was visited least, what one can grow in."""
+    most = max((e.visits for e in entries), default=0)
+    found = []
+    for entry in entries:
+        if entry.status != "available":
+            continue
+        reasons = []
+        score = 0.3 * (1 - entry.visits / (most + 1))
+        if not entry.visits:
+            score += 0.4
+            reasons.append("you have never been there")
+        if entry.avatars:
+            score += 0.1
+            reasons.append("a body of yours sleeps there")
+        low = sorted(d for d in domains.get(entry.game, ()) if skills.get(d, 0.0) < 0.3)
+        if low:
+            score += 0.2
+            reasons.append(f"you can still learn {', '.join(low[:3])}")
+        found.append(Suggestion(entry.game, round(min(score, 1.0), 3), reasons or ["it is open"]))
+    return sorted(found, key=lambda s: (-s.score, s.game))

@@ -1,0 +1,112 @@
+"""A world that the nexus keeps, as the place of a run."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wsap_core.models import AvatarSpec, Entry
+from wsap_core.wire import Codec, dumps
+from wsap_core.worlds import Seat, World
+from wsap_nexus.hub.transit import Arrival
+from wsap_nexus.hub.worlds import WorldFace
+from wsap_nexus.runtime.recorder import Recorder
+
+START = "start"
+"""The kind of the event that a stay's run begins with."""
+
+
+def record_start(recorder: Recorder, arrivals: Sequence[Arrival], world: bytes | None) -> None:
+    """Write what a stay begins with, so that it can be begun again: the world's state, and who came with what."""
+    recorder.write(
+        START,
+        dumps(
+            {
+                "world": None if world is None else base64.b64encode(world).decode("ascii"),
+                "arrivals": [
+                    {"seat": a.seat_name, "agent": a.way.agent_id, "entry": a.entry, "receipt": a.receipt}
+                    for a in arrivals
+                ],
+            }
+        ),
+    )
+
+
+class KeptVenue:
+    """A world of the nexus with its seats.
+
+    Args:
+        face: the world.
+        seats: the open seats, when the agents have just come in; None to begin again from `start`.
+        fillers: seats that nobody of the nexus takes.
+        seed: of the world.
+        start: the body of the event `start`, when a stay is gone on with.
+    """
+
+    def __init__(
+        self,
+        face: WorldFace,
+        *,
+        seed: int,
+        seats: Mapping[str, Seat] | None = None,
+        start: bytes | None = None,
+    ) -> None:
+        self.face = face
+        """The world."""
+        self._seed = seed
+        self._seats = dict(seats or {})
+        self._start = start
+
+    @property
+    def world(self) -> World | None:
+        """None: what looks at it asks the nexus."""
+        return None
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        return self.face.can_snapshot
+
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, Seat]:
+        """Return the open seats, after going back to where the stay began if need be."""
+        if self._start is not None:
+            await self._begin_again(json.loads(self._start), seats)
+        for name in seats:
+            if name not in self._seats:
+                self._seats[name] = await self.face.open_seat(name)
+        return self._seats
+
+    def seat(self, name: str) -> Seat:
+        """Return an open seat."""
+        return self._seats[name]
+
+    async def _begin_again(self, start: Mapping[str, Any], seats: Sequence[str]) -> None:
+        # Any: the event's JSON.
+        await self.face.begin(self._seed)
+        if start["world"] is not None:
+            for name in seats:
+                self._seats[name] = await self.face.open_seat(name)
+            await self.face.restore(base64.b64decode(start["world"]))
+            return
+        codec = Codec()
+        for arrival in start["arrivals"]:
+            entry = codec.decode(Entry, arrival["entry"], where="recorded arrival")
+            name = arrival["seat"]
+            made = await self.face.create_avatar(name, AvatarSpec(name, skill_bonuses=entry.skills))
+            if made is not None:
+                await self.face.admit(made.avatar_id, entry)
+            self._seats[name] = await self.face.open_seat(name)
+
+    async def reset(self, seed: int) -> None:
+        """A stay is one episode; there is no other."""
+        raise NotImplementedError("a stay in a world is one episode")
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        return await self.face.snapshot()
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of."""
+        await self.face.restore(data)
