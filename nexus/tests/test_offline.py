@@ -316,12 +316,12 @@ def test_a_tool_that_keeps_something_has_it_again_without_being_called() -> None
 
 
 @contextmanager
-def hanging() -> Iterator[tuple[Any, list[int]]]:
-    begun: list[int] = []
+def hanging() -> Iterator[tuple[Any, asyncio.Event]]:
+    begun = asyncio.Event()
 
     class Hanging(Counter):
         async def run(self, parameters: object) -> str:  # type: ignore[override]
-            begun.append(1)
+            begun.set()
             await asyncio.Event().wait()
             return "never"
 
@@ -335,8 +335,7 @@ def test_a_call_that_was_broken_off_is_not_made_again_and_the_model_is_told(kill
 
         async def broken_off() -> None:
             task = asyncio.ensure_future(RecordedTool(tool, journal(log)).run({}))
-            while not begun:
-                await asyncio.sleep(0)
+            await begun.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

@@ -107,6 +107,9 @@ if __name__ == "__main__":
     elif sys.argv[1] == "crash":
         print("Traceback (most recent call last):\n\x1b[31mModuleNotFoundError: no furnace", file=sys.stderr)
         sys.exit(1)
+    elif sys.argv[1] == "telling":
+        print(f"the key {os.environ['LAKE_KEY']} is not accepted", file=sys.stderr)
+        sys.exit(1)
     elif sys.argv[1] == "silent":
         time.sleep(3600)
     else:

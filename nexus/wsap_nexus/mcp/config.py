@@ -6,12 +6,13 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
 from wsap_core.errors import ConfigError
+from wsap_nexus.confidential import secrets_in, without
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
@@ -26,11 +27,11 @@ class ServerConfig:
     """A program and its arguments; never read by a shell."""
     url: str = ""
     """The address of a server that is running already (streamable HTTP)."""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables for the program; of this process's own it gets a few harmless ones such as PATH, and no keys."""
     cwd: str | None = None
     """The folder the program runs in."""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Sent with each request to the address, such as Authorization."""
     prefix: str = ""
     """Put before the name of each tool, with a low line between."""
@@ -45,6 +46,9 @@ class ServerConfig:
     longest: int = 4000
     """Most characters of a result; the rest is cut off, and the model is told."""
 
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """What is confidential in the options above: hidden in what the server answers and in what is said of it."""
+
     @property
     def where(self) -> str:
         """The program or address for a person to read, without anything secret an address may hold."""
@@ -53,8 +57,13 @@ class ServerConfig:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.hostname or ''}" + (f":{parts.port}" if parts.port else "") + parts.path
 
+    def hide(self, text: str) -> str:
+        """Return a text in which nothing of what is confidential can be read."""
+        return without(text, self.secrets)
 
-_OPTIONS = frozenset(ServerConfig.__dataclass_fields__) - {"name"}
+
+_TELLING = ("command", "url", "env", "headers")
+_OPTIONS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "secrets"}
 
 
 def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
@@ -108,6 +117,7 @@ def _read(name: str, options: Any, prefix: str) -> ServerConfig:
         restarts=int(_number(where, "restarts", options.get("restarts", 3), 0, 1000)),
         longest=int(_number(where, "longest", options.get("longest", 4000), 100, 100_000)),
     )
+    read = replace(read, secrets=secrets_in({o: getattr(read, o) for o in _TELLING}, surely=True))
     if bool(read.command) == bool(read.url):
         raise ConfigError(f"Give {where} either command, a list such as ['python', 'server.py'], or url.")
     if read.url and urlsplit(read.url).scheme not in ("http", "https"):

@@ -94,9 +94,9 @@ class Connection:
             return str(error)
         try:
             result = await self._asked(client, tool, dict(arguments))
-            return text_of(result, self._server.longest)
+            return self._server.hide(text_of(result, self._server.longest))
         except _Refused as refusal:
-            return f"The tool server {name} refused: {refusal}"
+            return f"The tool server {name} refused: {self._server.hide(str(refusal))}"
         except Exception as error:
             reason = self._reason(error)
             async with self._lock:
@@ -150,7 +150,7 @@ class Connection:
             await self._drop()
             if not isinstance(error, Exception) or isinstance(error, MissingServiceError):
                 raise
-            said = await asyncio.to_thread(tail.last_line) if tail is not None else ""
+            said = server.hide(await asyncio.to_thread(tail.last_line)) if tail is not None else ""
             reason = self._reason(error) + (f" ({said})" if said else "")
             self._tell_failure(reason)
             raise ToolServerError(f"The tool server {server.name} ({server.where}) can't be used: {reason}.") from error
@@ -241,7 +241,7 @@ class Connection:
             return "it answered what can't be read"
         if kind in ("ConnectError", "ConnectTimeout"):
             return "nobody answers at the address"
-        said = one_line(error)[:200].rstrip(".")
+        said = self._server.hide(one_line(error))[:200].rstrip(".")
         return "the connection was lost" if said in ("", "Connection closed") else said
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from wsap_core.context import SEED_LIMIT
 from wsap_core.errors import UsageError, WireError
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.confidential import recordable
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class SeatPlan:
     """A registered agent, or `./file.py:Name`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own options."""
+    mind: str | None = None
+    """The mind that the agent's memory begins as, and is kept in when the run ends."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,19 @@ class RunPlan:
         return ", ".join(f"{seat.name}={seat.agent}" for seat in self.seats)
 
     def to_config(self) -> dict[str, Any]:
-        """Return the plan as JSON-ready data, for the database; files are found again from any folder."""
+        """Return the plan as JSON-ready data, for the database.
+
+        Files are found again from any folder. Nothing confidential is in it; see `confidential`.
+        """
         return {
             "game": _anchored(self.game),
-            "seats": [{"name": s.name, "agent": _anchored(s.agent), "options": dict(s.options)} for s in self.seats],
+            "seats": [
+                {"name": s.name, "agent": _anchored(s.agent), "options": recordable(s.options), **_mind(s)}
+                for s in self.seats
+            ],
             "seed": self.seed,
             "steps": self.steps,
-            "options": dict(self.options),
+            "options": recordable(self.options),
             "snapshot_every": self.snapshot_every,
         }
 
@@ -79,7 +88,7 @@ class RunPlan:
         try:
             return cls(
                 game=config["game"],
-                seats=tuple(SeatPlan(s["name"], s["agent"], s["options"]) for s in config["seats"]),
+                seats=tuple(SeatPlan(s["name"], s["agent"], s["options"], s.get("mind")) for s in config["seats"]),
                 seed=config["seed"],
                 steps=config["steps"],
                 options=config["options"],
@@ -87,6 +96,10 @@ class RunPlan:
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
+
+
+def _mind(seat: SeatPlan) -> dict[str, str]:
+    return {} if seat.mind is None else {"mind": seat.mind}
 
 
 def _anchored(reference: str) -> str:

@@ -7,11 +7,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.interfaces import Agent, Snapshots
 from wsap_core.options import Options, check_used
 from wsap_core.services import Services
@@ -22,6 +23,7 @@ from wsap_nexus.confidential import resolved
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
+from wsap_nexus.runtime.minds import Beginning, RunMinds
 from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
@@ -48,6 +50,8 @@ class Past:
     """What is around the agents, likewise: their goals, and the plan."""
     lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
     """What the agents learned before, by seat and decision."""
+    minds: Mapping[str, Beginning] = field(default_factory=dict)
+    """What the agents' minds were when the run began, by seat."""
     seconds: float = 0.0
     """Time spent before."""
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -71,6 +75,7 @@ class Run:
         clock: for the time it takes, and for agents and games that wait.
         services: handed to the game and the agents.
         venue: where it is played; a world of its own when None.
+        minds: what the agents remember from other runs, and where that is kept.
     """
 
     def __init__(
@@ -87,6 +92,7 @@ class Run:
         clock: Clock | None = None,
         services: Services | None = None,
         venue: Venue | None = None,
+        minds: RunMinds | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -101,6 +107,7 @@ class Run:
         self._services = services or Services()
         self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
         self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
+        self._minds = minds or RunMinds()
         self._loops: list[SeatLoop] = []
         self._episode = self._past.first_episode
         self._since_snapshot = 0
@@ -155,10 +162,21 @@ class Run:
         self._started = time.monotonic()
         try:
             await self._set_up()
-            return await self._play()
+            summary = await self._play()
+        except BaseException:
+            with suppress(WsapError):  # the error that ended the run says what is wrong
+                self._keep_minds()
+            raise
+        else:
+            self._keep_minds()
+            return summary
         finally:
             for loop in self._loops:
                 await loop.aclose()
+
+    def _keep_minds(self) -> None:
+        for loop in self._loops:
+            self._minds.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons)
 
     async def _play(self) -> RunSummary:
         while True:
@@ -228,6 +246,8 @@ class Run:
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
         for loop in self._loops:
             await loop.initialize()
+        for loop, seat_plan in zip(self._loops, plan.seats, strict=True):
+            self._minds.begin(seat_plan, loop.agent)
         if self._past.world is not None:
             await self._venue.restore(self._past.world)
             for loop in self._loops:

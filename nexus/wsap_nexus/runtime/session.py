@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
@@ -15,11 +16,15 @@ from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec, resolve
 from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
+from wsap_nexus.minds import HeldMind, Minds
+from wsap_nexus.paths import minds_folder
+from wsap_nexus.confidential import clean, secrets_of
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import Observer
+from wsap_nexus.runtime.minds import RunMinds, hold_minds
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.resume import read_call_events, read_past
+from wsap_nexus.runtime.resume import read_call_events, read_minds, read_past
 from wsap_nexus.runtime.run import Past, Run
 from wsap_nexus.runtime.store import Store, hold_run
 from wsap_nexus.runtime.tally import RunSummary
@@ -46,6 +51,8 @@ class Around:
     controls: Controls | None = None
     observers: Iterable[Observer] = ()
     services: Services | None = None
+    held: Mapping[str, HeldMind] = field(default_factory=dict)
+    """The minds that the run may write, by seat."""
 
 
 class Session:
@@ -73,6 +80,8 @@ class Session:
         try:
             summary = await self.run.play()
         except BaseException as error:
+            plan = self.run.plan
+            clean(error, secrets_of([plan.options, *(seat.options for seat in plan.seats)], os.environ))
             # A budget that is used up is a pause, not a failure.
             paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
             self._close(RunStatus.INTERRUPTED if paused else RunStatus.FAILED, error)
@@ -123,6 +132,8 @@ def unrecorded(
 ) -> Session:
     """Return a run that leaves no trace."""
     found = _checked(plan, parts or load_parts(plan, host))
+    if any(seat.mind is not None for seat in plan.seats):
+        raise UsageError("What a mind lives through has to be recorded; leave the mind out, or record the run.")
     return _session(plan, found, host, Around(controls, observers, services))
 
 
@@ -137,6 +148,7 @@ def start(
     observers: Iterable[Observer] = (),
     services: Services | None = None,
     past: Past | None = None,
+    minds: Minds | None = None,
 ) -> Iterator[Session]:
     """Give a new recorded run, ready to be played within the block.
 
@@ -149,25 +161,30 @@ def start(
         observers: told after each new decision.
         services: handed to the game and the agents.
         past: replies of models to use again; see `replies_of`.
+        minds: where the agents' minds are; the usual folder when None.
 
     Raises:
-        WsapError: a part can't be loaded, or the database can't be written; nothing is recorded then.
+        WsapError: a part can't be loaded, a mind is in another run, or the database can't be written; nothing is
+            recorded then.
     """
     around = Around(controls, observers, services)
     found = _checked(plan, parts or load_parts(plan, host))
-    record = store.repository.create_run(
-        NewRun(
-            game=found.game.name,
-            agent=plan.agent_label,
-            seed=plan.seed,
-            step_limit=plan.steps,
-            config=plan.to_config(),
+    again = past is not None and past.offline
+    with hold_minds(plan, minds or usual_minds(), only_read=again) as held:
+        record = store.repository.create_run(
+            NewRun(
+                game=found.game.name,
+                agent=plan.agent_label,
+                seed=plan.seed,
+                step_limit=plan.steps,
+                config=plan.to_config(),
+            )
         )
-    )
-    recorder = Recorder(store.writer, record.id)
-    with hold_run(store.database, record.id):
-        recorder.note("started")
-        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+        recorder = Recorder(store.writer, record.id)
+        around = replace(around, held=held)
+        with hold_run(store.database, record.id):
+            recorder.note("started")
+            yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
 @contextmanager
@@ -179,6 +196,7 @@ def resume(
     controls: Controls | None = None,
     observers: Iterable[Observer] = (),
     services: Services | None = None,
+    minds: Minds | None = None,
 ) -> Iterator[Session]:
     """Give a recorded run that was stopped, ready to go on within the block.
 
@@ -189,11 +207,12 @@ def resume(
         controls: what holds and stops it.
         observers: told after each new decision.
         services: handed to the game and the agents.
+        minds: where the agents' minds are; the usual folder when None.
 
     Raises:
         UnknownNameError: there is no such run.
         UsageError: it has been played to its end.
-        StorageLockedError: another process is playing it.
+        StorageLockedError: another process is playing it, or a mind of it is in another run.
     """
     around = Around(controls, observers, services)
     record = store.repository.get_run(name)
@@ -201,11 +220,12 @@ def resume(
         raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, load_parts(plan, host))
-    with hold_run(store.database, record.id):
+    with hold_run(store.database, record.id), hold_minds(plan, minds or usual_minds()) as held:
         past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec())
         recorder = Recorder(store.writer, record.id)
         store.writer.set_status(record.id, RunStatus.RUNNING)
         recorder.note("resumed")
+        around = replace(around, held=held)
         yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
@@ -217,7 +237,13 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
     """
     record = store.repository.get_run(name)
     calls = read_call_events(store.repository, record.id)
-    return RunPlan.from_config(record.config), Past(calls=calls, offline=True)
+    minds = read_minds(store.repository, record.id)
+    return RunPlan.from_config(record.config), Past(calls=calls, minds=minds, offline=True)
+
+
+def usual_minds() -> Minds:
+    """Return the minds in WSAP's data folder."""
+    return Minds(minds_folder(os.environ))
 
 
 @dataclass(frozen=True)
@@ -265,6 +291,15 @@ def _session(
         controls=around.controls,
         observers=around.observers,
         services=services,
+        minds=RunMinds(
+            around.held,
+            past.minds if past is not None else None,
+            recorder=recorder,
+            run_id=run_id or "",
+            game=parts.game.display_title,
+            flush=store.writer.flush if store is not None else None,
+            again=past is not None and past.offline,
+        ),
     )
     return Session(run, recorder, store, models)
 

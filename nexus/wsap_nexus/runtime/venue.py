@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Seat, World
+from wsap_nexus.confidential import resolved
 
 
 class Venue(Protocol):
@@ -71,7 +73,7 @@ class OwnVenue:
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, Seat]:
         """Make the world, begin an episode, and open the seats."""
-        options = Options(self._options)
+        options = Options(resolved(self._options, os.environ))
         context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
         world = World.create(self._spec, context)
         check_used(f"The game {self._spec.name!r}", options)

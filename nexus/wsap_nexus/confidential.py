@@ -1,0 +1,211 @@
+"""Keys and passwords among the options of a run: used, and never recorded.
+
+What is confidential is known by where it stands: every text in a table called `env` or `headers`, an
+option whose name ends like `api_key`, `token`, `secret` or `password`, what follows such a flag in a
+command, and an address with a name, a password or a key in it. There, `env:NAME`, `$NAME` and `${NAME}`
+stand for an environment variable. The record keeps such a reference as it is; a text that is none
+is kept as a reference to a variable named after the option, which is to be set when the run is
+gone on with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from wsap_core.errors import ConfigError
+
+# Any, in this module: options have every kind of value.
+
+PREFIX = "WSAP_KEPT_"
+"""What the names of variables begin with that stand for texts which are not recorded."""
+HIDDEN = "(hidden)"
+"""In place of what is confidential, in texts for people and models."""
+SHORTEST = 4
+"""Characters below which a text is not hidden in others: too much else would look like it."""
+
+_WORD = (
+    r"(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|passphrase|authorization|credentials?)"
+)
+_NAME = re.compile(rf"(?:^|.*[_.-]){_WORD}$|^{_WORD}$", re.IGNORECASE)
+_FLAG = re.compile(rf"(--?(?:[\w-]*[_-])?{_WORD})(?:=(.*))?", re.IGNORECASE | re.DOTALL)
+_TABLES = ("env", "headers")
+_WHOLE = re.compile(r"(?:env:|\$)([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_INSIDE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_QUERY = re.compile(r"key|token|secret|passw|auth|sig|cred|_pat$|dsn", re.IGNORECASE)
+_HARMLESS = re.compile(r"[A-Za-z]{0,12} ?")
+
+Change = Callable[[tuple[str, ...], str], str]
+
+
+def recordable(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with nothing confidential in them; going on with what was recorded needs `resolved`."""
+    return {name: _mapped(value, (name,), _is_name(name), _reference) for name, value in options.items()}
+
+
+def resolved(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return options with what references stand for.
+
+    Raises:
+        ConfigError: a variable is not set; the message says which, and for what.
+    """
+
+    def value_of(path: tuple[str, ...], text: str) -> str:
+        whole = _WHOLE.fullmatch(text)
+        if whole is not None:
+            return _variable(whole[1] or whole[2], path, environ)
+        return _INSIDE.sub(lambda found: _variable(found[1], path, environ), text)
+
+    return {name: _mapped(value, (name,), _is_name(name), value_of) for name, value in options.items()}
+
+
+def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str, ...]:
+    """Return the texts in resolved options that are confidential, longest first.
+
+    Args:
+        options: with what references stand for.
+        surely: leave out variables for programs whose names don't sound like a key's: a folder may be
+            in one, which a tool's results are full of.
+    """
+    found: list[str] = []
+
+    def note(path: tuple[str, ...], text: str) -> str:
+        variable = len(path) > 1 and path[-2].rpartition(".")[2].lower() == "env"
+        if not (surely and variable and _QUERY.search(path[-1]) is None):
+            found.extend(_parts(text))
+        return text
+
+    for name, value in options.items():
+        _mapped(value, (name,), _is_name(name), note)
+    return tuple(sorted({text for text in found if len(text) >= SHORTEST}, key=lambda text: (-len(text), text)))
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """Return a text in which nothing of what is confidential can be read."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def secrets_of(tables: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the confidential texts in tables of options, as far as their references stand for anything."""
+    found: set[str] = set()
+    for options in tables:
+        with contextlib.suppress(ConfigError):
+            options = resolved(options, environ)
+        found.update(secrets_in(options))
+    return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+
+def clean(error: BaseException, secrets: Sequence[str]) -> None:
+    """Hide what is confidential in an error's message, and in those of the errors behind it."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        current.args = tuple(without(arg, secrets) if isinstance(arg, str) else arg for arg in current.args)
+        waiting += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            waiting += current.exceptions
+
+
+# --- inside -----------------------------------------------------------------------------------
+
+
+def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: Change) -> Any:
+    """Return a value with every confidential text in it changed."""
+    if isinstance(value, str):
+        if secret:
+            return change(path, value)
+        if (table := _table(value)) is not None:
+            return _mapped(table, path, secret, change)
+        ours = value.startswith(f"env:{PREFIX}")  # in place of a whole address
+        return change(path, value) if ours or _is_telling_address(value) else value
+    if isinstance(value, Mapping):
+        # What is called env or headers is confidential as a table only: a game may well have an option env.
+        inside = secret or path[-1].rpartition(".")[2].lower() in _TABLES
+        return {k: _mapped(v, (*path, str(k)), inside or _is_name(str(k)), change) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return _mapped_list(value, path, secret, change)
+    return value
+
+
+def _mapped_list(items: Sequence[Any], path: tuple[str, ...], secret: bool, change: Change) -> list[Any]:
+    made: list[Any] = []
+    follows = False
+    for index, item in enumerate(items):
+        here = (*path, str(index))
+        flag = _FLAG.fullmatch(item) if isinstance(item, str) else None
+        if flag is not None and flag[2] is not None:
+            made.append(f"{flag[1]}={change(here, flag[2])}")
+        else:
+            made.append(_mapped(item, here, secret or follows, change))
+        follows = flag is not None and flag[2] is None
+    return made
+
+
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name.rpartition(".")[2]) is not None
+
+
+def _table(text: str) -> Any:
+    """Return what a JSON text of a table or list stands for, and None for any other text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_telling_address(text: str) -> bool:
+    if not text.startswith(("http://", "https://")):
+        return False
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    telling = any(_QUERY.search(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return bool(parts.username or parts.password or telling)
+
+
+def _reference(path: tuple[str, ...], text: str) -> str:
+    """Return what is recorded in place of a text."""
+    if not text or _WHOLE.fullmatch(text):
+        return text
+    if _INSIDE.search(text) and (_HARMLESS.fullmatch(_INSIDE.sub("", text)) or _is_telling_address(text)):
+        return text
+    return f"env:{_kept(path)}"
+
+
+def _kept(path: tuple[str, ...]) -> str:
+    return PREFIX + re.sub(r"[^A-Z0-9]+", "_", "_".join(path).upper()).strip("_")
+
+
+def _variable(name: str, path: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    if name in environ:
+        return environ[name]
+    option = ".".join(path)
+    if name.startswith(PREFIX):
+        raise ConfigError(
+            f"The option {option} was given as text when the run was started, and such texts are not recorded; "
+            f"set the environment variable {name} to it and try again. Given as env:NAME, it would be found by itself."
+        )
+    raise ConfigError(f"The option {option} is in the environment variable {name}, which is not set; set it.")
+
+
+def _parts(text: str) -> list[str]:
+    """Return a confidential text and what of it could show up by itself: what follows "Bearer", a password."""
+    parts = [text, text.partition(" ")[2].strip()]
+    if _is_telling_address(text):
+        address = urlsplit(text)
+        parts += [address.password or "", unquote(address.password or ""), address.query]
+        parts += [value for _, value in parse_qsl(address.query)]
+    return parts
