@@ -12,8 +12,8 @@ from wsap_core.context import Context, derive_seed
 from wsap_core.errors import UsageError
 from wsap_core.llm.agent import LLMAgent
 from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.tokens import estimate_request, estimate_tokens
-from wsap_core.llm.types import Abilities, Request
+from wsap_core.llm.tokens import estimate_picture, estimate_request, estimate_tokens
+from wsap_core.llm.types import Abilities, ImagePart, Request
 from wsap_core.options import Options
 from wsap_core.services import Services
 from wsap_core.specs import build
@@ -47,11 +47,13 @@ class PromptSize:
     """Most tokens of a reply."""
     first: Request
     """The first request for a decision."""
+    pictures: int = 0
+    """What the newest pictures take in every request; no request has them in common with the one before."""
 
     @property
     def least(self) -> int:
-        """The context without which there is no decision: rules, one step, and the longest reply."""
-        return self.system + self.turn + self.reply
+        """The context without which there is no decision: rules, one step, the pictures, and the longest reply."""
+        return self.system + self.turn + self.pictures + self.reply
 
     def whole(self, reply: int) -> int:
         """Return the context that holds the conversation at its longest, when replies have so many tokens."""
@@ -84,7 +86,7 @@ async def measure(
         UsageError: the agent asks no model, or the game shows the seat nothing before others have acted.
         WsapError: the game or the agent can't be made.
     """
-    models = _Nobody(str(seat.options.get("model", "nobody/asked")), abilities or Abilities())
+    models = _Nobody(str(seat.options.get("model", "nobody/asked")), abilities or Abilities(images=None))
     services = Services(models=models, parts=Installed(host), progress=_say_nothing)
     world = World.create(game, Context.create(plan.seed, config=Options(plan.options), services=services))
     await world.reset(derive_seed(plan.seed, 0))
@@ -95,6 +97,7 @@ async def measure(
     if not isinstance(made, LLMAgent):
         raise UsageError(f"The agent {seat.agent!r} asks no language model, so there is nothing to estimate.")
     place = places[seat.name]
+    made.see_with(place.look)
     try:
         await made.initialize(place.game_description, place.action_space)
         try:
@@ -112,14 +115,17 @@ async def measure(
         await made.aclose()
     first = asked[planned]
     system = estimate_tokens(first.messages[0].text()) + 4
+    parts = [part for message in first.messages if not isinstance(message.content, str) for part in message.content]
+    seen = sum(estimate_picture(part) for part in parts if isinstance(part, ImagePart))
     recall = made.options.recall_tokens if seat.options.get("memory", "none") != "none" else 0
     return PromptSize(
         system,
-        estimate_request(first) - system + recall,
+        estimate_request(first) - system - seen + recall,
         sum(estimate_request(request) for request in asked[:planned]),
         made.options.window,
         made.options.sampling.max_tokens or 0,
         first,
+        seen * made.options.pictures,
     )
 
 

@@ -39,10 +39,11 @@ def estimate_picture(part: ImagePart) -> int:
 
 def estimate_message(message: Message) -> int:
     """Return about how many tokens a message takes, its pictures and its place in the chat template included."""
-    total = MESSAGE_TOKENS + estimate_tokens(message.text())
-    if not isinstance(message.content, str):
-        total += sum(estimate_picture(part) for part in message.content if isinstance(part, ImagePart))
-    return total
+    if isinstance(message.content, str):
+        return MESSAGE_TOKENS + estimate_tokens(message.content)
+    # What a picture shows, in words, is only said where the picture is not, and takes less.
+    parts = (estimate_picture(p) if isinstance(p, ImagePart) else estimate_tokens(p.text) for p in message.content)
+    return MESSAGE_TOKENS + sum(parts)
 
 
 def estimate_request(request: Request) -> int:

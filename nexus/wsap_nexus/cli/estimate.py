@@ -123,7 +123,8 @@ def estimate(
     calls = steps + bool(size.plan)
     prompt_tokens, replies = seats * (prompts + size.plan), round(seats * calls * reply)
     seconds = None if known.seconds_a_call is None else known.seconds_a_call * calls * seats
-    step = f"{size.system} tokens of rules and {size.turn} a step, measured on the first prompt."
+    seen = f", {size.pictures} for pictures in each prompt" if size.pictures else ""
+    step = f"{size.system} tokens of rules and {size.turn} a step{seen}, measured on the first prompt."
     pace = [] if known.seconds_a_call is None else [f"{known.seconds_a_call:.2g} s a call, as when it was used last."]
     return Estimate(
         model,
@@ -157,7 +158,7 @@ def _prompts(size: PromptSize, steps: int, reply: int, context: int | None) -> t
         prompt = size.system + len(window.turns) * turn.tokens + size.turn
         # It begins with all of the one before, unless the window was cut in between.
         shared += 0 if not before else before if prompt > before else size.system
-        total, before = total + prompt, prompt
+        total, before = total + prompt + size.pictures, prompt
         window.add(turn)
     return round(total * steps / max(1, counted)), round(shared * steps / max(1, counted))
 
