@@ -17,10 +17,11 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError
+from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, NotInWorldError
+from wsap_nexus.hub.external import ExternalAgent
 from wsap_nexus.hub.lead import lead
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
-from wsap_nexus.hub.records import AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.stay import Deeds, Stay
 from wsap_nexus.hub.transit import (
     Departure,
@@ -107,6 +108,10 @@ class Nexus:
         self._controls: dict[str, Controls] = {}
         self._ways: dict[str, Way] = {}
         self._news: dict[str, asyncio.Event] = {}
+        self.external: dict[str, ExternalAgent] = {}
+        """Agents that somebody outside decides for, while they are in a world or in the nexus."""
+        self._arriving: dict[str, asyncio.Future[Stay]] = {}
+        self._leaving: dict[str, asyncio.Future[SessionRecord]] = {}
         self._listeners: list[StepListener] = []
         self._specs: dict[str, AdapterSpec] = {}
         self._stopping = False
@@ -188,6 +193,45 @@ class Nexus:
         if stay is not None:
             stay.stop(reason)
         return stay is not None
+
+    async def enter(self, agent_id: str, game: str, terms: Terms) -> Stay:
+        """Send an agent that is in the nexus into a game, and return its stay once it has arrived.
+
+        Raises:
+            TransitError: it can't go there now.
+            WorldError: the world didn't let it in; it is still in the nexus.
+        """
+        self.request_enter(agent_id, game, terms)
+        arriving = self._arriving[agent_id] = asyncio.get_running_loop().create_future()
+        visit = self._controls.get(agent_id)
+        if visit is not None:
+            visit.stop()
+        with self.ledger.look() as book:
+            self.awaken(book.agent(agent_id))
+        stay: Stay = await arriving
+        return stay
+
+    async def exit(self, agent_id: str, reason: str = "kicked") -> SessionRecord:
+        """Bring an agent back from its world, safe or not, and return the closed session.
+
+        Raises:
+            NotInWorldError: it is in no world.
+        """
+        leaving = self.await_exit(agent_id)
+        self.stays[agent_id].stop(reason)
+        return await leaving
+
+    def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
+        """Return where the closed session will be, once the agent has left its world.
+
+        Raises:
+            NotInWorldError: it is in no world.
+        """
+        if agent_id not in self.stays:
+            raise NotInWorldError(f"{agent_id!r} is in no world.")
+        if agent_id not in self._leaving:
+            self._leaving[agent_id] = asyncio.get_running_loop().create_future()
+        return self._leaving[agent_id]
 
     # --- what agents in the nexus ask for ---------------------------------------------------------
 
@@ -296,7 +340,7 @@ class Nexus:
         recorder = Recorder(self.store.writer, record)
         recorder.note("started")
         controls = self._new_controls(agent)
-        agents = {agent_id: load_agent_spec(policy.agent, self.host)}
+        agents = {agent_id: self._agent_spec(agent_id, policy.agent)}
         venue = OwnVenue(spec, run_seed, {}, self._clock, self._services)
         run = Run(
             plan,
@@ -324,6 +368,10 @@ class Nexus:
         except Exception as error:
             await face.close()
             self._not_let_in(way, record, new=new, error=error)
+            arriving = self._arriving.pop(way.agent_id, None)
+            if arriving is not None and not arriving.done():
+                known = error if isinstance(error, WsapError) else WorldError(f"{spec.name!r} failed: {error}")
+                arriving.set_exception(known)
             return
         plan = self._plan_of(way, spec)
         run_id = self._record_run(plan, spec.name)
@@ -374,6 +422,9 @@ class Nexus:
         controls = self._new_controls(agent)
         stay = Stay(session, agent.id, deeds=deeds, controls=controls, on_step=self._tell)
         self.stays[agent.id] = stay
+        arriving = self._arriving.pop(agent.id, None)
+        if arriving is not None and not arriving.done():
+            arriving.set_result(stay)
         run = Run(
             plan,
             spec,
@@ -426,6 +477,10 @@ class Nexus:
         self.store.writer.flush()
         with self.ledger.change() as book:
             commit_leave(book, session, spec, departure, transfer_id)
+            closed = book.session(session.id)
+        leaving = self._leaving.pop(session.agent_id, None)
+        if leaving is not None and not leaving.done():
+            leaving.set_result(closed)
 
     # --- parts ------------------------------------------------------------------------------------------
 
@@ -500,7 +555,18 @@ class Nexus:
         return RunPlan(spec.name, (seat,), seed, way.terms.steps, {}, self.settings.snapshot_every)
 
     def _agents_of(self, plan: RunPlan) -> dict[str, AgentSpec]:
-        return {seat.name: load_agent_spec(seat.agent, self.host) for seat in plan.seats}
+        return {seat.name: self._agent_spec(seat.name, seat.agent) for seat in plan.seats}
+
+    def _agent_spec(self, agent_id: str, agent: str) -> AgentSpec:
+        if agent != EXTERNAL.agent:
+            return load_agent_spec(agent, self.host)
+
+        def create() -> ExternalAgent:
+            self.external[agent_id] = ExternalAgent()
+            return self.external[agent_id]
+
+        # Interactive: while recorded steps are gone through again, nobody is asked.
+        return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)
 
     def _record_run(self, plan: RunPlan, game: str) -> str:
         return self.store.repository.create_run(
