@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import time
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -327,7 +327,7 @@ def test_a_reply_cut_anywhere_is_read_as_meant_or_not_at_all(cut: int) -> None:
         assert meaning(VILLAGE.read(reply[:cut])) in (None, whole)
 
 
-# --- time ---------------------------------------------------------------------------------
+# --- garbage ------------------------------------------------------------------------------
 
 _GARBAGE = {
     "braces": "{",
@@ -359,27 +359,45 @@ _GARBAGE = {
 }
 
 
+_BEGINNINGS = ("", "<think>", '{"action": "move", "params": {"direction": "', "Action: move ")
+
+
 @pytest.mark.parametrize("kind", sorted(_GARBAGE))
-@pytest.mark.parametrize("size", [45_000, 1_000_000])
-def test_garbage_of_a_megabyte_is_read_in_less_than_a_second(kind: str, size: int) -> None:
+def test_garbage_of_any_length_is_not_understood(kind: str) -> None:
+    for size in (10, 1000, 45_000):
+        text = _GARBAGE[kind] * (size // len(_GARBAGE[kind]))
+        for beginning in _BEGINNINGS:
+            assert isinstance(VILLAGE.read(beginning + text), NotUnderstood)
+
+
+def _steps(text: str) -> int:
+    """How many functions are called to read a text: the same in every run, however busy the machine is."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        VILLAGE.read(text)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("kind", sorted(_GARBAGE))
+def test_garbage_twice_as_long_takes_at_most_about_twice_the_steps(kind: str) -> None:
     piece = _GARBAGE[kind]
-    text = piece * (size // len(piece))
-    for reply in (
-        text,
-        "<think>" + text,
-        '{"action": "move", "params": {"direction": "' + text,
-        "Action: move " + text,
-    ):
-        begun = time.process_time()
-        assert isinstance(VILLAGE.read(reply), NotUnderstood)
-        assert time.process_time() - begun < 1.0
+    for beginning in _BEGINNINGS:
+        VILLAGE.read(beginning + piece)  # whatever is made once is made
+        once, twice = (_steps(beginning + piece * (size // len(piece))) for size in (4000, 8000))
+        assert twice <= 2.2 * once + 200
 
 
-def test_random_garbage_of_a_megabyte_is_read_in_less_than_a_second() -> None:
+def test_garbage_drawn_at_random_is_read_to_its_end() -> None:
     rng = random.Random(5)
     for letters in ('{}[]":,\\ a', "<>/ move_left\n", "{'a': 'b', }\n//"):
-        for size in (45_000, 1_000_000):
-            text = "".join(rng.choices(letters, k=size))
-            begun = time.process_time()
-            VILLAGE.read(text)
-            assert time.process_time() - begun < 1.0
+        for size in (100, 4000, 45_000):
+            assert isinstance(VILLAGE.read("".join(rng.choices(letters, k=size))), NotUnderstood | Understood)

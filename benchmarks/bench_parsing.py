@@ -1,0 +1,188 @@
+"""Measure that reading what a model wrote takes time in proportion to its length, whatever it wrote.
+
+    python benchmarks/bench_parsing.py [--size N] [--quick] [--json]
+
+Whatever a model writes is read: replies in the JSON style, legs of the tag style, sums for the calculator. The texts
+here are the worst that are known: nestings that never close, quotes that never end, tags that only begin. Each is read
+at half the size and at the whole size; time that is proportional gives a ratio of 2, time that grows with the square 4.
+The best of three readings counts, in processor time. Where half the size takes less than a millisecond, the ratio says
+nothing and is left out.
+
+What is to be reached: no ratio above 3, and a reply of a million characters read within a second. The exit status is 1
+if it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from wsap_core.builtin.tools.calculator import Calculator
+from wsap_core.llm.parsing import read_reply
+from wsap_core.llm.tag_scan import TagScanner
+from wsap_core.llm.tag_style import TagTurn
+from wsap_core.models import ActionDef, ParamDef, Tool
+
+RATIO_LIMIT = 3.0
+SECONDS_LIMIT = 1.0
+"""For a million characters."""
+TOO_SHORT = 0.001
+ACTIONS = (
+    ActionDef("move", parameters=(ParamDef("direction", "north|south|east|west"),)),
+    ActionDef("move_left"),
+    ActionDef("say", parameters=(ParamDef("text", "what to say"),)),
+    ActionDef("wait"),
+)
+TOOLS = (Tool("clock"), Tool("recall", parameters=(ParamDef("query", "what"),)))
+PIECES = {
+    "braces": "{",
+    "nested objects": '{"a":',
+    "nested lists": "[",
+    "lists of objects": "[{",
+    "quotes": '"',
+    "open texts": '{"a": "',
+    "backslashes": '{"a": "\\\\',
+    "thinking": "<think>",
+    "end of thinking": "</think>",
+    "labels": "Action: ",
+    "labelled lines": "Action: move\n",
+    "names": "move_left ",
+    "calls": "move(",
+    "tags": "<action>",
+    "elements": '<move a="',
+    "intents": "I will ",
+    "commas": "a, ",
+    "keys": "{a: ",
+    "comments": "{/*",
+    "spaces": " ",
+    "lines": "\n",
+    "fences": "```",
+    "apostrophes": "{'a': 'it's ",
+    "enumeration": "1. ",
+    "digits": "1",
+    "pairs": "a=1, ",
+}
+"""What a bad reply repeats without end."""
+BEGINNINGS = {
+    "": "",
+    " in thinking": "<think>",
+    " in a text": '{"action": "move", "params": {"direction": "',
+    " after a label": "Action: move ",
+}
+LETTERS = ('{}[]":,\\ a', "<>/ move_left\n", "{'a': 'b', }\n//")
+LEGS = {"comparisons": "a < b ", "angles": "<", "begun tags": "<think", "open tags": "<say>", "other tags": "<b>x</b>"}
+SUMS = {"brackets": "(", "signs": "-", "powers": "2**", "products": "9*", "numbers": "1", "functions": "sqrt("}
+
+Case = tuple[str, Callable[[int], Callable[[], object]]]
+"""What is read, and what prepares reading so many characters of it."""
+
+
+def cases() -> Iterator[Case]:
+    """Give everything that is read."""
+    for name, piece in PIECES.items():
+        for place, beginning in BEGINNINGS.items():
+            yield f"reply: {name}{place}", reply(beginning, piece)
+    for letters in LETTERS:
+        yield f"reply: chance of {letters.strip()!r}", chance(letters)
+    for name, piece in LEGS.items():
+        yield f"leg: {name}", leg(piece)
+    for name, piece in SUMS.items():
+        yield f"sum: {name}", calculation(piece)
+
+
+def reply(beginning: str, piece: str) -> Callable[[int], Callable[[], object]]:
+    """Return what prepares the reading of a reply that repeats a piece."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = beginning + piece * (size // len(piece))
+        return lambda: read_reply(text, ACTIONS, TOOLS)
+
+    return prepare
+
+
+def chance(letters: str) -> Callable[[int], Callable[[], object]]:
+    """Return what prepares the reading of letters drawn at random, the same ones each time."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = "".join(random.Random(5).choices(letters, k=size))
+        return lambda: read_reply(text, ACTIONS, TOOLS)
+
+    return prepare
+
+
+def leg(piece: str) -> Callable[[int], Callable[[], object]]:
+    """Return what prepares the scanning of a leg that comes seven characters at a time."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = piece * (size // 10 // len(piece))  # a leg is bounded by the tokens of a reply
+        turn = TagTurn(TOOLS, ACTIONS)
+
+        def scan() -> object:
+            scanner = TagScanner(turn, inside_thinking=True)
+            for at in range(0, len(text), 7):
+                if scanner.feed(text[at : at + 7]) is not None:
+                    break
+            return scanner.finish()
+
+        return scan
+
+    return prepare
+
+
+def calculation(piece: str) -> Callable[[int], Callable[[], object]]:
+    """Return what prepares the working out of an expression."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = piece * (size // len(piece))
+        calculator = Calculator()
+        return lambda: calculator.run({"expression": text})
+
+    return prepare
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the processor time of the best of three times."""
+    found = []
+    for _ in range(3):
+        begun = time.process_time()
+        work()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+def main() -> int:
+    """Measure and print; 1 if a limit is passed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--size", type=int, default=1_000_000, help="characters of the longer text")
+    parser.add_argument("--quick", action="store_true", help="a tenth of that")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    options = parser.parse_args()
+    size = options.size // 10 if options.quick else options.size
+    rows = {}
+    for name, prepare in cases():
+        half, whole = seconds(prepare(size // 2)), seconds(prepare(size))
+        ratio = round(whole / half, 2) if half >= TOO_SHORT else None
+        rows[name] = {"ms": round(whole * 1000, 2), "ratio": ratio}
+    slowest = max(row["ms"] or 0.0 for row in rows.values()) / 1000
+    ratios = {name: row["ratio"] for name, row in rows.items() if row["ratio"] is not None}
+    worst = max(ratios.values(), default=0.0)
+    reached = worst <= RATIO_LIMIT and slowest <= SECONDS_LIMIT * size / 1_000_000
+    report = {"size": size, "worst_ratio": worst, "slowest_ms": round(slowest * 1000, 1), "reached": reached}
+    if options.json:
+        print(json.dumps(report | {"texts": rows}, indent=1))
+    else:
+        print(f"{len(rows)} texts of {size:,} characters, each against half of it (2 is proportional)")
+        print(f"  worst ratio {worst:.2f}, slowest {slowest * 1000:.0f} ms: {'reached' if reached else 'MISSED'}")
+        for name in sorted(rows, key=lambda n: -(rows[n]["ratio"] or 0))[:6]:
+            print(f"  {rows[name]['ratio'] or 0:5.2f}  {rows[name]['ms'] or 0:8.1f} ms  {name}")
+        for name in sorted(rows, key=lambda n: -(rows[n]["ms"] or 0))[:4]:
+            print(f"  {rows[name]['ratio'] or 0:5.2f}  {rows[name]['ms'] or 0:8.1f} ms  {name}")
+    return 0 if reached or options.quick else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
