@@ -1,0 +1,190 @@
+"""A model that decides for several steps at once, in the real Crafter, recorded, resumed and played again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("wsap_crafter")
+pytest.importorskip("wsap_nexus")
+
+from wsap_core import PluginHost
+from wsap_core.host import BUILTIN, Registered
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.types import Request
+from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.wire import Codec
+from wsap_crafter.observation import CrafterObservation
+from wsap_crafter.plugin import wsap_adapters
+from wsap_nexus.api import play, resume_run
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.recorder import LoggedStep, read_step
+from wsap_nexus.runtime.session import replies_of, start
+from wsap_nexus.runtime.store import open_store
+
+STEPS = 240
+SEED = 5
+DIRECTIONS = ("move_left", "move_up", "move_right", "move_down")
+OPTIONS: dict[str, Any] = {"model": "walker/x", "plan": "no", "window": 4}
+FAST: dict[str, Any] = {**OPTIONS, "max_steps": 8, "thinking": "auto"}
+
+
+class Walker:
+    """A model that reads what it is shown: it takes wood from a tree in front, or walks on, eight steps at a time.
+
+    What it answers depends on the prompt alone, so that it is the same model after a restart.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    def answer(self, request: Request) -> str:
+        self.requests.append(request)
+        shown = request.messages[-1].text()
+        found = re.search(r"^Step (\d+)", shown, re.MULTILINE)
+        step = int(found[1]) if found else 0
+        possible = shown.partition("POSSIBLE NOW:\n")[2].partition("\n")[0].split(", ")
+        turned = step // 25 + shown.count("got no further")
+        ways = [d for d in (*DIRECTIONS[turned % 4 :], *DIRECTIONS[: turned % 4]) if d in possible]
+        action = "do" if "facing a tree" in shown and "do" in possible else [*ways, "noop"][0]
+        several = ', "times": 8' if '"times": 1' in shown else ""
+        return f'{{"action": "{action}", "params": {{}}{several}, "reasoning": "on"}}'
+
+
+@pytest.fixture
+def walker() -> Walker:
+    return Walker()
+
+
+@pytest.fixture
+def host(walker: Walker) -> PluginHost:
+    own = PluginHost()
+    own.load(BUILTIN)
+    for adapter in wsap_adapters():
+        own.games.add(Registered(adapter, "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    backend = BackendSpec("walker", "", lambda context: ScriptedBackend(walker.answer, model="walker/x"))
+    own.backends.add(Registered(backend, "t", "t"))
+    return own
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "runs.db")
+
+
+def logged(database: str) -> list[LoggedStep]:
+    codec = Codec([CrafterObservation])
+    with open_store(database) as store:
+        (run,) = store.repository.list_runs()
+        events = list(store.repository.read_events(run.id, kinds=("step",)))
+    return [read_step(e.seq, e.episode, e.step or 0, e.body, codec) for e in events]
+
+
+def test_each_step_is_one_of_the_game_and_the_log_and_only_decisions_cost(
+    host: PluginHost, walker: Walker, database: str
+) -> None:
+    summary = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, database=database, host=host)
+    steps = logged(database)
+    infos = [step.info for step in steps]
+    assert len(steps) == summary.steps == STEPS
+    played = [step.result.observation.step for step in steps]
+    first_died = next(number for number, step in enumerate(steps) if step.result.done) + 1
+    assert played == [*range(1, first_died + 1), *range(1, STEPS - first_died + 1)]
+    assert [i for i in infos if i is None or i.usage.calls != (0 if i.continued else 1)] == []
+    counted = summary.to_json()
+    asked = sum(1 for info in infos if info is not None and not info.continued)
+    assert counted["usage"]["calls"] == asked == len(walker.requests)
+    assert counted["decisions"]["continued"] == STEPS - asked
+    assert counted["decisions"]["repaired"] == counted["decisions"]["forced"] == 0
+    assert asked < STEPS / 2
+
+
+def test_what_is_carried_on_is_the_same_action_and_no_step_of_it_failed_before(host: PluginHost, database: str) -> None:
+    play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, database=database, host=host)
+    steps = logged(database)
+    health = [step.result.observation.status["health"] for step in steps]
+    for number in range(1, len(steps)):
+        before, now = steps[number - 1], steps[number]
+        if now.info is None or not now.info.continued:
+            continue
+        assert now.action.name == before.action.name
+        assert before.result.success
+        assert not before.result.achievements
+        assert not before.result.observation.recent_events
+        assert number < 2 or health[number - 1] >= health[number - 2]
+
+
+def test_the_same_model_without_steps_is_asked_at_each(host: PluginHost, walker: Walker) -> None:
+    summary = play("crafter", "llm", agent_options=OPTIONS, seed=SEED, steps=60, record=False, host=host)
+    assert len(walker.requests) == 60
+    assert summary.to_json()["decisions"]["continued"] == 0
+
+
+def test_a_cadence_without_waking_asks_at_each_fourth_step(host: PluginHost, walker: Walker) -> None:
+    options = {**OPTIONS, "every": 4, "wake": "never"}
+    summary = play("crafter", "llm", agent_options=options, seed=SEED, steps=80, record=False, host=host)
+    assert len(walker.requests) == 20
+    assert summary.steps == 80
+
+
+def test_thinking_is_asked_for_where_something_happened_only(host: PluginHost, walker: Walker) -> None:
+    play("crafter", "llm", agent_options={**FAST, "max_steps": 1}, seed=SEED, steps=60, record=False, host=host)
+    asked = [request.thinking for request in walker.requests]
+    assert asked[0] is True
+    assert {True, False} == set(asked)
+    assert asked.count(True) < 40
+
+
+def plan() -> RunPlan:
+    seat = SeatPlan("seat-1", "llm", FAST)
+    return RunPlan("crafter", (seat,), seed=SEED, steps=STEPS, snapshot_every=7)
+
+
+@pytest.mark.parametrize("stop", [2, 13, 15, 100])
+def test_a_run_goes_on_in_the_middle_of_several_steps_and_asks_nothing_twice(
+    stop: int, host: PluginHost, walker: Walker, database: str
+) -> None:
+    whole = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, record=False, host=host)
+    asked = len(walker.requests)
+    walker.requests.clear()
+    controls = Controls()
+    taken: list[Any] = []
+
+    def count(step: Any) -> None:
+        taken.append(step)
+        if len(taken) >= stop:
+            controls.stop()
+
+    with open_store(database) as store, start(plan(), host, store, controls=controls, observers=[count]) as session:
+        asyncio.run(session.play())
+    assert len(taken) == stop
+    resumed = resume_run(database=database, host=host)
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert resumed.to_json()["decisions"] == whole.to_json()["decisions"]
+    assert len(walker.requests) == asked
+
+
+def test_some_of_these_stops_are_in_the_middle_of_several_steps(host: PluginHost, database: str) -> None:
+    play("crafter", "llm", agent_options=FAST, seed=SEED, steps=101, database=database, host=host)
+    steps = logged(database)
+    middle = [number for number in (2, 13, 15, 100) if (info := steps[number].info) and info.continued]
+    assert len(middle) >= 2
+
+
+def test_a_recorded_run_is_played_again_without_asking(host: PluginHost, walker: Walker, database: str) -> None:
+    first = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=STEPS, database=database, host=host)
+    asked = len(walker.requests)
+    host.backends = type(host.backends)("backend")  # there is nobody left to ask
+    with open_store(database) as store:
+        again, past = replies_of(str(first.run), store)
+        with start(again, host, store, past=past) as session:
+            second = asyncio.run(session.play())
+    assert len(walker.requests) == asked
+    assert second.trajectory_hash == first.trajectory_hash
+    assert second.to_json()["decisions"] == first.to_json()["decisions"]
