@@ -98,10 +98,10 @@ def memory_here() -> Memory | None:
 
 def is_here(place: str) -> bool:
     """Return whether an address is on this machine."""
-    host = urlsplit(place if "://" in place else f"//{place}").hostname or ""
-    if host == "localhost":
-        return True
     try:
+        host = urlsplit(place if "://" in place else f"//{place}").hostname or ""
+        if host == "localhost":
+            return True
         address = ipaddress.ip_address(host)
     except ValueError:
         return False

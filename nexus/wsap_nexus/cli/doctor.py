@@ -6,8 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 import click
 
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, typed_pairs
+from wsap_nexus.cli.findings import Finding
 
 OLDEST_PYTHON = (3, 11)
 """The oldest Python that is supported."""
@@ -27,29 +27,38 @@ SLOW_RESET = 0.5
 """Seconds for a world's second reset above which there is a remark."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What one look at the machine came to."""
-
-    check: str
-    """What was looked at."""
-    status: str
-    """"ok", "warning" (it works, with a remark) or "problem"."""
-    detail: str
-    """One sentence or figure."""
-    hint: str = ""
-    """What to do about it."""
-
-
 @click.command()
 @json_option
 @database_option
-def doctor(*, as_json: bool, database: str | None) -> None:
+@click.option("--model", metavar="ADDRESS", help="Ask this language model; else the remembered one, else one here.")
+@click.option(
+    "--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
+    help="An option of the model's backend, such as num_ctx=16384.",
+)  # fmt: skip
+@click.option(
+    "--wait", type=click.FloatRange(0.1, 3600), default=120.0, show_default=True,
+    help="Seconds that the model has for its answer.",
+)  # fmt: skip
+@click.option("--no-model", is_flag=True, help="Ask no language model.")
+def doctor(
+    *, as_json: bool, database: str | None, model: str | None, model_options: tuple[str, ...], wait: float,
+    no_model: bool,
+) -> None:  # fmt: skip
     """Say whether this machine is ready to play and record.
 
-    The exit status is 1 if something does not work, and 0 otherwise, also with warnings.
+    One real request is made of a language model, as a game would make it: of the one that is named,
+    else of the one used last or chosen, else of the first that a server on this machine lists. To
+    have none is no fault.
+
+    The exit status is 1 if something does not work, and 0 otherwise, also with warnings. A model
+    that fails is a fault if it was named, and a warning otherwise.
     """
-    findings = list(examine(database))
+    if no_model and model is not None:
+        from wsap_core.errors import UsageError
+
+        raise UsageError("--model asks a model, and --no-model asks none; choose one.")
+    options = typed_pairs("--model-option", model_options)
+    findings = list(examine(database, None if no_model else lambda: _model(model, options, wait)))
     problems = sum(finding.status == "problem" for finding in findings)
     if as_json:
         from wsap_core.cli.output import print_json
@@ -62,8 +71,13 @@ def doctor(*, as_json: bool, database: str | None) -> None:
         raise click.exceptions.Exit(1)
 
 
-def examine(database: str | None) -> Iterator[Finding]:
-    """Give one finding after the other; what goes wrong while looking becomes a finding itself."""
+def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None = None) -> Iterator[Finding]:
+    """Give one finding after the other; what goes wrong while looking becomes a finding itself.
+
+    Args:
+        database: the database that was named.
+        model: asks a model; None to ask none.
+    """
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("packages", _packages),
@@ -73,6 +87,8 @@ def examine(database: str | None) -> Iterator[Finding]:
         ("terminal", _terminal),
         ("worlds", _worlds),
     ]
+    if model is not None:
+        looks.append(("model", model))
     for name, look in looks:
         try:
             yield from look()
@@ -204,6 +220,13 @@ def _worlds() -> Iterator[Finding]:
             continue
         detail = f"a new episode takes {second * 1000:.0f} ms (the first {first * 1000:.0f} ms)"
         yield Finding(name, "warning" if second > SLOW_RESET else "ok", detail)
+
+
+def _model(address: str | None, options: Mapping[str, Any], wait: float) -> Iterator[Finding]:
+    from wsap_core.host import PluginHost
+    from wsap_nexus.cli.doctor_model import examine_model
+
+    return examine_model(address, PluginHost.discovered(), options=options, wait=wait)
 
 
 def _timed(work: Callable[..., Any]) -> float:

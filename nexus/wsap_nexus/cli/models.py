@@ -138,13 +138,19 @@ def _need(host: PluginHost, game: str | None) -> _Need:
     from wsap_core.errors import WsapError
     from wsap_nexus.cli.estimate import measured_prompt
 
-    name = game or (GAME if GAME in host.games.names() else next(iter(host.games.names()), GAME))
+    name = game or game_for_size(host)
     try:
         return _Need(name, measured_prompt(name, host))
     except WsapError as error:
         if game is not None:
             raise
         return _Need(name, None, one_line(error))
+
+
+def game_for_size(host: PluginHost) -> str:
+    """Return the game whose prompts are measured where none is named."""
+    names = host.games.names()
+    return GAME if GAME in names or not names else names[0]
 
 
 # --- how it is shown -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wsap_core.models import Achievement, EmbodiedObservation, Observation
 from wsap_core.text import one_line
-from wsap_nexus.view.spending import packed, parts
+from wsap_nexus.view.spending import brief, packed, parts
 from wsap_nexus.view.story import Note, SeatScene, Stage, folded
 
 VITALS = {
@@ -227,7 +227,9 @@ def figures(stage: Stage) -> Text:
 
 def spending(stage: Stage, width: int, most: int) -> list[Text]:
     """Return what language models took, in at most so many lines; none where no model was asked."""
-    lines = packed(parts(stage.spending), width - 10)[:most]
+    lines = packed(parts(stage.spending), width - 10)
+    if len(lines) > most:
+        lines = packed(brief(stage.spending), width - 10)[:most]
     heads = ["models ", *[" " * 7] * most]
     return [
         Text.assemble(" ", (head, "dim"), line, no_wrap=True, overflow="ellipsis")

@@ -80,6 +80,16 @@ def parts(spending: Spending) -> list[str]:
     return found
 
 
+def brief(spending: Spending) -> list[str]:
+    """Return the figures for a narrow line; "fixed" are repaired and forced decisions together."""
+    usage = spending.usage
+    if not usage.calls:
+        return []
+    tokens = f"{count(usage.prompt_tokens)}+{count(usage.completion_tokens)} tokens"
+    fixed = f"{share(spending.repaired + spending.forced, spending.decisions)} fixed" if spending.decisions else ""
+    return [f"{usage.calls} call{'' if usage.calls == 1 else 's'}", tokens, money(usage.cost), *filter(None, [fixed])]
+
+
 def packed(words: Iterable[str], width: int) -> list[str]:
     """Return figures with commas between, in as many lines as they need; one that is longer than a line is cut."""
     lines: list[str] = []
