@@ -38,6 +38,11 @@ def database_location(option: str | None, environ: Mapping[str, str]) -> str:
     return chosen if is_url(chosen) else str(Path(chosen).expanduser().absolute())
 
 
+def minds_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder of minds, below `home`, wherever the database is; it may not exist yet."""
+    return home(environ) / "minds"
+
+
 def prepare_home(location: str, environ: Mapping[str, str]) -> None:
     """Make the home folder, readable by its owner alone, if the database is to lie directly in it.
 
