@@ -18,7 +18,7 @@ from wsap_core.context import Context
 from wsap_core.errors import UsageError
 from wsap_core.interfaces import Look
 from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.errors import BadRequestError, ContextTooSmallError
+from wsap_core.llm.errors import ContextTooSmallError
 from wsap_core.llm.keys import request_key
 from wsap_core.llm.pictures import in_words, picture_of, size_of
 from wsap_core.llm.scripted import ScriptedBackend
@@ -260,7 +260,7 @@ def test_a_model_of_which_nothing_is_known_is_shown_pictures(images: bool | None
 
 def test_a_model_that_can_not_see_is_refused_when_a_session_begins() -> None:
     agent, _ = make(abilities=Abilities())
-    with pytest.raises(BadRequestError, match="scripted/list can't see pictures"):
+    with pytest.raises(UsageError, match="scripted/list can't see pictures"):
         asyncio.run(agent.initialize("A town.", SPACE))
 
 

@@ -19,6 +19,7 @@ from llm_server.says import Card
 from PIL import Image
 
 from wsap_core import PluginHost
+from wsap_core.cli import main
 from wsap_core.context import derive_seed
 from wsap_core.errors import UsageError
 from wsap_core.interfaces import Look
@@ -249,7 +250,7 @@ def test_a_world_whose_frames_are_switched_off_is_refused_under_strict(server: M
 
 
 def test_a_model_that_can_not_see_is_refused_before_it_is_asked(server: ModelServer) -> None:
-    with pytest.raises(BadRequestError, match=r"ollama/qwen3:8b can't see pictures; leave --pictures out"):
+    with pytest.raises(UsageError, match=r"ollama/qwen3:8b can't see pictures; leave --pictures out"):
         played(server, "ollama/qwen3:8b")
     assert chats(server) == []
 
@@ -369,3 +370,33 @@ def test_what_a_run_would_take_counts_its_pictures_once_in_each_prompt(pictures:
     assert seeing.least - bare.least == 1200 * pictures
     takes = [estimate("ollama/llava:7b", size, steps=10).prompt_tokens for size in (bare, seeing)]
     assert takes[1] - takes[0] == 10 * 1200 * pictures
+
+
+def test_looking_back_at_calls_names_pictures_by_their_size(
+    server: ModelServer, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.default = Say('{"action": "noop", "params": {}, "reasoning": "\x1b[2Jrest"}')
+    played(server, "ollama/llava:7b", database=database)
+    capsys.readouterr()
+    assert main(["replay", "last", "--calls", "--database", database]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count(f"    [image {FRAME}x{FRAME}]\n") == STEPS
+    assert printed.count("You are an agent playing Crafter.") == 1
+    assert "\x1b" not in printed
+    assert main(["replay", "last", "--calls", "--json", "--from", "2", "--to", "3", "--database", database]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["call"] for row in rows] == [2, 3]
+    # All is as before up to the step of which the frame is left out now.
+    assert [row["shared"] for row in rows] == [1, 3]
+    assert [[m["role"] for m in row["messages"]] for row in rows] == [["user", "assistant", "user"]] * 2
+    assert rows[1]["messages"][0]["text"] + f"\n[image {FRAME}x{FRAME}]" == rows[0]["messages"][2]["text"]
+    assert all(json.loads(row["reply"], strict=False)["action"] == "noop" for row in rows)
+    assert all(row["prompt_tokens"] > 0 for row in rows)
+
+
+def test_looking_back_at_calls_where_no_model_was_asked_says_so(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play("echo", "random", steps=2, database=database)
+    assert main(["replay", "last", "--calls", "--database", database]) == 0
+    assert capsys.readouterr().out == "No model was asked there.\n"

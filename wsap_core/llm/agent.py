@@ -167,7 +167,7 @@ class LLMAgent:
 
         Raises:
             ConstraintError: `strict`, and the backend can't bind its replies in this style.
-            BadRequestError: pictures were asked for, and the model can't see.
+            UsageError: pictures were asked for, and the model can't see.
         """
         if self._prepare is not None:
             await self._prepare()

@@ -9,7 +9,6 @@ from typing import Protocol
 from wsap_core.errors import UsageError
 from wsap_core.interfaces import Look
 from wsap_core.llm.backend import Backend
-from wsap_core.llm.errors import BadRequestError
 from wsap_core.llm.pictures import picture_of
 from wsap_core.llm.types import ImagePart
 from wsap_core.untrusted import one_line
@@ -62,10 +61,10 @@ class Sight:
         """Look at what the backend says it can do, before a session begins.
 
         Raises:
-            BadRequestError: pictures were asked for, and the model can't see.
+            UsageError: pictures were asked for, and the model can't see.
         """
         if self.wanted and self._backend.abilities.images is False:
-            raise BadRequestError(
+            raise UsageError(
                 f"{self._backend.model} can't see pictures; leave --pictures out, or take a model that can: "
                 "`wsap models` says which."
             )

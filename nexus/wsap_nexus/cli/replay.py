@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--to", "last", type=STEPS, help="The last step to print.")
 @click.option("--every", type=STEPS, default=1, show_default=True, help="Print every so many steps only.")
 @click.option("--full", is_flag=True, help="Print what the seat saw after each step, too.")
+@click.option("--calls", is_flag=True, help="Print what models were shown and answered; --from and --to count calls.")
 @click.option("--verify", is_flag=True, help="Check the recorded steps against the trajectory hash, and show nothing.")
 @click.option("--plain", is_flag=True, help="Print lines, also at a terminal.")
 @json_option
@@ -39,6 +40,7 @@ def replay(
     last: int | None,
     every: int,
     full: bool,
+    calls: bool,
     verify: bool,
     plain: bool,
     as_json: bool,
@@ -54,6 +56,11 @@ def replay(
     with opened_run(database, run) as (repository, record):
         if verify:
             _verify(repository, record)
+            return
+        if calls:
+            from wsap_nexus.cli.calls import print_calls
+
+            print_calls(repository, record.id, first or 1, last, as_json=as_json)
             return
         from wsap_nexus.view.recorded import Recording
 

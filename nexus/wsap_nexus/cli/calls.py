@@ -1,0 +1,97 @@
+"""`wsap replay --calls`: what models were shown in a run and what they answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.untrusted import one_line, printable
+
+if TYPE_CHECKING:
+    from wsap_core.llm.types import Reply
+    from wsap_nexus.storage.repository import Repository
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """A recorded call, in words."""
+
+    number: int
+    """From 1, over all seats."""
+    seat: str
+    shared: int
+    """How many messages it begins with are those of the seat's call before."""
+    messages: tuple[tuple[str, str], ...]
+    """The messages after those: who speaks, and what. Pictures are named by their size."""
+    prefill: str
+    """How the reply was begun for the model."""
+    reply: Reply
+
+
+def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
+    """Give the calls of a run, oldest first.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    from wsap_core.errors import WireError
+    from wsap_nexus.runtime.journal import read_calls
+    from wsap_nexus.runtime.pictures import recorded_text
+
+    for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
+        data: dict[str, Any] = event.data  # Any: JSON
+        try:
+            shared, messages, prefill = int(data["shared"]), data["messages"], str(data["prefill"])
+            said = tuple((str(message["role"]), recorded_text(message)) for message in messages)
+        except (KeyError, TypeError, ValueError) as error:
+            raise WireError(f"Event {event.seq} of the run is not a call: {error}.") from error
+        (_, reply), *_ = read_calls([event.body])
+        yield ShownCall(number, event.seat or "", shared, said, prefill, reply)
+
+
+def print_calls(repository: Repository, run: str, first: int, last: int | None, *, as_json: bool) -> None:
+    """Print the calls from `first` to `last`, each with the messages that are new in it."""
+    count = 0
+    for call in shown_calls(repository, run):
+        if call.number < first:
+            continue
+        if last is not None and call.number > last:
+            break
+        count += 1
+        click.echo(json.dumps(_row(call)) if as_json else "\n".join(_lines(call)) + "\n")
+    if not count and not as_json:
+        click.echo("No model was asked there.")
+
+
+def _row(call: ShownCall) -> dict[str, Any]:
+    usage = call.reply.usage
+    return {
+        "call": call.number,
+        "seat": call.seat,
+        "shared": call.shared,
+        "messages": [{"role": role, "text": text} for role, text in call.messages],
+        "prefill": call.prefill,
+        "thinking": call.reply.thinking,
+        "reply": call.reply.text,
+        "finish": call.reply.finish.reason,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost": usage.cost,
+    }
+
+
+def _lines(call: ShownCall) -> Iterator[str]:
+    usage, reply = call.reply.usage, call.reply
+    yield f"call {call.number}, {one_line(call.seat)}: {usage.prompt_tokens} tokens in, {usage.completion_tokens} out"
+    if call.shared:
+        yield f"  ({call.shared} messages as in the call before)"
+    begun = [("begun reply", call.prefill)] if call.prefill else []
+    thought = [("thinking", reply.thinking)] if reply.thinking else []
+    cut = " (cut off)" if reply.truncated else ""
+    for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.text)):
+        yield f"  {one_line(who)}:"
+        yield from (f"    {line}" if line else "" for line in printable(text).splitlines() or ["(nothing)"])
