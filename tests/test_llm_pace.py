@@ -156,6 +156,23 @@ def test_without_a_quiet_action_the_model_is_asked_rather_than_something_done() 
     assert told == "AArr"
 
 
+def test_what_falls_step_by_step_is_measured_from_the_decision() -> None:
+    pace = Pace()
+    pace.begin(Observation(status={"food": 8}), LEGAL, Action("go"), Steps(9))
+    going_on = [pace.go_on(Observation(status={"food": food}), LEGAL) is not None for food in (7, 6, 5, 4)]
+    assert going_on == [True, True, True, False]
+
+
+def test_what_happened_in_passing_is_remembered_until_the_next_decision() -> None:
+    walk = Walk([None, "change", None, None])
+    pace = Pace(thinking="auto")
+    assert asked_at(walk, pace, Steps(4, "hurt")) == "Arrr"
+    assert pace.thinking("decide") is True
+    assert asked_at(Walk([None] * 4), calm := Pace(thinking="auto"), Steps(4, "hurt")) == "Arrr"
+    assert calm.thinking("decide") is False
+    assert calm.thinking("plan") is True
+
+
 def test_what_is_said_is_not_said_again() -> None:
     assert asked_at(Walk([None] * 5), Pace(PaceOptions(4)), NOTHING_SAID, "say") == "AqqqA"
     assert asked_at(Walk([None] * 5), Pace(), Steps(4), "say") == "AAAAA"

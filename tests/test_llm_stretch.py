@@ -157,6 +157,16 @@ def test_steps_never_stand_in_for_a_missing_parameter() -> None:
     assert not isinstance(read_reply(rest, ACTIONS), Understood)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['{"action": "wait", "action": "say", "params": {}, "times": 2}', '{"times": 2, "action": "say", "params": {"te'],
+)
+def test_a_reply_that_contradicts_itself_or_broke_off_is_no_clearer_for_its_steps(text: str) -> None:
+    rest, found = steps_in_json(text, 8, ACTIONS)
+    assert (rest, found) == (text, Steps(2))
+    assert not isinstance(read_reply(rest, ACTIONS), Understood)
+
+
 def test_the_steps_of_the_last_action_count_where_a_reply_has_several() -> None:
     text = '{"action": "wait", "params": {}, "times": 5}\nNo, better: {"action": "wait", "params": {}}'
     rest, found = steps_in_json(text, 8, ACTIONS)
