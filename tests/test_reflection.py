@@ -104,6 +104,12 @@ def test_a_death_in_the_middle_of_an_episode_is_looked_back_at_once() -> None:
     assert "You fell into the pit." in request.messages[-1].text()
 
 
+def test_a_death_right_after_a_look_back_in_the_middle_is_looked_back_at_as_well() -> None:
+    model = Model()
+    live(model, steps(9, done=True), FactsMemory(), reflect_every=8)
+    assert ["over" in request.messages[-1].text() for request in model.asked("reflect")] == [False, True]
+
+
 def test_episodes_of_one_step_do_not_double_what_is_asked() -> None:
     model = Model()
     live(model, steps(1, done=True) * (4 * LEAST), FactsMemory())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.host import PluginHost
@@ -11,7 +11,9 @@ from wsap_core.models import Action, ActionResult
 from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
 from wsap_core.specs import AdapterSpec, AgentSpec, resolve
 from wsap_core.wire import Codec
+from wsap_nexus.minds import Minds
 from wsap_nexus.runtime.loop import Observer
+from wsap_nexus.runtime.minds import with_minds
 from wsap_nexus.runtime.plan import RunPlan, plan_seats
 from wsap_nexus.runtime.recorder import read_step
 from wsap_nexus.runtime.session import Parts, resume, run_to_end, start, unrecorded
@@ -60,6 +62,8 @@ def play(
     seats: Mapping[str, AgentLike] | None = None,
     options: Mapping[str, Any] | None = None,
     agent_options: Mapping[str, Any] | None = None,
+    mind: str | Mapping[str, str] | None = None,
+    minds: Minds | None = None,
     record: bool = True,
     database: str | None = None,
     observers: Iterable[Observer] = (),
@@ -75,6 +79,8 @@ def play(
         seats: seat name -> agent, for games with several; the agent takes the others.
         options: the game's own options.
         agent_options: options handed to the agents.
+        mind: the mind that the agent begins as and is kept in, or seat -> mind.
+        minds: where minds are; the usual folder when None.
         record: write the run to the database.
         database: path or URL of the database; the usual one when None.
         observers: called with a `StepTaken` after each decision.
@@ -95,10 +101,14 @@ def play(
         steps=steps,
         options=dict(options or {}),
     )
+    if mind is not None:
+        plan = replace(plan, seats=with_minds(plan.seats, {"": mind} if isinstance(mind, str) else mind))
     parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
     if not record:
         return run_to_end(unrecorded(plan, found, parts=parts, observers=observers))
-    with open_store(database) as store, start(plan, found, store, parts=parts, observers=observers) as session:
+    with open_store(database) as store, start(
+        plan, found, store, parts=parts, observers=observers, minds=minds
+    ) as session:
         return run_to_end(session)
 
 
@@ -108,6 +118,7 @@ def resume_run(
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
+    minds: Minds | None = None,
 ) -> RunSummary:
     """Go on with a run that was stopped, and return what it came to.
 
@@ -115,7 +126,7 @@ def resume_run(
         WsapError: there is no such run, it is over, or it can't be gone on with.
     """
     found = host or PluginHost.discovered()
-    with open_store(database) as store, resume(run, found, store, observers=observers) as session:
+    with open_store(database) as store, resume(run, found, store, observers=observers, minds=minds) as session:
         return run_to_end(session)
 
 

@@ -20,7 +20,8 @@ LESSON = "lesson"
 DEATH = "death"
 """The type of the events by which a game tells of a death."""
 LEAST = 5
-"""Fewest decisions between two looks back, so that a game of very short episodes does not double what is asked."""
+"""Fewest decisions from one end or death that is looked back at to the next, so that a game of very short episodes
+does not double what is asked."""
 LINE = 200
 """Most characters of a lesson."""
 KNOWN = 8
@@ -58,17 +59,18 @@ class Reflector:
     most: int = 3
     """Most lessons of one look back."""
     _since: int = field(default=0, init=False)
+    _ended: int = field(default=0, init=False)
     _death: str = field(default="", init=False)
     _last: ActionResult | None = field(default=None, init=False)
 
     async def after(self, result: ActionResult, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
         """Take in what came of a decision, and look back if it is time; None if it is not."""
         self._since += 1
+        self._ended += 1
         self._last = result
         died = self._died(result)
-        if self._since < LEAST:
-            return None
-        if result.done or died:
+        if (result.done or died) and self._ended >= LEAST:
+            self._ended = 0
             return await self._look_back("died" if died else "over", quotes, ask)
         if self.every and self._since >= self.every:
             return await self._look_back("", quotes, ask)
@@ -80,7 +82,7 @@ class Reflector:
 
     def state(self) -> list[Any]:
         """Return what it has to know to go on, as JSON-ready data."""
-        return [self._since, self._death]
+        return [self._since, self._ended, self._death]
 
     def set_state(self, state: Any) -> None:
         """Go on from a state. Any: data from a snapshot.
@@ -88,9 +90,9 @@ class Reflector:
         Raises:
             ValueError: it is none.
         """
-        if not isinstance(state, list) or [type(item) for item in state] != [int, str]:
-            raise ValueError("what an agent looked back at last is a number and a text")
-        self._since, self._death = state
+        if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
+            raise ValueError("when an agent looked back last is two numbers and a text")
+        self._since, self._ended, self._death = state
         self._last = None
 
     async def _look_back(self, why: str, quotes: Quotes, ask: Asks) -> ReflectionInfo:

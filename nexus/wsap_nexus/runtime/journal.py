@@ -68,6 +68,7 @@ class SeatJournal:
         self._shown = tuple(request.messages)
         body = {
             "key": key,
+            "purpose": request.purpose,
             "shared": shared,
             "messages": self._pictures.keep(request.messages[shared:]),
             "prefill": request.prefill,

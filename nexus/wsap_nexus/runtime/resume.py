@@ -9,6 +9,7 @@ from typing import Any
 from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.wire import Codec
+from wsap_nexus.runtime.minds import Beginning
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, read_decision, read_seats, read_snapshot, read_step
 from wsap_nexus.runtime.run import Past
@@ -54,6 +55,7 @@ def read_past(
                 history[step.seat].append(step)
     past.history = history
     past.lessons = read_lessons(repository, run_id)
+    past.minds = read_minds(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)
@@ -80,6 +82,16 @@ def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tup
         lines = tuple(str(line) for line in event.data.get("lessons", ()))
         found.setdefault(event.seat or "", {})[event.step or 0] = lines
     return found
+
+
+def read_minds(repository: Repository, run_id: str) -> dict[str, Beginning]:
+    """Return what agents' minds were when a run began, by seat.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    events = repository.read_events(run_id, kinds=("mind",))
+    return {event.seat or "": Beginning.from_json(event.data) for event in events}
 
 
 def spent_by(record: RunRecord) -> Usage:

@@ -1,0 +1,401 @@
+"""Learning for real: what a model learned in one run is in the prompts of the next, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
+from wsap_core.builtin.memories.facts import FactsMemory
+from wsap_core.context import Context
+from wsap_core.errors import StorageLockedError, UsageError
+from wsap_core.host import BUILTIN, Registered
+from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.types import Request
+from wsap_core.llm.wrappers import Budget
+from wsap_core.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_nexus.api import play, resume_run
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.minds import Minds
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.session import replies_of, resume, start
+from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runtime.tally import RunSummary
+
+DIED = 12
+
+
+class Cave:
+    """A cave of one path with a pit: whoever goes on 12 times in an episode falls in and dies."""
+
+    def __init__(self, context: Context) -> None:
+        self._step = self._depth = 0
+
+    game_description = "A dark cave."
+    action_space = ActionSpace([ActionDef("on", "Go on"), ActionDef("wait", "Wait")])
+
+    def observe(self) -> Observation:
+        events = [Event("You fell into the pit.", "death")] if self._depth >= DIED else []
+        goals = [Goal("deep", "Go deep") if self._depth < 6 else Goal("gold", "Find the gold")]
+        return Observation({"depth": self._depth}, recent_events=events, current_goals=goals, step=self._step)
+
+    def act(self, action: Action) -> ActionResult:
+        self._step += 1
+        self._depth += action.name == "on"
+        done = self._depth >= DIED
+        return ActionResult(True, "It is dark.", done=done, observation=self.observe())
+
+    def reset(self, seed: int | None = None) -> Observation:
+        self._step = self._depth = 0
+        return self.observe()
+
+    def snapshot(self) -> bytes:
+        return json.dumps([self._step, self._depth]).encode()
+
+    def restore(self, data: bytes) -> None:
+        self._step, self._depth = json.loads(data)
+
+
+class Model:
+    """Decides by its whole prompt, so that any other prompt gives another trajectory; learns a numbered lesson.
+
+    Args:
+        die_at: the number of the request at which the process kills itself; 0 for never.
+    """
+
+    def __init__(self, die_at: int = 0) -> None:
+        self.requests: list[Request] = []
+        self._die_at = die_at
+
+    def make(self, context: Context) -> ScriptedBackend:
+        def answer(request: Request) -> str:
+            self.requests.append(request)
+            if len(self.requests) == self._die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            digest = hashlib.sha256("\n".join(m.text() for m in request.messages).encode()).hexdigest()
+            if request.purpose == "reflect":
+                return f"- The pit is deep, lesson {digest[:8]}.\n- Gold is never found."
+            if request.purpose == "plan":
+                return f"1. Scheme {digest[:8]}."
+            # Waits now and then, and more often once it knows better.
+            cautious = "lesson" in request.messages[-1].text()
+            return json.dumps({"action": "wait" if int(digest[:2], 16) % (3 if cautious else 5) == 0 else "on"})
+
+        return ScriptedBackend(answer, model=f"thinker/{context.config['model']}")
+
+    def asked(self, purpose: str) -> list[str]:
+        return [r.messages[-1].text() for r in self.requests if r.purpose == purpose]
+
+
+def host_of(model: Model, *, saved: bool = True) -> PluginHost:
+    own = PluginHost()
+    own.load(BUILTIN)
+    game = AdapterSpec(name="cave", summary="", factory=Cave, abilities=("seed", "snapshot") if saved else ("seed",))
+    own.games.add(Registered(game, "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.backends.add(Registered(BackendSpec("thinker", "", model.make), "t", "t"))
+    return own
+
+
+OPTIONS: dict[str, Any] = {"model": "thinker/x", "memory": "fulltext", "recall_tokens": 400, "reflect_every": 9}
+
+
+class Place:
+    """A database and minds in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = str(folder / "runs.db")
+        self.minds = Minds(folder / "minds")
+
+    def play(
+        self, model: Model, *, steps: int = 40, mind: str | None = "ada", saved: bool = True, **options: Any
+    ) -> RunSummary:
+        return play(
+            "cave",
+            "llm",
+            agent_options={**OPTIONS, **options},
+            steps=steps,
+            mind=mind,
+            minds=self.minds,
+            database=self.database,
+            host=host_of(model, saved=saved),
+        )
+
+    def stopped(self, model: Model, after: int, *, steps: int = 40, saved: bool = True, **around: Any) -> None:
+        """Play and stop after so many decisions, as Ctrl-C does."""
+        controls = Controls()
+
+        def seen(step: StepTaken) -> None:
+            if step.step >= after:
+                controls.stop()
+
+        plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=steps, snapshot_every=7)
+        with (
+            open_store(self.database) as store,
+            start(
+                plan,
+                host_of(model, saved=saved),
+                store,
+                controls=controls,
+                observers=[seen],
+                minds=self.minds,
+                **around,
+            ) as session,
+        ):
+            asyncio.run(session.play())
+
+    def resume(self, model: Model, run: str = "last", *, saved: bool = True) -> RunSummary:
+        return resume_run(run, database=self.database, minds=self.minds, host=host_of(model, saved=saved))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Place:
+    (tmp_path / "other").mkdir()
+    return Place(tmp_path / "other")
+
+
+def lessons_in(text: str) -> list[str]:
+    return [line for line in text.splitlines() if "lesson" in line]
+
+
+@pytest.mark.parametrize("memory", ["facts", "fifo", "fulltext"])
+def test_a_lesson_of_the_first_run_is_in_the_first_prompt_of_the_second_with_where_it_is_from(
+    place: Place, memory: str
+) -> None:
+    first, second = Model(), Model()
+    place.play(first, memory=memory, recall_tokens=4000)
+    assert any("You died." in asked for asked in first.asked("reflect"))
+    assert lessons_in(first.asked("decide")[0]) == []
+    place.play(second, memory=memory, recall_tokens=4000)
+    shown = lessons_in(second.asked("decide")[0])
+    assert shown
+    assert all(line.startswith("- (cave, run 1, step ") for line in shown)
+    assert any("(cave, run 2, step " in line for line in lessons_in(second.asked("decide")[-1]))
+    mind = place.minds.read("ada")
+    assert [(life.label, life.game, life.steps) for life in mind.lives] == [
+        ("run 1", "cave", 40),
+        ("run 2", "cave", 40),
+    ]
+    assert (mind.kind, mind.revision, mind.saved_by) == (memory, 2, mind.lives[1].run)
+
+
+def test_without_a_mind_the_second_run_knows_nothing_of_the_first(place: Place) -> None:
+    first, second = Model(), Model()
+    assert place.play(first, mind=None).trajectory_hash == place.play(second, mind=None).trajectory_hash
+    assert place.minds.names() == []
+
+
+def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(place: Place) -> None:
+    model = Model()
+    summary = place.play(model, reflect_every=0)
+    assert summary.to_json()["usage"]["calls"] == len(model.requests)
+    with open_store(place.database) as store:
+        calls = list(store.repository.read_events(str(summary.run), kinds=("call",)))
+        lessons = list(store.repository.read_events(str(summary.run), kinds=("lessons",)))
+    assert [event.data["purpose"] for event in calls] == [request.purpose for request in model.requests]
+    assert len(lessons) == len(model.asked("reflect")) >= 3
+    assert lessons[0].data["lessons"][1] == "Gold is never found."
+    assert lessons[-1].step == 39, "play ended there, and was looked back at"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("stop", [1, 8, 9, 10, 13, 14, 23, 39])
+def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_the_newer_mind(
+    place: Place, other: Place, stop: int, saved: bool
+) -> None:
+    for each in (place, other):
+        each.play(Model(), saved=saved)
+    whole = other.play(Model(), saved=saved)
+    model = Model()
+    place.stopped(model, stop, saved=saved)
+    assert place.minds.read("ada").lives[1].steps == stop, "what it had learned was saved when it was stopped"
+    again = Model()
+    resumed = place.resume(again, saved=saved)
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert len(model.requests) + len(again.requests) == whole.to_json()["usage"]["calls"]
+    assert resumed.to_json()["usage"]["calls"] == whole.to_json()["usage"]["calls"]
+    mind, reference = place.minds.read("ada"), other.minds.read("ada")
+    assert mind.memory == reference.memory
+    assert [life.steps for life in mind.lives] == [40, 40]
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from test_learning import Model, Place
+Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
+@pytest.mark.parametrize("die_at", [1, 2, 12, 21, 40])
+def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_mind(
+    place: Place, other: Place, tmp_path: Path, die_at: int
+) -> None:
+    for each in (place, other):
+        each.play(Model())
+    whole = other.play(Model())
+    before = place.minds.read("ada")
+    here = str(Path(__file__).resolve().parent)
+    arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(die_at), here]
+    killed = subprocess.run(arguments, capture_output=True, check=False, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    mind = place.minds.read("ada")
+    assert (mind.memory, mind.revision) == (before.memory, before.revision)
+    assert (mind.lives[1].saved, mind.lives[1].steps) == ("", 0), "it is known that there was a run that never saved"
+    resumed = place.resume(Model())
+    assert resumed.trajectory_hash == whole.trajectory_hash
+    assert place.minds.read("ada").memory == other.minds.read("ada").memory
+
+
+def test_a_run_that_is_replayed_needs_no_mind_and_changes_none(place: Place) -> None:
+    place.play(Model())
+    second = place.play(Model())
+    with place.minds.hold("ada") as held:
+        held.remove()
+        with open_store(place.database) as store:
+            plan, past = replies_of(str(second.run), store)
+            nobody = Model()
+            with start(plan, host_of(nobody), store, past=past, minds=place.minds) as session:
+                replayed = asyncio.run(session.play())
+            plan, past = replies_of(str(replayed.run), store)
+            with start(plan, host_of(nobody), store, past=past, minds=place.minds) as session:
+                twice = asyncio.run(session.play())
+    assert replayed.trajectory_hash == twice.trajectory_hash == second.trajectory_hash
+    assert nobody.requests == []
+    assert place.minds.names() == []
+
+
+def test_a_mind_is_in_one_run_at_a_time_and_the_second_leaves_no_trace(place: Place) -> None:
+    place.play(Model())
+    with place.minds.hold("ada"), open_store(place.database) as store:
+        runs = len(store.repository.list_runs())
+        with pytest.raises(StorageLockedError, match="'ada' is in another run just now"):
+            place.play(Model())
+        with pytest.raises(StorageLockedError):
+            place.stopped(Model(), 3)
+        assert len(store.repository.list_runs()) == runs
+    place.play(Model(), mind="bob")
+
+
+def test_lessons_of_a_run_that_is_gone_on_with_late_are_added_to_what_the_mind_became_meanwhile(place: Place) -> None:
+    place.stopped(Model(), 10, steps=30)
+    first = place.minds.read("ada").lives[0].run
+    middle = Model()
+    place.play(middle, steps=20)
+    between = place.minds.read("ada")
+    late = Model()
+    place.resume(late, first)
+    mind = place.minds.read("ada")
+    assert mind.revision == between.revision + 1
+    assert [(life.label, life.steps) for life in mind.lives] == [("run 1", 30), ("run 2", 20)]
+    third = Model()
+    place.play(third, steps=5, recall_tokens=20_000)
+    kept = third.asked("decide")[0]
+    assert "(cave, run 2, step " in kept
+    assert len(late.asked("reflect")) >= 2
+    with open_store(place.database) as store:
+        events = list(store.repository.read_events(first, kinds=("lessons",)))
+    assert len(events) >= 3
+    for event in events:
+        (line,) = (line for line in lessons_in(kept) if str(event.data["lessons"][0]) in line)
+        assert line.startswith("- (cave, run 1, step ")
+
+
+def test_a_budget_that_is_used_up_saves_the_mind_too(place: Place) -> None:
+    model = Model()
+    plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=40)
+    host = host_of(model)
+    services = Services(models=Models(host, budgets=[Budget("run", calls=15)]))
+    with (
+        open_store(place.database) as store,
+        start(plan, host, store, services=services, minds=place.minds) as session,
+        pytest.raises(BudgetReachedError),
+    ):
+        asyncio.run(session.play())
+    paused = place.minds.read("ada")
+    assert paused.lives[0].saved
+    assert 0 < paused.lives[0].steps < 15
+    more = Services(models=Models(host, budgets=[Budget("run", calls=1000)]))
+    with open_store(place.database) as store, resume("last", host, store, services=more, minds=place.minds) as session:
+        assert asyncio.run(session.play()).steps == 40
+    assert place.minds.read("ada").lives[0].steps == 40
+
+
+class Rememberer:
+    """No model, but a memory: waits while it remembers the pit."""
+
+    def __init__(self, context: Context) -> None:
+        self.memory = FactsMemory()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        pass
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        return []
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("wait" if self.memory.recall("pit", budget=50) else "on")
+
+    def reflect(self, result: ActionResult) -> None:
+        if result.done:
+            self.memory.note("There is a pit.", kind="lesson", world="cave", step=result.observation.step)
+
+
+def test_any_agent_with_a_memory_can_have_a_mind(place: Place) -> None:
+    def run() -> int:
+        summary = play(
+            "cave", "rememberer", steps=30, mind="eve", minds=place.minds, database=place.database, host=host
+        )
+        return len([episode for seat in summary.seats for episode in seat.all_episodes() if episode.done])
+
+    host = host_of(Model())
+    host.agents.add(Registered(AgentSpec("rememberer", "", Rememberer), "t", "t"))
+    assert [run(), run()] == [1, 0]
+    assert place.minds.read("eve").kind == "FactsMemory"
+
+
+def refused(call: Callable[[], object], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        call()
+
+
+def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_mind(place: Place) -> None:
+    place.play(Model())
+    before = place.minds.path("ada").read_bytes()
+    model = Model()
+    refused(lambda: place.play(model, memory="fifo"), "another kind of memory.*made with --memory fulltext")
+    refused(lambda: place.play(model, memory="none"), "has no memory that the mind 'ada' could live in")
+    refused(lambda: place.play(model, memory="none", reflect="yes"), "Lessons need a memory")
+    refused(lambda: place.play(model, mind="../ada"), "is no name for a mind")
+    refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave one of them out")
+    refused(
+        lambda: play("cave", "llm", agent_options=OPTIONS, mind="ada", record=False, host=host_of(model)),
+        "has to be recorded",
+    )
+    refused(
+        lambda: play("cave", "llm", agent_options=OPTIONS, mind={"seat-9": "ada"}, host=host_of(model)),
+        "no seat 'seat-9'",
+    )
+    assert place.minds.path("ada").read_bytes() == before
+    assert model.requests == []
