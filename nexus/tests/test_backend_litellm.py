@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import importlib.util
 import os
 import subprocess
@@ -28,7 +29,7 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.llm.types import JsonConstraint, Message, Reply, Request, Sampling
+from wsap_core.llm.types import ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart
 from wsap_nexus.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
@@ -103,6 +104,18 @@ def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> 
 
 
 @real
+def test_what_litellm_says_costs_nothing_is_of_unknown_cost(server: ModelServer) -> None:
+    # It has 0 for a model on one's own machine, as for many that it has no price for.
+    backend = LiteLLMBackend("ollama/llama3")
+    assert backend.cost_of(1000, 100) is None
+    asyncio.run(backend.prepare())
+    assert backend.cost_of(1000, 100) is None
+    known = LiteLLMBackend("openai/gpt-4o-mini")
+    asyncio.run(known.prepare())
+    assert known.cost_of(10**6, 10**6) == pytest.approx(0.75)
+
+
+@real
 def test_constraint_and_sampling_are_sent(server: ModelServer) -> None:
     server.models["gpt-4o-mini"] = server.models["qwen3:8b"]
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -112,6 +125,25 @@ def test_constraint_and_sampling_are_sent(server: ModelServer) -> None:
     sent = (server.last["temperature"], server.last["top_p"], server.last["seed"])
     assert sent == (0.1, 0.5, 7)
     assert 50 in (server.last.get("max_tokens"), server.last.get("max_completion_tokens"))
+
+
+@real
+@both
+def test_pictures_are_sent_to_a_model_of_which_it_is_not_known_whether_it_sees(
+    server: ModelServer, stream: bool
+) -> None:
+    picture = base64.b64encode(b"\x89PNG picture").decode()
+    request = Request([Message("user", [TextPart("What is this? "), ImagePart(picture, alt="a cow")])])
+    ask(server.base_url, request, "openai/llava:7b", stream=stream)
+    text, image = server.last["messages"][0]["content"]
+    assert text["text"] == "What is this? "
+    assert image["image_url"]["url"] == f"data:image/png;base64,{picture}"
+    ask(server.base_url, request, "openai/llava:7b", stream=stream, images=False)
+    assert server.last["messages"][0]["content"] == "What is this? a cow"
+    for status in (400, 500):
+        server.say(Say(status=status, error="image input is not supported"))
+        with pytest.raises(BadRequestError, match="litellm/openai/llava:7b does not take pictures here"):
+            ask(server.base_url, request, "openai/llava:7b", stream=stream)
 
 
 @real

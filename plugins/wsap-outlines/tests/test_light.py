@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from wsap_core import Context
-from wsap_core.errors import ConfigError
+from wsap_core.errors import ConfigError, UsageError
+from wsap_core.llm.agent import LLMAgent, LLMOptions
 from wsap_core.llm.backend import Backend
 from wsap_core.llm.errors import BadRequestError, ConstraintError
 from wsap_core.llm.types import JsonConstraint, RegexConstraint
+from wsap_core.models import ActionDef, ActionSpace
 from wsap_core.specs import build
 from wsap_outlines.guides import most_bytes, pattern_of
 from wsap_outlines.lengths import most_characters
@@ -42,6 +45,15 @@ def test_what_is_made_is_a_backend_that_tells_what_it_can_do() -> None:
     assert abilities.prefill
     assert abilities.resume
     assert abilities.context == 512
+    assert abilities.images is False  # so that an agent which was asked to look refuses to begin
+
+
+def test_a_game_with_pictures_is_refused_in_a_sentence() -> None:
+    [spec] = wsap_backends()
+    backend = build(spec.factory, Context(config={"model": "some/model"}))
+    agent = LLMAgent(backend, LLMOptions("Crafter", pictures=1))
+    with pytest.raises(UsageError, match="outlines/some/model can't see pictures; leave --pictures out"):
+        asyncio.run(agent.initialize("A world.", ActionSpace([ActionDef("noop", "Do nothing")])))
 
 
 @pytest.mark.parametrize(
