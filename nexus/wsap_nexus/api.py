@@ -9,6 +9,7 @@ from typing import Any
 from wsap_core.host import PluginHost
 from wsap_core.models import Action, ActionResult
 from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
+from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, resolve
 from wsap_core.wire import Codec
 from wsap_nexus.minds import Minds
@@ -16,9 +17,10 @@ from wsap_nexus.runtime.loop import Observer
 from wsap_nexus.runtime.minds import with_minds
 from wsap_nexus.runtime.plan import RunPlan, plan_seats
 from wsap_nexus.runtime.recorder import read_step
-from wsap_nexus.runtime.session import Parts, resume, run_to_end, start, unrecorded
-from wsap_nexus.runtime.store import open_database, open_store
+from wsap_nexus.runtime.session import Parts, Session, resume, run_to_end, start, unrecorded
+from wsap_nexus.runtime.store import Store, open_database, open_store
 from wsap_nexus.runtime.tally import RunSummary
+from wsap_nexus.spending import Limits, Spending, limited_models
 from wsap_nexus.storage.records import RunRecord
 from wsap_nexus.storage.repository import Repository
 
@@ -65,6 +67,7 @@ def play(
     mind: str | Mapping[str, str] | None = None,
     minds: Minds | None = None,
     record: bool = True,
+    spending: Spending | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -82,6 +85,7 @@ def play(
         mind: the mind that the agent begins as and is kept in, or seat -> mind.
         minds: where minds are; the usual folder when None.
         record: write the run to the database.
+        spending: what may be asked of models; reaching a limit pauses the run.
         database: path or URL of the database; the usual one when None.
         observers: called with a `StepTaken` after each decision.
         host: where names are looked up; everything installed when None.
@@ -105,16 +109,18 @@ def play(
         plan = replace(plan, seats=with_minds(plan.seats, {"": mind} if isinstance(mind, str) else mind))
     parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
     if not record:
-        return run_to_end(unrecorded(plan, found, parts=parts, observers=observers))
-    with open_store(database) as store, start(
-        plan, found, store, parts=parts, observers=observers, minds=minds
-    ) as session:
-        return run_to_end(session)
+        services = _limited(spending, found, None)
+        return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
+    with open_store(database) as store:
+        services = _limited(spending, found, store)
+        with start(plan, found, store, parts=parts, observers=observers, services=services, minds=minds) as session:
+            return _to_end(session, services)
 
 
 def resume_run(
     run: str = "last",
     *,
+    spending: Spending | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -122,12 +128,22 @@ def resume_run(
 ) -> RunSummary:
     """Go on with a run that was stopped, and return what it came to.
 
+    Args:
+        run: its id, the beginning or end of it, or "last".
+        spending: what may be asked of models, what the run took before included.
+        database: path or URL of the database; the usual one when None.
+        observers: called with a `StepTaken` after each new decision.
+        host: where names are looked up; everything installed when None.
+        minds: where the agents' minds are; the usual folder when None.
+
     Raises:
         WsapError: there is no such run, it is over, or it can't be gone on with.
     """
     found = host or PluginHost.discovered()
-    with open_store(database) as store, resume(run, found, store, observers=observers, minds=minds) as session:
-        return run_to_end(session)
+    with open_store(database) as store:
+        services = _limited(spending, found, store, run=run)
+        with resume(run, found, store, observers=observers, services=services, minds=minds) as session:
+            return _to_end(session, services)
 
 
 def read_run(run: str = "last", *, database: str | None = None, host: PluginHost | None = None) -> RecordedRun:
@@ -149,6 +165,23 @@ def list_runs(*, limit: int | None = None, database: str | None = None) -> list[
         return Repository(opened).list_runs(limit=limit)
 
 
+def _limited(
+    spending: Spending | None, host: PluginHost, store: Store | None, *, run: str | None = None
+) -> Services | None:
+    """Return services with models that keep to limits; None where there are none."""
+    if spending is None:
+        return None
+    repository = None if store is None else store.repository
+    run_id = None if repository is None or run is None else repository.get_run(run).id
+    return Services(models=limited_models(host, spending, repository, run_id=run_id))
+
+
+def _to_end(session: Session, services: Services | None) -> RunSummary:
+    if services is not None:
+        session.close_with(services.models)
+    return run_to_end(session)
+
+
 def _name(given: object, fallback: str) -> str:
     """Return what to record: the name as it was given, or where a class of the caller's own can be found."""
     return portable_reference(given) or fallback
@@ -164,9 +197,11 @@ def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Itera
 
 
 __all__ = [
+    "Limits",
     "RecordedRun",
     "RecordedStep",
     "RunSummary",
+    "Spending",
     "list_runs",
     "play",
     "read_run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -60,12 +60,18 @@ def create(context: Context) -> LLMAgent:
     models = cast(Models, context.services.require("models"))
     journal = context.services.journal
     account = Account()
-    memory = _memory(context, models, account)
+    given = _of_part(context, "model")
+
+    def configure(name: str) -> None:
+        """Give the model its options, and every other one of its backend that the agent's parts ask."""
+        if given and name.partition("/")[0] == address.partition("/")[0]:
+            models.configure(name, given)
+
+    memory = _memory(context, models, account, configure)
     if memory is None and "reflect" in context.config and options.reflect:
         raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
     backend: Backend
     prepare = None
-    given = _of_part(context, "model")
     if isinstance(journal, SeatJournal) and journal.offline:
         kept, abilities = journal, journal.abilities(address)
         backend = Again(Replayed(address, kept, abilities), kept)
@@ -74,9 +80,8 @@ def create(context: Context) -> LLMAgent:
             kept.note_model(address, abilities)
 
     else:
-        if given:
-            models.configure(address, given)
-        inner = models.backend(address)
+        configure(address)
+        inner = models.for_agent(address, account)
         backend = Recorded(inner, journal) if isinstance(journal, SeatJournal) else inner
 
         async def prepare() -> None:
@@ -138,14 +143,14 @@ def _style(context: Context) -> Style:
     return STYLES[name](steps=_whole(context, "max_steps", 1, 1, MOST_STEPS))
 
 
-def _memory(context: Context, models: Models, account: Account) -> AgentMemory | None:
+def _memory(context: Context, models: Models, account: Account, configure: Callable[[str], None]) -> AgentMemory | None:
     name = _text(context, "memory", "none")
     if name == "none":
         return None
     parts = cast(Parts, context.services.require("parts"))
     spec = cast(MemorySpec, parts.memory(name))
     journal = context.services.journal if isinstance(context.services.journal, SeatJournal) else None
-    services = replace(context.services, models=JournalledModels(models, journal, account))
+    services = replace(context.services, models=JournalledModels(models, journal, account, configure))
     config = _of_part(context, "memory")
     own = Context.create(context.seed, "memory", config=config, clock=context.clock, services=services)
     return cast(AgentMemory, build(spec.factory, own))

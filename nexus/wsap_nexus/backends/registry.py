@@ -10,13 +10,16 @@ from typing import Any
 from wsap_core.context import Clock, Context, SystemClock
 from wsap_core.errors import PluginError, UnknownNameError, UsageError, WsapError
 from wsap_core.host import PluginHost
+from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend
 from wsap_core.llm.listing import Listing
 from wsap_core.llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
+from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import BackendSpec, build, resolve
 from wsap_core.untrusted import one_line
 from wsap_nexus.backends.meter import Meter, Metered
+from wsap_nexus.spending import DayBudget, Limits, WithinDecision
 
 # Any, in this module: options have every kind of value.
 
@@ -52,6 +55,7 @@ class Models:
         clock: what waits.
         services: what backends are given.
         seed: for the jitter of pauses.
+        decision: what may be spent for one decision.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Models:
         clock: Clock | None = None,
         services: Services | None = None,
         seed: int = 0,
+        decision: Limits | None = None,
     ) -> None:
         self._host = host or PluginHost.discovered()
         self._options = options or {}
@@ -74,6 +79,7 @@ class Models:
         self._clock = clock or SystemClock()
         self._services = services or Services()
         self._seed = seed
+        self._decision = decision or Limits()
         self._backends: dict[str, Backend] = {}
         self._own: dict[str, dict[str, Any]] = {}
         self.meter = Meter()
@@ -94,6 +100,8 @@ class Models:
             made = build(spec.factory, context)
             if not isinstance(made, Backend):
                 raise PluginError(f"The factory of the backend {spec.name!r} gave a {type(made).__name__}.")
+            assert isinstance(context.config, Options), "_context makes it"
+            check_used(f"The backend {spec.name!r}", context.config)
             self._backends[name] = self._wrapped(name, made, context)
         return self._backends[name]
 
@@ -107,6 +115,24 @@ class Models:
         if name in self._backends and self._own.get(name, {}) != options:
             raise UsageError(f"The model {one_line(name)[:80]} is used with two sets of options; give it one.")
         self._own[name] = dict(options)
+
+    def for_agent(self, name: str, account: Account) -> Backend:
+        """Return the backend of an address for one agent, whose decisions keep to their limits.
+
+        Args:
+            name: the address.
+            account: where what the agent asks is added up.
+        """
+        backend = self.backend(name)
+        if not self._decision:
+            return backend
+        return WithinDecision(backend, self._decision, account, price=self._prices.get(name.strip()))
+
+    def belongs_to(self, run_id: str) -> None:
+        """Say for which recorded run models are asked here: a day's budget counts it once."""
+        for budget in self._budgets:
+            if isinstance(budget, DayBudget):
+                budget.belongs_to(run_id)
 
     async def ready(self, name: str) -> Backend:
         """Return the backend of an address once it knows what its model can do.
@@ -141,7 +167,8 @@ class Models:
                 raise PluginError(f"The backend of {name} could not be closed: {one_line(result)}.") from result
 
     def _context(self, spec: BackendSpec, rest: str, own: Mapping[str, Any]) -> Context:
-        config = {**self._options.get(spec.name, {}), **own, "model": rest}
+        config = Options({**self._options.get(spec.name, {}), **own, "model": rest})
+        config.get("model")  # which a backend of one model need not ask for
         return Context.create(
             self._seed, "backend", spec.name, rest, config=config, clock=self._clock, services=self._services
         )

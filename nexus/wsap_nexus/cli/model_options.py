@@ -15,10 +15,11 @@ from wsap_nexus import remembered
 from wsap_nexus.cli.common import typed_pairs
 
 if TYPE_CHECKING:
-    from wsap_core.decisions import Usage
     from wsap_core.host import PluginHost
     from wsap_core.llm.wrappers import Price
     from wsap_nexus.backends.registry import Models
+    from wsap_nexus.runtime.store import Store
+    from wsap_nexus.spending import Spending
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +47,22 @@ def model_options(command: F) -> F:
             ),
             click.option("--max-tokens", type=WholeNumber(1, 10**12), help="Pause before the run takes more tokens."),
             click.option("--max-cost", type=float, help="Pause before the run costs more US dollars."),
+            click.option(
+                "--decision-calls", type=WholeNumber(1, 10**9), help="Pause before a decision asks models more often."
+            ),
+            click.option(
+                "--decision-tokens", type=WholeNumber(1, 10**12), help="Pause before a decision takes more tokens."
+            ),
+            click.option("--decision-cost", type=float, help="Pause before a decision costs more US dollars."),
+            click.option(
+                "--daily-calls",
+                type=WholeNumber(1, 10**9),
+                help="Pause before all runs of the day (UTC) ask more often.",
+            ),
+            click.option(
+                "--daily-tokens", type=WholeNumber(1, 10**12), help="Pause before all runs of the day take more tokens."
+            ),
+            click.option("--daily-cost", type=float, help="Pause before all runs of the day cost more US dollars."),
             click.option(
                 "--model-option",
                 "backend_options",
@@ -78,6 +95,12 @@ class ModelRequest:
     max_tokens: int | None
     max_cost: float | None
     backend_options: tuple[str, ...] = ()
+    decision_calls: int | None = None
+    decision_tokens: int | None = None
+    decision_cost: float | None = None
+    daily_calls: int | None = None
+    daily_tokens: int | None = None
+    daily_cost: float | None = None
     price_in: float | None = None
     price_out: float | None = None
     estimate: bool = False
@@ -94,8 +117,10 @@ class ModelRequest:
         Raises:
             UsageError: a limit in money that is not above zero, or a price that is none.
         """
-        if self.max_cost is not None and not 0 < self.max_cost < 1e9:
-            raise UsageError(f"--max-cost is an amount of US dollars above 0, not {self.max_cost:g}.")
+        costs = (self.max_cost, self.decision_cost, self.daily_cost)
+        for option, cost in zip(("--max-cost", "--decision-cost", "--daily-cost"), costs, strict=True):
+            if cost is not None and not 0 < cost < 1e9:
+                raise UsageError(f"{option} is an amount of US dollars above 0, not {cost:g}.")
         for option, price in (("--price-in", self.price_in), ("--price-out", self.price_out)):
             if price is not None and not 0 <= price < 1e9:
                 raise UsageError(f"{option} is US dollars for a million tokens, at least 0, not {price:g}.")
@@ -134,21 +159,34 @@ class ModelRequest:
         """Return who plays: the agent that asks models, if a model is given and no agent."""
         return AGENT if agent is None and self.model is not None else agent
 
-    def models(self, host: PluginHost, spent: Usage, asked: Iterable[str] = ()) -> Models:
+    def models(
+        self, host: PluginHost, store: Store | None, asked: Iterable[str] = (), *, gone_on_with: str | None = None
+    ) -> Models:
         """Return models under the limits and at the prices that were given.
 
         Args:
             host: where backends are registered.
-            spent: what the run took before.
+            store: where runs are recorded; None if this one is not.
             asked: the addresses of the models that the run asks.
-        """
-        from wsap_core.llm.wrappers import Budget
-        from wsap_nexus.backends.registry import Models
+            gone_on_with: the id of the run, if it was begun before.
 
-        limits = (self.max_calls, self.max_tokens, self.max_cost)
-        budget = Budget("run", calls=self.max_calls, tokens=self.max_tokens, cost=self.max_cost, spent=spent)
-        budgets = [budget] if any(limit is not None for limit in limits) else []
-        return Models(host, budgets=budgets, prices=self.prices(asked))
+        Raises:
+            UsageError: a day's limit is given, and the run is not recorded.
+        """
+        from wsap_nexus.spending import limited_models
+
+        repository = None if store is None else store.repository
+        return limited_models(host, self.spending(), repository, run_id=gone_on_with, prices=self.prices(asked))
+
+    def spending(self) -> Spending:
+        """Return the limits that were given."""
+        from wsap_nexus.spending import Limits, Spending
+
+        return Spending(
+            run=Limits(self.max_calls, self.max_tokens, self.max_cost),
+            decision=Limits(self.decision_calls, self.decision_tokens, self.decision_cost),
+            day=Limits(self.daily_calls, self.daily_tokens, self.daily_cost),
+        )
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
         """Return what the models cost: as was typed, else as `wsap models use` was told; the others are not in it."""

@@ -21,7 +21,6 @@ from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
 
 if TYPE_CHECKING:
-    from wsap_core.decisions import Usage
     from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
     from wsap_core.services import Services
@@ -207,7 +206,7 @@ def _started(
     from wsap_nexus.runtime.session import start
 
     view = _view(request, controls, watching, store)
-    services = _services(request, host, plan, view)
+    services = _services(request, host, plan, view, store)
     with start(plan, host, store, parts=parts, controls=controls, services=services) as session:
         try:
             _conduct(request, session, parts, view)
@@ -220,7 +219,6 @@ def _started(
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
     from wsap_nexus.runtime.plan import RunPlan
-    from wsap_nexus.runtime.resume import spent_by
     from wsap_nexus.runtime.session import load_parts, resume
     from wsap_nexus.view.recorded import read_notes
 
@@ -230,7 +228,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
-    services = _services(request, host, plan, view, spent_by(record))
+    services = _services(request, host, plan, view, store, gone_on_with=record.id)
     with resume(record.id, host, store, controls=controls, services=services) as session:
         past = list(read_notes(store.repository, record.id)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
@@ -261,13 +259,20 @@ def _unrecorded(
 
 
 def _services(
-    request: Request, host: PluginHost, plan: RunPlan, view: LiveView | None, spent: Usage | None = None
+    request: Request,
+    host: PluginHost,
+    plan: RunPlan,
+    view: LiveView | None,
+    store: Store | None = None,
+    *,
+    gone_on_with: str | None = None,
 ) -> Services:
-    from wsap_core.decisions import NO_USAGE
     from wsap_core.services import Services
 
     return Services(
-        views=view, models=request.models.models(host, spent or NO_USAGE, addresses(plan)), progress=Notices()
+        views=view,
+        models=request.models.models(host, store, addresses(plan), gone_on_with=gone_on_with),
+        progress=Notices(),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
@@ -97,10 +97,18 @@ class JournalledModels:
         models: who hands out backends; not asked where a recorded run is played again.
         journal: the agent's; None where nothing is recorded.
         account: the agent's.
+        configure: told an address before its backend is asked for, so that it can be given options.
     """
 
-    def __init__(self, models: Asks | None, journal: SeatJournal | None, account: Account) -> None:
+    def __init__(
+        self,
+        models: Asks | None,
+        journal: SeatJournal | None,
+        account: Account,
+        configure: Callable[[str], None] | None = None,
+    ) -> None:
         self._models = models
+        self._configure = configure
         self._journal = journal
         self._account = account
 
@@ -114,6 +122,8 @@ class JournalledModels:
         if journal is not None and journal.offline:
             backend: Backend = Again(Replayed(name, journal), journal)
         else:
+            if self._configure is not None:
+                self._configure(name)
             models: Any = self._models  # Any: whoever is there has `backend`, or says what to install
             backend = cast(Backend, models.backend(name))
             if journal is not None:

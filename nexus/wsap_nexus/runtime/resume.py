@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from wsap_core.decisions import NO_USAGE, DecisionInfo, Usage
+from wsap_core.decisions import DecisionInfo
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.wire import Codec
 from wsap_nexus.runtime.minds import Beginning
@@ -14,7 +14,7 @@ from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, read_decision, read_seats, read_snapshot, read_step
 from wsap_nexus.runtime.run import Past
 from wsap_nexus.runtime.tally import SeatTally
-from wsap_nexus.storage.records import EventRecord, RunRecord
+from wsap_nexus.storage.records import EventRecord
 from wsap_nexus.storage.repository import Repository
 
 ASKED = ("call", "model", "refusal", "tool", "tools")
@@ -92,15 +92,6 @@ def read_minds(repository: Repository, run_id: str) -> dict[str, Beginning]:
     """
     events = repository.read_events(run_id, kinds=("mind",))
     return {event.seat or "": Beginning.from_json(event.data) for event in events}
-
-
-def spent_by(record: RunRecord) -> Usage:
-    """Return what a recorded run has taken of language models so far, as its summary has it."""
-    usage = (record.summary or {}).get("usage")
-    if not isinstance(usage, dict):
-        return NO_USAGE
-    # A summary says more of it than is counted: how fast it was.
-    return Usage(**{item.name: usage[item.name] for item in fields(Usage) if item.name in usage})
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:

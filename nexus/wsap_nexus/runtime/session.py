@@ -16,9 +16,9 @@ from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec, resolve
 from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
+from wsap_nexus.confidential import clean, secrets_of
 from wsap_nexus.minds import HeldMind, Minds
 from wsap_nexus.paths import minds_folder
-from wsap_nexus.confidential import clean, secrets_of
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import Observer
 from wsap_nexus.runtime.minds import RunMinds, hold_minds
@@ -64,6 +64,11 @@ class Session:
         self._recorder = recorder
         self._store = store
         self._models = models
+
+    def close_with(self, models: object) -> None:
+        """Have models that were handed in closed when play ends, in the event loop that used them."""
+        if isinstance(models, Models):
+            self._models = models
 
     def committed(self) -> int:
         """Return the number of the last event that is safely recorded; -1 for none or no recording."""
@@ -177,7 +182,7 @@ def start(
                 agent=plan.agent_label,
                 seed=plan.seed,
                 step_limit=plan.steps,
-                config=plan.to_config(),
+                config={**plan.to_config(), **({"replay": True} if again else {})},
             )
         )
         recorder = Recorder(store.writer, record.id)
@@ -218,6 +223,11 @@ def resume(
     record = store.repository.get_run(name)
     if record.status is RunStatus.FINISHED:
         raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
+    if record.config.get("replay"):
+        raise UsageError(
+            f"Run {record.id!r} plays another run again, which takes nothing but time; "
+            "begin anew, with: wsap play --replay and the other run's name"
+        )
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, load_parts(plan, host))
     with hold_run(store.database, record.id), hold_minds(plan, minds or usual_minds()) as held:
@@ -279,6 +289,8 @@ def _session(
     if services.models is None:
         models = Models(host, seed=plan.seed)
         services = replace(services, models=models)
+    if run_id is not None and isinstance(services.models, Models):
+        services.models.belongs_to(run_id)
     if services.parts is None:
         services = replace(services, parts=Installed(host))
     run = Run(

@@ -138,9 +138,11 @@ class Repository:
             raise UsageError(f"Several runs match {name!r}: {some}{more}. Give more of the id.")
         return _run_record(rows[0])
 
-    def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """Return the runs, newest first, at most `limit` of them."""
+    def list_runs(self, *, limit: int | None = None, since: datetime | None = None) -> list[RunRecord]:
+        """Return the runs, newest first, at most `limit` of them, and only those that changed since a moment."""
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
+        if since is not None:
+            query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
         with self.database.read() as connection:
             return [_run_record(row) for row in connection.execute(query)]
 
