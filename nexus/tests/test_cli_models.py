@@ -363,6 +363,14 @@ def test_a_small_context_makes_prompts_smaller_and_repeats_less() -> None:
     assert narrow.prompt_tokens <= 500 * (2048 - 300)
 
 
+def test_a_cadence_makes_a_call_for_so_many_steps_and_says_that_there_may_be_more() -> None:
+    each, fifth = (estimate("a/b", a_size(every=every), steps=1001) for every in (1, 5))
+    assert (each.calls, fifth.calls) == (1001, 201)
+    assert fifth.prompt_tokens < each.prompt_tokens / 4
+    assert any("each 5 steps" in sentence for sentence in fifth.assumed)
+    assert any("up to 8 steps" in sentence for sentence in estimate("a/b", a_size(most=8), steps=9).assumed)
+
+
 def test_what_is_not_known_is_said_to_be_unknown_and_never_zero() -> None:
     found = estimate("a/b", a_size(), steps=10)
     assert (found.cost, found.seconds) == (None, None)

@@ -49,6 +49,10 @@ class PromptSize:
     """The first request for a decision."""
     pictures: int = 0
     """What the newest pictures take in every request; no request has them in common with the one before."""
+    every: int = 1
+    """Steps that each decision stands for, where nothing happens."""
+    most: int = 1
+    """Steps that the model may ask for at once."""
 
     @property
     def least(self) -> int:
@@ -126,6 +130,8 @@ async def measure(
         made.options.sampling.max_tokens or 0,
         first,
         seen * made.options.pictures,
+        made.options.pace.every,
+        int(seat.options.get("max_steps", 1)),
     )
 
 

@@ -234,15 +234,17 @@ def _breach(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _speed(meter: Meter, address: str) -> Finding:
+    from wsap_nexus.view.spending import speed
+
     pace = meter.pace(address)
     whole, first = pace.seconds_a_call or 0.0, pace.first_token or 0.0
     written = whole - first
     shown = f"{whole:.2f} s for {pace.completion_tokens} tokens, the first after {first:.2f} s"
     # The first piece is there when writing begins; the rest of them come after it.
     if written > 0.01 * whole and pace.completion_tokens > 1:
-        shown += f", {(pace.completion_tokens - 1) / written:.3g} tokens/s"
+        shown += f", {speed((pace.completion_tokens - 1) / written)} tokens/s"
     elif pace.tokens_per_second is not None:
-        shown += f", {pace.tokens_per_second:.3g} tokens/s in all"
+        shown += f", {speed(pace.tokens_per_second)} tokens/s in all"
     if whole > SLOW:
         hint = (
             "The first request loads the model; if it stays so slow, take a smaller one, or --agent-option thinking=no."

@@ -56,7 +56,7 @@ class Estimate:
     steps: int
     """Of each of them."""
     calls: int
-    """One for each step and one for the first plan; questions asked twice and later plans are not in it."""
+    """One for each decision and one for the first plan; questions asked twice and later plans are not in it."""
     prompt_tokens: int
     completion_tokens: int
     shared: float
@@ -119,11 +119,17 @@ def estimate(
 
     known = known or Known()
     reply, source = reply_tokens(known, size)
-    prompts, shared = _prompts(size, steps, round(reply), context)
-    calls = steps + bool(size.plan)
+    decisions = -(-steps // size.every)
+    prompts, shared = _prompts(size, decisions, round(reply), context)
+    calls = decisions + bool(size.plan)
     prompt_tokens, replies = seats * (prompts + size.plan), round(seats * calls * reply)
     seconds = None if known.seconds_a_call is None else known.seconds_a_call * calls * seats
     seen = f", {size.pictures} for pictures in each prompt" if size.pictures else ""
+    fewer = []
+    if size.every > 1:
+        fewer.append(f"A decision for each {size.every} steps; more where something happens in between.")
+    if size.most > 1:
+        fewer.append(f"The model may ask for up to {size.most} steps at once, which makes fewer calls.")
     step = f"{size.system} tokens of rules and {size.turn} a step{seen}, measured on the first prompt."
     pace = [] if known.seconds_a_call is None else [f"{known.seconds_a_call:.2g} s a call, as when it was used last."]
     return Estimate(
@@ -136,7 +142,7 @@ def estimate(
         round(seats * shared / prompt_tokens, 4) if prompt_tokens else 0.0,
         seconds,
         None if price is None else price.of(prompt_tokens, replies),
-        (step, source, *pace, *assumed),
+        (step, source, *fewer, *pace, *assumed),
     )
 
 

@@ -227,9 +227,11 @@ def figures(stage: Stage) -> Text:
 
 def spending(stage: Stage, width: int, most: int) -> list[Text]:
     """Return what language models took, in at most so many lines; none where no model was asked."""
-    lines = packed(parts(stage.spending), width - 10)
-    if len(lines) > most:
-        lines = packed(brief(stage.spending), width - 10)[:most]
+    slower = replace(stage.spending, tokens_per_second=None)
+    candidates = (parts(stage.spending), parts(slower), brief(stage.spending))
+    lines = next((found for words in candidates if len(found := packed(words, width - 9)) <= most), None)
+    if lines is None:
+        lines = packed(candidates[-1], width - 9)[:most]
     heads = ["models ", *[" " * 7] * most]
     return [
         Text.assemble(" ", (head, "dim"), line, no_wrap=True, overflow="ellipsis")

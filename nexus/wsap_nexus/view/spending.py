@@ -76,7 +76,7 @@ def parts(spending: Spending) -> list[str]:
             f"{share(spending.forced, spending.decisions)} forced"
         )
     if spending.tokens_per_second is not None:
-        found.append(f"{spending.tokens_per_second:.3g} tokens/s")
+        found.append(f"{speed(spending.tokens_per_second)} tokens/s")
     return found
 
 
@@ -85,7 +85,7 @@ def brief(spending: Spending) -> list[str]:
     usage = spending.usage
     if not usage.calls:
         return []
-    tokens = f"{count(usage.prompt_tokens)}+{count(usage.completion_tokens)} tokens"
+    tokens = f"{count(usage.prompt_tokens)}+{count(usage.completion_tokens)} tok"
     fixed = f"{share(spending.repaired + spending.forced, spending.decisions)} fixed" if spending.decisions else ""
     return [f"{usage.calls} call{'' if usage.calls == 1 else 's'}", tokens, money(usage.cost), *filter(None, [fixed])]
 
@@ -109,6 +109,11 @@ def share(some: int, all_of_them: int) -> str:
     if some < all_of_them and percent > 99:
         return ">99%"
     return f"{percent:.0f}%"
+
+
+def speed(tokens: float) -> str:
+    """Return tokens a second as a person reads them: 3.25, 31.4, 15100."""
+    return f"{tokens:.3g}" if tokens < 1000 else f"{tokens:.0f}"
 
 
 def money(cost: float | None) -> str:
