@@ -20,6 +20,7 @@ from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, NotInWorldError
 from wsap_nexus.hub.external import ExternalAgent
 from wsap_nexus.hub.lead import lead
+from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
 from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.stay import Deeds, Stay
@@ -40,7 +41,7 @@ from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.recorder import Recorder
 from wsap_nexus.runtime.resume import read_past
-from wsap_nexus.runtime.run import Run
+from wsap_nexus.runtime.run import Past, Run
 from wsap_nexus.runtime.session import Installed
 from wsap_nexus.runtime.store import Store
 from wsap_nexus.runtime.venue import OwnVenue
@@ -112,6 +113,10 @@ class Nexus:
         """Agents that somebody outside decides for, while they are in a world or in the nexus."""
         self._arriving: dict[str, asyncio.Future[Stay]] = {}
         self._leaving: dict[str, asyncio.Future[SessionRecord]] = {}
+        self._tables: dict[str, asyncio.Task[None]] = {}
+        """What is played in shared and own worlds, by run."""
+        self._runs: dict[str, Run] = {}
+        self._lobbies: dict[str, Lobby] = {}
         self._listeners: list[StepListener] = []
         self._specs: dict[str, AdapterSpec] = {}
         self._stopping = False
@@ -141,6 +146,9 @@ class Nexus:
         self._stopping = True
         for stay in list(self.stays.values()):
             stay.stop(SHUTDOWN)
+        for run in self._runs.values():
+            run.controls.stop()
+        await asyncio.gather(*self._tables.values(), return_exceptions=True)
         for controls in self._controls.values():
             controls.stop()
         for task in self._tasks.values():
@@ -358,92 +366,131 @@ class Nexus:
     async def _travel(self, way: Way) -> None:
         """Bring an agent into a world, let it play there, and bring it back."""
         spec = self._spec(way.game)
-        record, kept, new = self._world_for(way, spec)
+        if spec.seats[1] == 1:
+            run_id = await self._sit_down([way], spec)
+        else:
+            if way.game not in self._lobbies:
+                self._lobbies[way.game] = Lobby(spec, self.settings.lobby_seconds, self._clock, self._sit_down)
+            run_id = await self._lobbies[way.game].join(way)
+        if run_id is not None:
+            await asyncio.shield(self._tables[run_id])
+
+    async def _sit_down(self, ways: Sequence[Way], spec: AdapterSpec) -> str | None:
+        """Bring agents into one world, begin to play, and return the run; None if the world didn't let them in."""
+        record, kept, new = self._world_for(ways, spec)
         face = self._make_world(spec, record)
+        names = seat_names(ways, spec)
         try:
             if kept is None:
                 await face.begin(record.seed)
-            arrival = await let_in(self.ledger, face, record, way, seat_name=way.agent_id, kept=kept)
-            world_state = await face.snapshot() if face.can_snapshot else None
+            arrivals = [
+                await let_in(self.ledger, face, record, way, seat_name=name, kept=kept)
+                for way, name in zip(ways, names, strict=False)
+            ]
+            world_state = await face.snapshot() if face.can_snapshot and len(names) == 1 else None
         except Exception as error:
             await face.close()
-            self._not_let_in(way, record, new=new, error=error)
-            arriving = self._arriving.pop(way.agent_id, None)
-            if arriving is not None and not arriving.done():
-                known = error if isinstance(error, WsapError) else WorldError(f"{spec.name!r} failed: {error}")
-                arriving.set_exception(known)
-            return
-        plan = self._plan_of(way, spec)
+            self._not_let_in(ways, record, new=new, error=error)
+            return None
+        plan = self._plan_of(ways, names, spec)
         run_id = self._record_run(plan, spec.name)
         recorder = Recorder(self.store.writer, run_id)
         recorder.note("started")
-        record_start(recorder, [arrival], world_state)
+        record_start(recorder, arrivals, world_state)
         self.store.writer.flush()
         with self.ledger.change() as book:
-            session = commit_enter(book, arrival, record, run_id)
+            sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
             book.keep_world(record.id, run_id=run_id)
-        venue = KeptVenue(face, seed=record.seed, seats={arrival.seat_name: arrival.seat})
-        await self._stay(session, spec, plan, recorder, venue, Deeds(), None)
+        venue = KeptVenue(face, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
+        self._begin_table(sessions, spec, plan, recorder, venue, {}, None)
+        return run_id
 
     async def _go_on(self, session_id: str) -> None:
-        """Go on with a stay that was open when the nexus stopped."""
-        repository = self.store.repository
+        """Go on with a stay that was open when the nexus stopped, and with all who are in that world."""
         with self.ledger.look() as book:
             session = book.session(session_id)
             record = book.world(session.world_id)
-        spec = self._spec(session.game)
-        plan = RunPlan.from_config(repository.get_run(session.run_id).config)
-        agents = self._agents_of(plan)
-        codec = Codec([resolve(reference) for reference in spec.wire_types])
-        past = read_past(repository, session.run_id, plan, spec, agents, codec)
-        deeds = Deeds()
-        for event in repository.read_events(session.run_id, kinds=("step",), seat=session.agent_id):
-            deeds.count_logged(event)
-        start = next(repository.read_events(session.run_id, kinds=(START,)), None)
-        recorder = Recorder(self.store.writer, session.run_id)
-        recorder.note("resumed")
-        venue = KeptVenue(self._make_world(spec, record), seed=record.seed, start=None if start is None else start.body)
-        with self.ledger.change() as book:
-            book.note("resumed", agent=session.agent_id, game=session.game, session=session.id)
-        await self._stay(session, spec, plan, recorder, venue, deeds, past)
+            together = [s for s in book.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
+        if session.run_id not in self._tables:
+            self._resume_table(session.run_id, together, record)
+        await asyncio.shield(self._tables[session.run_id])
 
-    async def _stay(
+    def _resume_table(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
+        repository = self.store.repository
+        spec = self._spec(record.game)
+        plan = RunPlan.from_config(repository.get_run(run_id).config)
+        codec = Codec([resolve(reference) for reference in spec.wire_types])
+        start = next(repository.read_events(run_id, kinds=(START,)))
+        seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
+        by_seat = {seats[s.agent_id]: s for s in sessions}
+        agents = self._agents_of(plan, {seat: s.agent_id for seat, s in by_seat.items()})
+        past = read_past(repository, run_id, plan, spec, agents, codec)
+        deeds: dict[str, Deeds] = {seat: Deeds() for seat in by_seat}
+        for event in repository.read_events(run_id, kinds=("step",)):
+            if event.seat in deeds:
+                deeds[event.seat].count_logged(event)
+        recorder = Recorder(self.store.writer, run_id)
+        recorder.note("resumed")
+        with self.ledger.change() as book:
+            for session in sessions:
+                book.note("resumed", agent=session.agent_id, game=session.game, session=session.id)
+        venue = KeptVenue(self._make_world(spec, record), seed=record.seed, start=start.body)
+        self._begin_table(by_seat, spec, plan, recorder, venue, deeds, past)
+
+    def _begin_table(
         self,
-        session: SessionRecord,
+        sessions: Mapping[str, SessionRecord],
         spec: AdapterSpec,
         plan: RunPlan,
         recorder: Recorder,
         venue: KeptVenue,
-        deeds: Deeds,
-        past: object,
+        deeds: Mapping[str, Deeds],
+        past: Past | None,
     ) -> None:
+        """Play what is open in one world, by seat, in a task of its own."""
+        stays: dict[str, Stay] = {}
         with self.ledger.look() as book:
-            agent = book.agent(session.agent_id)
-        controls = self._new_controls(agent)
-        stay = Stay(session, agent.id, deeds=deeds, controls=controls, on_step=self._tell)
-        self.stays[agent.id] = stay
-        arriving = self._arriving.pop(agent.id, None)
-        if arriving is not None and not arriving.done():
-            arriving.set_result(stay)
+            agents = {seat: book.agent(session.agent_id) for seat, session in sessions.items()}
+        for seat, session in sessions.items():
+            controls = self._new_controls(agents[seat])
+            stay = Stay(session, seat, deeds=deeds.get(seat) or Deeds(), controls=controls, on_step=self._tell)
+            stays[seat] = self.stays[session.agent_id] = stay
+        alone = len(plan.seats) == 1
+        run_id = next(iter(sessions.values())).run_id
         run = Run(
             plan,
             spec,
-            self._agents_of(plan),
+            self._agents_of(plan, {seat: agent.id for seat, agent in agents.items()}),
             recorder=recorder,
-            run_id=session.run_id,
-            past=past,  # type: ignore[arg-type]
-            controls=controls,
-            observers=[stay.observe],
+            run_id=run_id,
+            past=past,
+            controls=next(iter(stays.values())).controls if alone else Controls(pace=self.settings.pace),
+            observers=[stay.observe for stay in stays.values()],
             services=self._services,
             venue=venue,
+            seat_controls={seat: stay.controls for seat, stay in stays.items()},
         )
+        self._runs[run_id] = run
+        self._tables[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
+        for stay in stays.values():
+            arriving = self._arriving.pop(stay.session.agent_id, None)
+            if arriving is not None and not arriving.done():
+                arriving.set_result(stay)
+
+    async def _play_table(
+        self, run: Run, stays: Mapping[str, Stay], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
+    ) -> None:
         try:
             await self._play(run, recorder)
-            reason = self._why_over(run, stay)
-            if reason != SHUTDOWN:
-                await self._leave(stay, spec, venue, run, reason)
+            for stay in stays.values():
+                reason = self._why_over(run, stay)
+                if reason != SHUTDOWN:
+                    await self._leave(stay, spec, venue, run, reason)
         finally:
-            self.stays.pop(agent.id, None)
+            for stay in stays.values():
+                self.stays.pop(stay.session.agent_id, None)
+            self._tables.pop(str(run.run_id), None)
+            self._runs.pop(str(run.run_id), None)
             await venue.face.close()
 
     async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
@@ -499,13 +546,13 @@ class Nexus:
             writer.set_status(run_id, status, run.summary().to_json())
 
     def _why_over(self, run: Run, stay: Stay) -> str:
+        if stay.stopped is not None:
+            return stay.stopped
         seat = run.seat(stay.seat_name)
         if seat.left is not None:
             return "jack_out"
         if seat.done:
             return "finished"
-        if stay.stopped is not None:
-            return stay.stopped
         return SHUTDOWN if self._stopping else "step_limit"
 
     async def _body(self, face: WorldFace, stay: Stay) -> Avatar:
@@ -518,20 +565,27 @@ class Nexus:
         for listener in self._listeners:
             listener(stay, step)
 
-    def _world_for(self, way: Way, spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
+    def _world_for(self, ways: Sequence[Way], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
         """Return the world to go to, its kept state, and whether it is new."""
+        way = ways[0]
         with self.ledger.change() as book:
             if way.avatar is not None:
                 return book.world(way.avatar.world_id), book.world_snapshot(way.avatar.world_id), False
             owner = way.agent_id if spec.seats[1] == 1 else None
             return book.add_world(spec.name, owner, way_seed(self.settings.seed, way), {}), None, True
 
-    def _not_let_in(self, way: Way, record: WorldRecord, *, new: bool, error: Exception) -> None:
+    def _not_let_in(self, ways: Sequence[Way], record: WorldRecord, *, new: bool, error: Exception) -> None:
         with self.ledger.change() as book:
-            take_back(book, way.transfer_id, way.agent_id, str(error))
+            for way in ways:
+                take_back(book, way.transfer_id, way.agent_id, str(error))
+                book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
             if new:
                 book.drop_world(record.id)
-            book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
+        known = error if isinstance(error, WsapError) else WorldError(f"{record.game!r} failed: {error}")
+        for way in ways:
+            arriving = self._arriving.pop(way.agent_id, None)
+            if arriving is not None and not arriving.done():
+                arriving.set_exception(known)
 
     def _settle(self) -> None:
         """Take back what was prepared and not committed when the nexus last ended."""
@@ -546,16 +600,20 @@ class Nexus:
                 if world.id not in lived_in:
                     book.drop_world(world.id)
 
-    def _plan_of(self, way: Way, spec: AdapterSpec) -> RunPlan:
+    def _plan_of(self, ways: Sequence[Way], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
+        seats = []
         with self.ledger.look() as book:
-            agent = book.agent(way.agent_id)
-        policy = agent.policies.get(spec.name) or agent.policies.get("*") or Policy(spec.default_agent)
-        seat = SeatPlan(way.agent_id, policy.agent, policy.options)
-        seed = way_seed(self.settings.seed, way)
-        return RunPlan(spec.name, (seat,), seed, way.terms.steps, {}, self.settings.snapshot_every)
+            for number, name in enumerate(names):
+                policy = Policy(spec.default_agent)
+                if number < len(ways):
+                    policy = book.agent(ways[number].agent_id).policy(spec.name) or policy
+                seats.append(SeatPlan(name, policy.agent, policy.options))
+        seed = way_seed(self.settings.seed, ways[0])
+        return RunPlan(spec.name, tuple(seats), seed, ways[0].terms.steps, {}, self.settings.snapshot_every)
 
-    def _agents_of(self, plan: RunPlan) -> dict[str, AgentSpec]:
-        return {seat.name: self._agent_spec(seat.name, seat.agent) for seat in plan.seats}
+    def _agents_of(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
+        """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
+        return {seat.name: self._agent_spec(agents.get(seat.name, seat.name), seat.agent) for seat in plan.seats}
 
     def _agent_spec(self, agent_id: str, agent: str) -> AgentSpec:
         if agent != EXTERNAL.agent:
@@ -599,6 +657,13 @@ class Nexus:
 
     def _goals(self, agent_id: str) -> Sequence[Goal]:
         return ()
+
+
+def seat_names(ways: Sequence[Way], spec: AdapterSpec) -> list[str]:
+    """Return the seats of a world for those who come: in a world of one seat, the agent's id is its name there."""
+    if spec.seats[1] == 1:
+        return [ways[0].agent_id]
+    return list(spec.names_of_seats(max(len(ways), spec.seats[0])))
 
 
 def suggestions(

@@ -76,6 +76,7 @@ class Run:
         services: handed to the game and the agents.
         venue: where it is played; a world of its own when None.
         minds: what the agents remember from other runs, and where that is kept.
+        seat_controls: what holds and stops single seats; the rest follow `controls`.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Run:
         services: Services | None = None,
         venue: Venue | None = None,
         minds: RunMinds | None = None,
+        seat_controls: Mapping[str, Controls] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -106,6 +108,7 @@ class Run:
         self._clock = clock or SystemClock()
         self._services = services or Services()
         self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
+        self._seat_controls = seat_controls or {}
         self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
         self._minds = minds or RunMinds()
         self._loops: list[SeatLoop] = []
@@ -233,7 +236,7 @@ class Run:
                 agent,
                 self._tallies[seat_plan.name],
                 self._recorder,
-                self.controls,
+                self._seat_controls.get(seat_plan.name, self.controls),
                 limit=plan.steps,
                 deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
                 history=self._past.history.get(seat_plan.name),
@@ -284,8 +287,8 @@ class Run:
 
     async def _play_seat(self, loop: SeatLoop) -> None:
         await loop.episode(self._episode)
-        if len(self._loops) > 1 and loop.reached_limit and not loop.seat.done and loop.seat.left is None:
-            # The others must not wait for a seat that will not act again.
+        if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
+            # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
             loop.seat.leave()
 
     async def _after_step(self, step: StepTaken) -> None:
