@@ -471,6 +471,11 @@ class Nexus:
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
         )
         self._runs[run_id] = run
+        if self._stopping:
+            # They came in while the nexus was being stopped: the stay begins when it is started again.
+            run.controls.stop()
+            for stay in stays.values():
+                stay.stop(SHUTDOWN)
         self._tables[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
         for stay in stays.values():
             arriving = self._arriving.pop(stay.session.agent_id, None)
