@@ -13,6 +13,7 @@ pytest.importorskip("wsap_crafter")
 pytest.importorskip("wsap_nexus")
 
 from wsap_core import PluginHost
+from wsap_core.errors import ConfigError
 from wsap_core.host import BUILTIN, Registered
 from wsap_core.llm.scripted import ScriptedBackend
 from wsap_core.llm.types import Request
@@ -26,6 +27,9 @@ from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.recorder import LoggedStep, read_step
 from wsap_nexus.runtime.session import replies_of, start
 from wsap_nexus.runtime.store import open_store
+from wsap_nexus.view.plain import summary_lines
+from wsap_nexus.view.recorded import Recording
+from wsap_nexus.view.spending import spending_of
 
 STEPS = 240
 SEED = 5
@@ -188,3 +192,47 @@ def test_a_recorded_run_is_played_again_without_asking(host: PluginHost, walker:
     assert len(walker.requests) == asked
     assert second.trajectory_hash == first.trajectory_hash
     assert second.to_json()["decisions"] == first.to_json()["decisions"]
+
+
+def test_shares_are_of_decisions_and_not_of_the_steps_that_go_on_with_one(host: PluginHost, database: str) -> None:
+    summary = play("crafter", "llm", agent_options=FAST, seed=SEED, steps=60, database=database, host=host).to_json()
+    asked = summary["usage"]["calls"]
+    assert spending_of(summary).decisions == asked < 60
+    assert f"decisions for several steps: {asked} for 60 steps" in summary_lines(summary, units={}, catalogue=0)
+    with open_store(database) as store:
+        recording = Recording(store.repository, store.repository.get_run("last"), host)
+        assert recording.stage(60).spending.decisions == asked
+
+
+def test_a_model_that_can_name_no_step_count_rightly_is_still_understood(host: PluginHost) -> None:
+    told: list[str] = []
+
+    def answer(request: Request) -> str:
+        told.append(request.messages[-1].text())
+        return '{"action": "noop", "params": {}, "times": "as long as it takes", "until": "dawn", "reasoning": ""}'
+
+    backend = BackendSpec("vague", "", lambda context: ScriptedBackend(answer, model="vague/x"))
+    host.backends.add(Registered(backend, "t", "t"))
+    options = {**FAST, "model": "vague/x"}
+    summary = play("crafter", "llm", agent_options=options, seed=SEED, steps=10, record=False, host=host).to_json()
+    assert (len(told), summary["decisions"]["repaired"], summary["decisions"]["forced"]) == (10, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_steps": 0}, "max_steps must be from 1 to 64"),
+        ({"max_steps": 2.5}, "max_steps must be a whole number"),
+        ({"every": 0}, "every must be from 1 to 1000"),
+        (
+            {"every": 4, "wake": "sometimes"},
+            "no condition 'sometimes' to wake at; there are: blocked, hurt",
+        ),
+        ({"thinking": "perhaps"}, "thinking is yes, no or auto"),
+    ],
+)
+def test_a_pace_that_makes_no_sense_is_refused_in_a_sentence(
+    options: dict[str, Any], reason: str, host: PluginHost
+) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        play("crafter", "llm", agent_options={**OPTIONS, **options}, steps=1, record=False, host=host)

@@ -133,7 +133,10 @@ def _thinking(context: Context) -> Thinking:
     given = context.config.get("thinking")
     if given is None or str(given).strip().lower() == "auto":
         return None if given is None else "auto"
-    return _flag(context, "thinking", True)
+    try:
+        return _flag(context, "thinking", True)
+    except ConfigError:
+        raise ConfigError(f"The option thinking is yes, no or auto, not {given!r}.") from None
 
 
 def _style(context: Context) -> Style:

@@ -121,14 +121,17 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
 
 
 def _how_decided(decisions: Mapping[str, int]) -> list[str]:
-    """Return the line on decisions that did not come about as they should; none if there are none."""
+    """Return the lines on decisions for several steps, and on those that did not come about as they should."""
     rest = {"unconstrained": "unconstrained", "cut": "with a reply cut short"}
     # Summaries that older versions recorded have fewer figures.
     more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
-    if not more and not decisions["repaired"] and not decisions["forced"]:
-        return []
-    shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
-    return [f"decisions: {', '.join(shown)}"]
+    lines: list[str] = []
+    if continued := decisions.get("continued"):
+        lines.append(f"decisions for several steps: {decisions['total'] - continued} for {decisions['total']} steps")
+    if more or decisions["repaired"] or decisions["forced"]:
+        shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
+        lines.append(f"decisions: {', '.join(shown)}")
+    return lines
 
 
 def note_line(note: Note, *, several: bool) -> str:

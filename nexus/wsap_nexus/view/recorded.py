@@ -56,7 +56,12 @@ def _note(event: EventRecord, counts: dict[str, int]) -> Note:
 def _info(decision: dict[str, Any]) -> DecisionInfo:
     usage = decision.get("usage") or {}
     known = {item.name: usage[item.name] for item in fields(Usage) if item.name in usage}
-    return DecisionInfo(bool(decision.get("repaired")), bool(decision.get("forced")), Usage(**known))
+    return DecisionInfo(
+        bool(decision.get("repaired")),
+        bool(decision.get("forced")),
+        Usage(**known),
+        continued=bool(decision.get("continued")),
+    )
 
 
 class Recording:
@@ -216,7 +221,8 @@ class Recording:
 def _spent(before: Spending, note: Note) -> Spending:
     info = note.info or DecisionInfo(forced=note.forced)
     usage = before.usage + info.usage if info.usage.calls else before.usage
-    return Spending(usage, before.decisions + 1, before.repaired + info.repaired, before.forced + info.forced)
+    decisions = before.decisions + (not info.continued)
+    return Spending(usage, decisions, before.repaired + info.repaired, before.forced + info.forced)
 
 
 def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:

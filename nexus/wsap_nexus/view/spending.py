@@ -21,7 +21,7 @@ class Spending:
 
     usage: Usage = NO_USAGE
     decisions: int = 0
-    """All of them, those without a model included."""
+    """All of them, those without a model included, but no step that only goes on with an earlier one."""
     repaired: int = 0
     forced: int = 0
     tokens_per_second: float | None = None
@@ -38,7 +38,7 @@ def spending_of(summary: Mapping[str, Any]) -> Spending:
             int(usage.get("completion_tokens") or 0),
             usage.get("cost"),
         ),
-        int(decisions.get("total") or 0),
+        int(decisions.get("total") or 0) - int(decisions.get("continued") or 0),
         int(decisions.get("repaired") or 0),
         int(decisions.get("forced") or 0),
         usage.get("tokens_per_second"),
@@ -53,7 +53,7 @@ def spending_so_far(run: Run) -> Spending:
         return Spending()  # a game's own score failed; what was taken is still in the log
     return Spending(
         sum((seat.usage for seat in summary.seats), NO_USAGE),
-        sum(seat.steps for seat in summary.seats),
+        sum(seat.steps - seat.continued for seat in summary.seats),
         sum(seat.repaired for seat in summary.seats),
         sum(seat.forced for seat in summary.seats),
         summary.tokens_per_second,
