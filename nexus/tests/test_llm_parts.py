@@ -56,7 +56,13 @@ def host(speaker: Speaker) -> PluginHost:
     return own
 
 
-OPTIONS: dict[str, Any] = {"model": "speaker/loud", "plan": "no", "memory": "fifo", "recall_tokens": 1000}
+OPTIONS: dict[str, Any] = {
+    "model": "speaker/loud",
+    "plan": "no",
+    "reflect": "no",
+    "memory": "fifo",
+    "recall_tokens": 1000,
+}
 
 
 def test_the_options_of_a_memory_reach_it_and_its_summaries_are_recorded_and_replayed(

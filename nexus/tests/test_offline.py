@@ -225,15 +225,15 @@ def test_a_run_that_was_gone_on_with_replays_too(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize("style", ["json", "tags"])
 @pytest.mark.parametrize(
-    "options",
+    ("style", "options"),
     [
-        {},
-        {"memory": "none", "memory.cells": None, "memory.summary_model": None},
-        {"memory.batch": 3},
-        {"plan": "no", "window": 2},
-        {"tool_calls": 0},
+        ("json", {}),
+        ("tags", {}),
+        ("json", {"memory": "none", "memory.cells": None, "memory.summary_model": None}),
+        ("tags", {"memory.batch": 3}),
+        ("json", {"plan": "no", "window": 2}),
+        ("tags", {"tool_calls": 0}),
     ],
 )
 def test_what_a_summary_says_of_usage_is_the_sum_over_the_recorded_calls(
