@@ -193,7 +193,7 @@ class Minds:
         """
         mind = self.find(name)
         if mind is None:
-            raise UnknownNameError("mind", name, self.names())
+            raise UnknownNameError("mind", name, self.names(), hint="See them with: wsap minds")
         return mind
 
     def persona(self, name: str) -> str | None:

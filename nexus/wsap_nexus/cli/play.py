@@ -17,6 +17,7 @@ from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_
 from wsap_nexus.cli.default_model import addresses, remember, with_default
 from wsap_nexus.cli.estimate import go_ahead
 from wsap_nexus.cli.interruption import Interruption, Tail
+from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
 @model_options
+@mind_option
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
 @click.option("--replay", metavar="RUN", help="Play a run again with its models' recorded replies, asking nobody.")
 @database_option
@@ -80,6 +82,7 @@ class Request:
     fill: str | None
     options: tuple[str, ...]
     agent_options: tuple[str, ...]
+    minds: tuple[str, ...]
     resume: str | None
     replay: str | None
     database: str | None
@@ -108,13 +111,15 @@ class Request:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
         if self.no_record and self.database:
             raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
+        if self.no_record and self.minds:
+            raise UsageError("--no-record leaves no trace, and --mind keeps what was lived through; leave one out.")
 
     def _check_given(self, does: str) -> None:
         from wsap_core.errors import UsageError
 
         context = click.get_current_context()
         fixed = (
-            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "no_record"),
+            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "minds", "no_record"),
             *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
             *("backend_options", "estimate"),
         )
@@ -177,6 +182,8 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
         fill=request.fill,
         options=request.models.agent_options(typed_pairs("--agent-option", request.agent_options)),
     )
+    if request.minds:
+        seats = seated(seats, request.minds, host)
     plan = RunPlan(request.game, seats, request.seed, request.steps, typed_pairs("--option", request.options))
     return plan, load_parts(plan, host)
 
