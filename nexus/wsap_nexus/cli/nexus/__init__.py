@@ -1,0 +1,1 @@
+"""`wsap nexus`: the hub that agents live in."""

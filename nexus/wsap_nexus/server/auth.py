@@ -1,0 +1,107 @@
+"""Who may change what: one token for whoever runs the nexus, one for each agent that asks for one.
+
+Tokens are random and only their hashes are kept in the database. The nexus' own lies in a file
+that its owner alone can read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import delete, insert, select
+
+from wsap_core.errors import WsapError
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.storage.tables import METADATA
+
+_TOKEN = METADATA.tables["token"]
+
+
+class UnauthorizedError(WsapError):
+    """There is no token, or none that is known."""
+
+    code = "UNAUTHORIZED"
+    http_status = 401
+
+
+class ForbiddenError(WsapError):
+    """The token is good for somebody else."""
+
+    code = "FORBIDDEN"
+    http_status = 403
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    agent_id: str | None
+    """The agent whose token it is; None for whoever runs the nexus."""
+
+    def may_act_for(self, agent_id: str) -> None:
+        """Refuse another agent's affairs.
+
+        Raises:
+            ForbiddenError: the token is another's.
+        """
+        if self.agent_id is not None and self.agent_id != agent_id:
+            raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
+
+
+class Tokens:
+    """The tokens of a nexus.
+
+    Args:
+        ledger: where their hashes are kept.
+        own: the token of whoever runs the nexus.
+    """
+
+    def __init__(self, ledger: Ledger, own: str) -> None:
+        self._ledger = ledger
+        self._own = own.encode()
+
+    def check(self, header: str | None) -> Caller:
+        """Return who asks, by an `Authorization` header.
+
+        Raises:
+            UnauthorizedError: there is no token in it that is known.
+        """
+        scheme, _, token = (header or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
+        if hmac.compare_digest(token.encode(), self._own):
+            return Caller(None)
+        with self._ledger.look() as book:
+            row = book.connection.execute(select(_TOKEN).where(_TOKEN.c.hash == _hash(token))).one_or_none()
+        if row is None:
+            raise UnauthorizedError("The token is not known here.")
+        return Caller(row.agent_id)
+
+    def issue(self, agent_id: str) -> str:
+        """Return a new token for an agent; those that it had are good no longer."""
+        token = secrets.token_urlsafe(32)
+        with self._ledger.change() as book:
+            book.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
+            book.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=book.stamp))
+        return token
+
+
+def own_token(path: Path) -> str:
+    """Return the token in a file that its owner alone can read; made at the first time."""
+    if path.exists():
+        return path.read_text(encoding="ascii").strip()
+    token = secrets.token_urlsafe(32)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,110 @@
+"""Running a nexus and its wire API in one process."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from wsap_core.errors import ConfigError, UsageError
+from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.server.app import create_app
+from wsap_nexus.server.auth import Tokens, own_token
+
+PORT = 9998
+"""Where a nexus listens if nothing else is said."""
+
+
+class PortInUseError(UsageError):
+    """Something else listens there."""
+
+    code = "PORT_IN_USE"
+    http_status = 409
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a nexus listens."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+
+    def check(self) -> None:
+        """Refuse a port that is none.
+
+        Raises:
+            ConfigError: it is not from 0 to 65535.
+        """
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"A port is a number from 0 to 65535, not {self.port}.")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+class _Server(uvicorn.Server):
+    """Says when it answers requests."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+async def serve(
+    nexus: Nexus, address: Address, token_file: Path, *, ready: Callable[[str], None] | None = None
+) -> None:
+    """Start a nexus, serve it until the process is told to stop, and stop it in good order.
+
+    Args:
+        nexus: not started yet.
+        address: where to listen.
+        token_file: where the token lies that guards whatever changes state.
+        ready: told the address of the dashboard once requests are answered.
+
+    Raises:
+        PortInUseError: something else listens there.
+        NexusRunningError: another nexus leads the database.
+    """
+    address.check()
+    listening = _listen(address)
+    app = create_app(nexus, Tokens(nexus.ledger, own_token(token_file)))
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, server_header=False
+    )
+    host, port = listening.getsockname()[:2]
+    server = _Server(config, lambda: ready(f"http://{host}:{port}/") if ready is not None else None)
+    try:
+        await nexus.start()
+        await server.serve(sockets=[listening])
+    finally:
+        await nexus.stop()
+        listening.close()
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+    except OSError as error:
+        listening.close()
+        raise PortInUseError(
+            f"The nexus can't listen on {address.host} port {address.port} ({error.strerror}); "
+            "choose another with --port, or stop what listens there."
+        ) from None
+    listening.listen(512)
+    return listening
