@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wsap_core.context import Context, derive_seed
 from wsap_core.errors import UsageError
 from wsap_core.llm.agent import LLMAgent
+from wsap_core.llm.backend import Backend
 from wsap_core.llm.scripted import ScriptedBackend
 from wsap_core.llm.tokens import estimate_picture, estimate_request, estimate_tokens
 from wsap_core.llm.types import Abilities, ImagePart, Request
@@ -18,14 +18,13 @@ from wsap_core.options import Options
 from wsap_core.services import Services
 from wsap_core.specs import build
 from wsap_core.worlds import World
+from wsap_nexus.backends.registry import Models
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.session import Installed
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_core.specs import AdapterSpec, AgentSpec
-
-# Any, in this module: options have every kind of value.
 
 PATIENCE = 10.0
 """Seconds that a game has to show a seat its first observation."""
@@ -90,7 +89,7 @@ async def measure(
         UsageError: the agent asks no model, or the game shows the seat nothing before others have acted.
         WsapError: the game or the agent can't be made.
     """
-    models = _Nobody(str(seat.options.get("model", "nobody/asked")), abilities or Abilities(images=None))
+    models = _Nobody(host, str(seat.options.get("model", "nobody/asked")), abilities or Abilities(images=None))
     services = Services(models=models, parts=Installed(host), progress=_say_nothing)
     world = World.create(game, Context.create(plan.seed, config=Options(plan.options), services=services))
     await world.reset(derive_seed(plan.seed, 0))
@@ -139,22 +138,18 @@ def _say_nothing(sentence: str) -> None:
     """Keep quiet: what is to be said about a model is said when it is asked."""
 
 
-class _Nobody:
+class _Nobody(Models):
     """Models that are asked and never sent anything."""
 
-    def __init__(self, address: str, abilities: Abilities) -> None:
+    def __init__(self, host: PluginHost, address: str, abilities: Abilities) -> None:
+        super().__init__(host)
         # Any abilities but no limit: what does not fit is what is to be found out.
-        self._backend = ScriptedBackend(lambda _: "{}", model=address, abilities=replace(abilities, context=None))
+        self._probe = ScriptedBackend(lambda _: "{}", model=address, abilities=replace(abilities, context=None))
 
     @property
     def requests(self) -> list[Request]:
-        return self._backend.requests
+        return self._probe.requests
 
-    def backend(self, name: str) -> ScriptedBackend:
-        return self._backend
-
-    async def ready(self, name: str) -> ScriptedBackend:
-        return self._backend
-
-    def configure(self, name: str, options: Mapping[str, Any]) -> None:
-        """Do nothing: nobody is there to be configured."""
+    def backend(self, name: str) -> Backend:
+        """Return what nobody is behind, whatever the address."""
+        return self._probe
