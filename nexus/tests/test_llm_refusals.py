@@ -16,11 +16,13 @@ from wsap_core import PluginHost
 from wsap_core.cli import main
 from wsap_core.host import BUILTIN, Registered
 from wsap_core.llm.errors import ConstraintError
+from wsap_core.services import Services
 from wsap_core.specs import AgentSpec, BackendSpec
 from wsap_nexus.api import play, resume_run
+from wsap_nexus.backends.registry import Models
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, start
+from wsap_nexus.runtime.session import replies_of, start, unrecorded
 from wsap_nexus.runtime.store import open_store
 
 NOT_WITH_THIS_MODEL = Refusal(
@@ -92,7 +94,14 @@ def test_a_refused_constraint_is_told_once_and_the_rest_of_the_session_is_played
     refusing.models["qwen3:8b"] = replace(refusing.models["qwen3:8b"], refusal=refusal)
     with caplog.at_level(logging.WARNING):
         summary = play("echo", "llm", agent_options=OPTIONS, steps=6, record=False, host=host).to_json()
-    assert summary["decisions"] == {"total": 6, "repaired": 6, "forced": 0, "unconstrained": 6, "cut": 0, "continued": 0}
+    assert summary["decisions"] == {
+        "total": 6,
+        "repaired": 6,
+        "forced": 0,
+        "unconstrained": 6,
+        "cut": 0,
+        "continued": 0,
+    }
     assert bound(refusing) == [True] + [False] * 6
     told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
     assert len(told) == 1
@@ -154,7 +163,14 @@ def test_a_style_that_the_server_can_not_bind_is_told_before_anything_is_asked(
     refusing.default = Say("<thinking>hm</thinking><wait/>")
     options = {**OPTIONS, "style": "tags"}
     summary = play("echo", "llm", agent_options=options, steps=3, record=False, host=host).to_json()
-    assert summary["decisions"] == {"total": 3, "repaired": 0, "forced": 0, "unconstrained": 3, "cut": 0, "continued": 0}
+    assert summary["decisions"] == {
+        "total": 3,
+        "repaired": 0,
+        "forced": 0,
+        "unconstrained": 3,
+        "cut": 0,
+        "continued": 0,
+    }
     assert not any(bound(refusing))
     told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
     assert len(told) == 1
@@ -248,3 +264,93 @@ def test_at_the_command_line_strict_play_ends_with_status_8(
     error = capsys.readouterr().err
     assert "Strict play was asked for; use a model that can be bound, or leave --strict out." in error
     assert "Traceback" not in error
+
+
+# --- OpenAI's own strict mode ----------------------------------------------------------------
+
+
+def bound_by_openai(body: Any) -> Say:
+    """Speaks as OpenAI's strict mode has it: in an object, with null for what is left out."""
+    if "response_format" not in body:
+        return answer(body)
+    schema = body["response_format"]["json_schema"]["schema"]
+    said = {"action": "speak", "params": {"text": "hello"}, "reasoning": "polite"}
+    return Say(json.dumps({"reply": said} if "reply" in schema["properties"] else said))
+
+
+@pytest.mark.parametrize("subset", [None, True])
+def test_openais_own_models_are_bound_within_its_subset_of_json_schema(
+    refusing: ModelServer, host: PluginHost, subset: bool | None
+) -> None:
+    refusing.models["qwen3:8b"] = Card(40960, strict=True)
+    refusing.default = bound_by_openai
+    more = {"server": "openai"} if subset is None else {"schema_subset": True}
+    summary = played(refusing, host, more)
+    assert summary["decisions"] == {"total": 4, "repaired": 0, "forced": 0, "unconstrained": 0, "cut": 0} | {
+        name: value for name, value in summary["decisions"].items() if name == "continued"
+    }
+    formats = [r.body["response_format"]["json_schema"] for r in refusing.requests if r.body]
+    assert [f["strict"] for f in formats] == [True] * 4
+
+
+def test_with_the_subset_switched_off_openai_refuses_and_the_run_goes_on_unbound(
+    refusing: ModelServer, host: PluginHost
+) -> None:
+    refusing.models["qwen3:8b"] = Card(40960, strict=True)
+    refusing.default = bound_by_openai
+    summary = played(refusing, host, {"server": "openai", "schema_subset": False})
+    assert summary["decisions"]["unconstrained"] == 4
+    assert bound(refusing) == [True] + [False] * 4
+
+
+@pytest.mark.parametrize(
+    ("url", "subset"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("https://eu.api.openai.com/v1", True),
+        ("https://mine.openai.azure.com/openai/v1", True),
+        ("https://api.openai.com.example/v1", False),
+        ("https://notapi.openai.com/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+        ("https://openrouter.ai/api/v1", False),
+    ],
+)
+def test_openais_subset_is_known_by_the_host(url: str, subset: bool) -> None:
+    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
+
+    assert OpenAIBackend("m", OpenAIOptions(base_url=url)).abilities.schema_subset is subset
+    for switched in (True, False):
+        options = OpenAIOptions(base_url=url, schema_subset=switched)
+        assert OpenAIBackend("m", options).abilities.schema_subset is switched
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "subset"),
+    [
+        ("openai/gpt-5", {}, True),
+        ("gpt-5", {}, True),
+        ("azure/mine", {}, True),
+        ("anthropic/claude", {}, False),
+        ("openai/qwen3:8b", {"api_base": "http://127.0.0.1:8000/v1"}, False),
+        ("openai/gpt-5", {"api_base": "https://api.openai.com/v1"}, True),
+        ("openrouter/openai/gpt-5", {}, False),
+        ("openrouter/openai/gpt-5", {"schema_subset": True}, True),
+        ("openai/gpt-5", {"schema_subset": False}, False),
+    ],
+)
+def test_openais_subset_is_known_by_litellms_provider(name: str, more: dict[str, Any], subset: bool) -> None:
+    from wsap_nexus.backends.litellm import LiteLLMBackend, LiteLLMOptions
+
+    assert LiteLLMBackend(name, LiteLLMOptions(**more)).abilities.schema_subset is subset
+
+
+def played(server: ModelServer, host: PluginHost, more: dict[str, Any]) -> dict[str, Any]:
+    """The summary of four steps with options of the backend."""
+    models = Models(host, options={"openai": {"base_url": server.base_url, **more}})
+
+    async def main() -> dict[str, Any]:
+        one = RunPlan("echo", (SeatPlan("seat-1", "llm", OPTIONS),), steps=4)
+        async with models:
+            return (await unrecorded(one, host, services=Services(models=models)).play()).to_json()
+
+    return asyncio.run(main())

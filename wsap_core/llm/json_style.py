@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from wsap_core.llm.openai_subset import wrapped
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, Understood, read_reply, reask
 from wsap_core.llm.patterns import json_pattern
 from wsap_core.llm.stretch import json_members, repeatable
@@ -72,10 +73,11 @@ def reply_schema(
         reasoning_limit: longest reasoning, in characters.
         text_limit: longest free text in a parameter, in characters; a shorter bound of its own stays.
         reasoning: where the reasoning stands, or that there is none.
-        strict_openai: True for the dialect of OpenAI's strict mode: the root is an object with
-            the branches under `reply`, every property is required and may be null if it is
-            optional, and lengths of text are left to the limit of tokens, because that mode
-            refuses `maxLength`. `read_reply` reads both.
+        strict_openai: True for OpenAI's strict mode, which takes a subset of JSON Schema alone (see
+            `wsap_core.llm.openai_subset`): the root is an object with the branches under `reply`,
+            every property is required and may be null if it is optional, lengths of text are left
+            to the limit of tokens, and the reasoning never comes first, because a branch has to
+            begin with what it is told by. `read_reply` reads both.
         steps: how many steps an action may be done for; above 1, those for which it makes sense
             have the optional members `times` and `until` (see `wsap_core.llm.stretch`).
 
@@ -90,23 +92,20 @@ def reply_schema(
         if not action.parameters:
             plain.setdefault(steps > 1 and repeatable(action), []).append(action.name)
     branches: list[JsonSchema] = []
+    first = reasoning == "first" and not strict_openai
     for action in actions:
         several = steps > 1 and repeatable(action)
         names = [action.name] if action.parameters else plain[several]
         if action.name != names[0]:
             continue
-        params = _parameters(action.parameters, text_limit, strict=strict_openai)
-        branch = _branch("action", names, params, explain, first=reasoning == "first")
-        branches.append(_with_steps(branch, steps, strict=strict_openai) if several else branch)
+        params = _parameters(action.parameters, text_limit)
+        branch = _branch("action", names, params, explain, first=first)
+        branches.append(_with_steps(branch, steps) if several else branch)
     for tool in tools:
-        params = _parameters(tool.parameters, text_limit, strict=strict_openai)
+        params = _parameters(tool.parameters, text_limit)
         branches.append(_branch("tool", [tool.name], params, None, first=False))
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
-    if not strict_openai:
-        return schema
-    wrapped = _object({"reply": _without_lengths(schema)})
-    assert isinstance(wrapped, dict)
-    return wrapped
+    return wrapped(schema) if strict_openai else schema
 
 
 def reply_pattern(
@@ -139,20 +138,15 @@ def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema
     return _object(properties)
 
 
-def _with_steps(branch: JsonSchema, steps: int, *, strict: bool) -> JsonSchema:
+def _with_steps(branch: JsonSchema, steps: int) -> JsonSchema:
     """Return an action's branch with the optional members about steps after its parameters."""
     members: dict[str, JsonSchema] = json_members(steps)
-    if strict:
-        members = {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in members.items()}
     properties: dict[str, JsonSchema] = {}
     for name, schema in branch["properties"].items():
         properties[name] = schema
         if name == "params":
             properties |= members
-    made = _object(properties)
-    if not strict:
-        made["required"] = list(branch["required"])
-    return made
+    return {**_object(properties), "required": list(branch["required"])}
 
 
 def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
@@ -164,15 +158,9 @@ def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
     }
 
 
-def _parameters(parameters: Sequence[ParamDef], text_limit: int, *, strict: bool) -> JsonSchema:
+def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
     schemas = {p.name: bounded(p.json_schema(), text_limit) for p in parameters}
-    made = _object(schemas)
-    optional = [p.name for p in parameters if p.optional]
-    if strict:
-        made["properties"] |= {name: {"anyOf": [schemas[name], {"type": "null"}]} for name in optional}
-    else:
-        made["required"] = [name for name in schemas if name not in optional]
-    return made
+    return {**_object(schemas), "required": [p.name for p in parameters if not p.optional]}
 
 
 def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
@@ -224,9 +212,3 @@ def _inner(schema: Any, text_limit: int) -> Any:
     if schema is True:
         return {"type": "string", "maxLength": text_limit}
     return bounded(schema, text_limit) if isinstance(schema, Mapping) else schema
-
-
-def _without_lengths(schema: Any) -> Any:
-    if isinstance(schema, Mapping):
-        return {key: _without_lengths(value) for key, value in schema.items() if key not in ("maxLength", "minLength")}
-    return [_without_lengths(item) for item in schema] if isinstance(schema, list) else schema

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from wsap_core.decisions import NO_USAGE, Resumption, Usage
 from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.json_style import reply_schema
+from wsap_core.llm.openai_subset import unwrapped
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_core.llm.pictures import with_picture
 from wsap_core.llm.prompts import Prompts
@@ -153,7 +154,7 @@ class JsonStyle:
     def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
         self._reasoning_limit = reasoning_limit
         self._steps = steps
-        self._constraints: dict[tuple[int | None, ...], tuple[JsonConstraint, object]] = {}
+        self._constraints: dict[tuple[int, ...], tuple[JsonConstraint, object]] = {}
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the seed's last sentence, and how a tool is called if there are any."""
@@ -175,10 +176,12 @@ class JsonStyle:
         answered: dict[str, str] = {}
         while True:
             offered = [t.definition for t in turn.tools.values()] if calls < turn.most_calls else []
-            constraint = self._constraint(turn.legal, offered) if self.constrains(turn.abilities) else None
+            constraint = self._constraint(turn, offered) if self.constrains(turn.abilities) else None
             reply = await turn.ask_bound(purpose, messages, constraint)
             usage += reply.usage
-            text, steps = reply.text, NOTHING_SAID
+            # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
+            wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
+            text, steps = unwrapped(reply.text) if wrapped else reply.text, NOTHING_SAID
             if self._steps > 1:
                 text, steps = steps_in_json(text, self._steps, turn.legal)
             reading = read_reply(text, turn.legal, offered, declared=turn.declared)
@@ -200,17 +203,21 @@ class JsonStyle:
             head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
             said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
             resumption: Resumption | None = "turns" if calls else None
-            return Made(action, usage, repaired or reading.repaired, said, resumption, steps)
+            repaired = repaired or (reading.repaired and not wrapped)
+            return Made(action, usage, repaired, said, resumption, steps)
 
-    def _constraint(self, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
+    def _constraint(self, turn: Turn, offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
         # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
-        key = (*map(id, legal), None, *map(id, offered))
+        legal, subset = turn.legal, turn.abilities.schema_subset
+        key = (*map(id, legal), -1 - subset, *map(id, offered))
         found = self._constraints.get(key)
         if found is None:
             if len(self._constraints) >= MOST_CONSTRAINTS:
                 self._constraints.clear()
-            schema = reply_schema(legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps)
+            schema = reply_schema(
+                legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps, strict_openai=subset
+            )
             found = self._constraints[key] = JsonConstraint(schema, "action"), (*legal, *offered)
         return found[0]
 

@@ -174,6 +174,8 @@ class Abilities:
 
     json_schema: bool = False
     """Constrains replies by JSON Schema."""
+    schema_subset: bool = False
+    """Takes only schemas within the subset of OpenAI's strict mode (`wsap_core.llm.openai_subset`)."""
     regex: bool = False
     """Constrains replies by regular expression."""
     prefill: bool = False

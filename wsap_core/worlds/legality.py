@@ -68,6 +68,26 @@ def _tolerant(value: Any, parameter: ParamDef) -> Any:
                 return choice
     elif isinstance(value, float) and value.is_integer() and parameter.integer_range() is not None:
         return int(value)
+    elif isinstance(value, Mapping | list):
+        return _filled(value, parameter.json_schema())
+    return value
+
+
+def _filled(value: Any, schema: Any) -> Any:
+    """Return a value without what is null in it and may be left out: OpenAI's strict mode can't leave anything out."""
+    if not isinstance(schema, Mapping):
+        return value
+    if isinstance(value, Mapping):
+        parts: Mapping[str, Any] = schema.get("properties", {})
+        optional = parts.keys() - set(schema.get("required", ()))
+        return {
+            name: _filled(item, parts.get(name))
+            for name, item in value.items()
+            if item is not None or name not in optional or validate_value(None, parts[name]) is None
+        }
+    if isinstance(value, list):
+        first = schema.get("prefixItems", ())
+        return [_filled(item, first[i] if i < len(first) else schema.get("items")) for i, item in enumerate(value)]
     return value
 
 

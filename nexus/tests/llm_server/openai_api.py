@@ -149,6 +149,12 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
     if (refusal := card.refusal) is not None and (form["type"] != "text" or FORMS & body.keys()):
         kind = "server_error" if refusal.status >= 500 else "invalid_request_error"
         return error(refusal.status, refusal.words, kind=kind, code=refusal.code, param=refusal.param)
+    if card.strict and form["type"] == "json_schema" and form["json_schema"].get("strict"):
+        asked = form["json_schema"]
+        reason = _not_strict(asked["schema"], ()) if asked["schema"].get("type") == "object" else _ROOT
+        if reason is not None:
+            words = f"Invalid schema for response_format '{asked['name']}': {reason}"
+            return error(400, words, param="response_format")
     context = card.context
     most = body.get("max_completion_tokens") or body.get("max_tokens") or 0
     if prompt_tokens(body["messages"]) + most > context:
@@ -159,6 +165,37 @@ def _refusal(body: Any, server: ModelServer) -> web.Response | None:
             code="context_length_exceeded",
         )
     return None
+
+
+_ROOT = "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'."
+_TAKEN = {
+    *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const"),
+    *("anyOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern", "format"),
+    *("title", "description", "$ref", "$defs"),
+}
+
+
+def _not_strict(schema: dict[str, Any], where: tuple[str, ...]) -> str | None:
+    """Return what OpenAI says of a schema that its strict mode does not take; None if it does."""
+    for keyword in schema:
+        if keyword not in _TAKEN:
+            return f"In context={where}, '{keyword}' is not permitted."
+    parts = {**schema.get("properties", {})}
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            return f"In context={where}, 'additionalProperties' is required to be supplied and to be false."
+        if missing := [name for name in parts if name not in schema.get("required", ())]:
+            return (
+                f"In context={where}, 'required' is required to be supplied and to be an array including every key "
+                f"in properties. Missing '{missing[0]}'."
+            )
+    elif "anyOf" not in schema and "type" not in schema:
+        return f"In context={where}, schema must have a 'type' key."
+    if schema.get("type") == "array":
+        parts["items"] = schema.get("items") or {}
+    parts |= {str(number): part for number, part in enumerate(schema.get("anyOf", ()))}
+    found = (_not_strict(part, (*where, name)) for name, part in parts.items())
+    return next((reason for reason in found if reason is not None), None)
 
 
 def _dumps(value: Any) -> str:

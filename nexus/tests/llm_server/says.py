@@ -74,6 +74,8 @@ class Card:
     family: str = "qwen3"
     parameters: str = "8.2B"
     quantization: str = "Q4_K_M"
+    strict: bool = False
+    """Take only the schemas that OpenAI takes where `strict` is true, and refuse others in its words."""
     refusal: Refusal | None = None
     """How it answers whoever asks for a reply of some form; it does what is asked when None."""
 

@@ -22,7 +22,9 @@ class Dialect:
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     strict_schema: bool = True
-    """Whether a JSON Schema is bound to be kept; OpenAI's own strict mode refuses most schemas."""
+    """Whether the server is told that a JSON Schema has to be kept, and is not advice."""
+    subset: bool = False
+    """Whether it then takes only OpenAI's subset of JSON Schema (`wsap_core.llm.openai_subset`)."""
     regex: Regex | None = None
     prefill: Prefill | None = None
     thinking: Thinking | None = None
@@ -33,7 +35,7 @@ class Dialect:
 
 DIALECTS: Mapping[str, Dialect] = {
     "generic": Dialect(),
-    "openai": Dialect(max_tokens="max_completion_tokens", strict_schema=False, thinking="reasoning_effort"),
+    "openai": Dialect(max_tokens="max_completion_tokens", subset=True, thinking="reasoning_effort"),
     "vllm": Dialect(
         regex="structured_outputs",
         prefill="continue_final_message",
@@ -44,9 +46,10 @@ DIALECTS: Mapping[str, Dialect] = {
 }
 """By the name that the option `server` takes."""
 
-OPENAI_HOST = "api.openai.com"
+OPENAI_HOSTS = ("api.openai.com", "openai.azure.com")
+"""Where OpenAI's own models answer; regions and customers have names before these."""
 
 
 def dialect_name(host: str) -> str:
     """Return the dialect that is spoken at a host unless an option says otherwise."""
-    return "openai" if host == OPENAI_HOST else "generic"
+    return "openai" if any(host == name or host.endswith(f".{name}") for name in OPENAI_HOSTS) else "generic"

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
+from urllib.parse import urlsplit
 
 from wsap_core.context import Context
 from wsap_core.decisions import Usage
@@ -36,7 +37,7 @@ from wsap_core.llm.pictures import has_pictures, refused_picture
 from wsap_core.llm.types import Abilities, Chunk, Finish, Request
 from wsap_core.llm.waiting import retry_after
 from wsap_core.untrusted import one_line
-from wsap_nexus.backends.dialects import Dialect
+from wsap_nexus.backends.dialects import Dialect, dialect_name
 from wsap_nexus.backends.failures import Asked, hide_key, refuses_constraint
 from wsap_nexus.backends.openai_wire import ReplyReader, request_body
 
@@ -67,6 +68,8 @@ class LiteLLMOptions:
     stream: bool = False
     json_schema: bool | None = None
     """Whether the model constrains by JSON Schema; as litellm knows when None."""
+    schema_subset: bool | None = None
+    """Whether the provider takes only OpenAI's strict subset of JSON Schema; when None, OpenAI and Azure do."""
     images: bool | None = None
     """Whether the model sees; as litellm knows when None."""
     context: int | None = None
@@ -88,8 +91,11 @@ class LiteLLMBackend:
         self.options = options or LiteLLMOptions()
         self._name = name
         self._library: Any = None
+        subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
+        self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
         self._known = Abilities(
             json_schema=bool(self.options.json_schema),
+            schema_subset=self._dialect.subset,
             images=self.options.images,
             thinking=True,
             context=self.options.context,
@@ -128,7 +134,7 @@ class LiteLLMBackend:
         arguments = request_body(
             self._name,
             request,
-            Dialect(strict_schema=False, prefill="trailing", thinking="reasoning_effort"),
+            self._dialect,
             images=self._known.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
@@ -187,6 +193,7 @@ class LiteLLMBackend:
             prompt, completion = self._library.cost_per_token(
                 model=self._name, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
             )
+            schema_subset=self._dialect.subset,
         except Exception:
             return finish
         priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, float(prompt) + float(completion))
@@ -272,6 +279,16 @@ def _refuses_constraint(error: Exception, said: str) -> bool:
 def _import() -> Any:
     """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
     if importlib.util.find_spec("litellm") is None:
+def _is_openai(name: str, options: LiteLLMOptions) -> bool:
+    """Return whether a model is asked of OpenAI itself, or of Azure: not of another server in their protocol."""
+    provider, slash, _ = name.partition("/")
+    if options.api_base is not None:
+        return dialect_name(urlsplit(options.api_base).hostname or "") == "openai"
+    return provider in ("openai", "azure") or (
+        not slash and provider.startswith(("gpt-", "chatgpt-", "o1", "o3", "o4"))
+    )
+
+
         raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = importlib.import_module("litellm")  # deferred for weight, and it may not be there

@@ -62,6 +62,9 @@ class OpenAIOptions:
     as it comes, which costs several times the processor time."""
     json_schema: bool = True
     """Whether the server constrains by JSON Schema."""
+    schema_subset: bool | None = None
+    """Whether it takes only OpenAI's strict subset of JSON Schema, as a gateway to OpenAI's models may;
+    as is known of the host when None: OpenAI's own servers and Azure's do."""
     images: bool | None = None
     """Whether the model sees; None where that is not known: pictures are sent then, and the server says if it can't."""
     context: int | None = None
@@ -99,7 +102,8 @@ class OpenAIOptions:
     @property
     def dialect(self) -> Dialect:
         """What kind of server it is."""
-        return DIALECTS[self.server or dialect_name(self.host)]
+        known = DIALECTS[self.server or dialect_name(self.host)]
+        return known if self.schema_subset is None else replace(known, subset=self.schema_subset)
 
     @property
     def place(self) -> str:
@@ -137,6 +141,7 @@ class OpenAIBackend:
         """What the options and the kind of server say."""
         return Abilities(
             json_schema=self.options.json_schema,
+            schema_subset=self._dialect.subset,
             regex=self._dialect.regex is not None,
             prefill=self._dialect.prefill is not None,
             images=self.options.images,

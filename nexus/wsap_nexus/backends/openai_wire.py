@@ -11,6 +11,7 @@ from typing import Any
 from wsap_core.decisions import Usage
 from wsap_core.errors import ConfigError
 from wsap_core.llm.errors import BadRequestError, ConstraintError, ServerFailedError
+from wsap_core.llm.openai_subset import outside_subset
 from wsap_core.llm.think import ThinkSplitter
 from wsap_core.llm.tokens import estimate_request, estimate_tokens
 from wsap_core.llm.types import (
@@ -133,6 +134,8 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
     if constraint is None:
         return
     if isinstance(constraint, JsonConstraint):
+        if dialect.subset and (reason := outside_subset(constraint.schema)) is not None:
+            raise ConstraintError(f"OpenAI's strict mode can't bind a reply to this schema. {reason}")
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
