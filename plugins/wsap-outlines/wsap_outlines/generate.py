@@ -10,8 +10,9 @@ from typing import Any
 from wsap_core.decisions import Usage
 from wsap_core.llm.errors import ContextTooSmallError
 from wsap_core.llm.think import ThinkSplitter
-from wsap_core.llm.types import Chunk, Finish, FinishReason, Request
+from wsap_core.llm.types import Chunk, Constraint, Finish, FinishReason, Request
 from wsap_outlines.cached import CachedModel, Cancelled
+from wsap_outlines.closing import Reserve
 from wsap_outlines.guides import Guide, Guides
 from wsap_outlines.loading import Loaded
 from wsap_outlines.options import Options
@@ -20,6 +21,8 @@ from wsap_outlines.sampling import Chooser, only
 from wsap_outlines.text import Decoder, Stops
 
 _CLOSE = "</think>"
+EARLY = 128
+"""Tokens left at which it is begun to keep some back for a reply's end; half of all, where those are more."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,10 @@ class Generator:
             self._guides = self.loaded.guides(self._options)
         return self._guides.guide(request.constraint)
 
+    def reserve(self, constraint: Constraint, said: str) -> Reserve | None:
+        """Return what keeps tokens back for the end of a reply; see `Guides.reserve`."""
+        return None if self._guides is None else self._guides.reserve(constraint, said)
+
     def _room(self, request: Request, prompt: int) -> int:
         """Return the most tokens that the reply may have."""
         context, wanted = self.loaded.context, request.sampling.max_tokens
@@ -122,6 +129,9 @@ class _Run:
         self._guide = guide
         self._cancel = cancel
         self._most = most
+        self._request = request
+        self._said = ""  # of the reply, without what was thought before it
+        self._reserve: Reserve | None = None
         # A constraint is for the reply; what is thought before it is free, and bounded in tokens.
         self._free = thinking and guide is not None
         self._think = owner._options.think or most // 2
@@ -138,13 +148,18 @@ class _Run:
             if self._guide is not None and self._guide.complete:
                 self.reason = "stop"
                 break
-            token = self._next(self._guide)
-            if token in self._owner.loaded.ends:
+            token = self._next(self._guide) if self._guide is None else self._affordable(self._guide)
+            if token is None or token in self._owner.loaded.ends:
                 self.reason = "stop"
                 break
             if self._guide is not None:
                 self._guide.advance(token)
-            yield self._take(token)
+            text = self._take(token)
+            if self._guide is not None:
+                self._said += text
+                if self._reserve is not None:
+                    self._reserve.said(text)
+            yield text
         else:
             # Nothing more could have come in any case.
             if self._guide is not None and self._guide.complete:
@@ -170,6 +185,25 @@ class _Run:
                 return
         for token in self._owner.loaded.tokenizer.encode(f"\n{_CLOSE}\n\n", add_special_tokens=False):
             yield self._take(token)
+
+    def _affordable(self, guide: Guide) -> int | None:
+        """Return the model's next token, or where too few are left for the reply's end, the next one of that.
+
+        None once the end is written.
+        """
+        left = self._most - self.count
+        if self._reserve is None and left <= max(self._most // 2, EARLY) and self._request.constraint is not None:
+            self._reserve = self._owner.reserve(self._request.constraint, self._said)
+        reserve = self._reserve
+        if reserve is None:
+            return self._next(guide)
+        if reserve.through and guide.accepting:
+            return None
+        token = self._next(guide)
+        if token in self._owner.loaded.ends or reserve.affords(self._decoder.peek(token), left - 1):
+            return token
+        forced = reserve.token(guide.mask())
+        return token if forced is None else forced
 
     def _next(self, guide: Guide | None) -> int:
         if self._cancel.is_set():

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.patterns import json_pattern
 from wsap_core.llm.types import Constraint, JsonConstraint, RegexConstraint
+from wsap_outlines.closing import Closing, Reserve
 from wsap_outlines.options import EngineName
 
 KEPT = 64
@@ -165,6 +166,8 @@ class Guides:
         self._vocabulary = vocabulary
         self._engine = engine
         self._kept: OrderedDict[Constraint | str, Callable[[], Guide]] = OrderedDict()
+        self._closings: OrderedDict[str, Closing] = OrderedDict()
+        self._pieces: Mapping[bytes, Sequence[int]] | None = None
 
     def guide(self, constraint: Constraint) -> Guide:
         """Return a guide at the beginning of a reply; compiles the constraint if it is not kept.
@@ -180,6 +183,25 @@ class Guides:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
         return self._kept[key]()
+
+    def reserve(self, constraint: Constraint, said: str) -> Reserve | None:
+        """Return what keeps tokens back for the end of a reply; None where the shortest end can't be told.
+
+        Args:
+            constraint: of the reply.
+            said: what has been said of it.
+        """
+        pattern = pattern_of(constraint)
+        if pattern is None:
+            return None
+        if pattern not in self._closings:
+            self._closings[pattern] = Closing(pattern)
+            while len(self._closings) > KEPT:
+                self._closings.popitem(last=False)
+        self._closings.move_to_end(pattern)
+        if self._pieces is None:
+            self._pieces = self._vocabulary.bytes_of()
+        return Reserve(self._closings[pattern], self._pieces, said)
 
     def _compile(self, constraint: Constraint) -> Callable[[], Guide]:
         pattern = pattern_of(constraint)

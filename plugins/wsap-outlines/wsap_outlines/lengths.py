@@ -1,4 +1,4 @@
-"""How long a match of a regular expression can be, for the kernel's kind of expressions."""
+"""Regular expressions of the kernel's kind, read into parts, and how long a match of one can be."""
 
 from __future__ import annotations
 
@@ -10,8 +10,42 @@ from wsap_core.llm.errors import ConstraintError
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 
 
-def most_characters(pattern: str) -> int | None:
-    """Return the characters of the longest match; None if a repetition has no bound.
+@dataclass(frozen=True)
+class Atom:
+    """One character, as an expression of its own."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One part after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One of several."""
+
+    choices: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Many:
+    """A part several times; `most` is None without a bound."""
+
+    part: Node
+    least: int
+    most: int | None
+
+
+Node = Atom | Row | Branch | Many
+NOTHING = Row(())
+
+
+def parse(pattern: str) -> Node:
+    """Return an expression's parts.
 
     Raises:
         ConstraintError: the expression is not well formed.
@@ -23,46 +57,70 @@ def most_characters(pattern: str) -> int | None:
     return _Reader(pattern).alternatives()
 
 
+def most_characters(pattern: str) -> int | None:
+    """Return the characters of the longest match; None if a repetition has no bound.
+
+    Raises:
+        ConstraintError: the expression is not well formed.
+    """
+    return _longest(parse(pattern))
+
+
+def _longest(node: Node) -> int | None:
+    match node:
+        case Atom():
+            return 1
+        case Many(part, _, most):
+            length = _longest(part)
+            # Nothing, without end, is still nothing.
+            if length == 0 or most == 0:
+                return 0
+            return None if length is None or most is None else length * most
+        case Row(parts):
+            lengths = [_longest(part) for part in parts]
+            return None if None in lengths else sum(length or 0 for length in lengths)
+        case Branch(choices):
+            lengths = [_longest(choice) for choice in choices]
+            return None if None in lengths else max((length or 0 for length in lengths), default=0)
+
+
 @dataclass
 class _Reader:
     text: str
     at: int = 0
 
-    def alternatives(self) -> int | None:
-        """Read up to the end or the closing bracket; the longest alternative counts."""
-        longest: int | None = 0
-        while True:
-            length = self.sequence()
-            longest = None if longest is None or length is None else max(longest, length)
-            if self.text[self.at : self.at + 1] != "|":
-                return longest
+    def alternatives(self) -> Node:
+        """Read up to the end or the closing bracket."""
+        choices = [self.sequence()]
+        while self.text[self.at : self.at + 1] == "|":
             self.at += 1
+            choices.append(self.sequence())
+        return choices[0] if len(choices) == 1 else Branch(tuple(choices))
 
-    def sequence(self) -> int | None:
+    def sequence(self) -> Node:
         """Read up to `|`, `)` or the end."""
-        total: int | None = 0
+        parts: list[Node] = []
         while self.at < len(self.text) and self.text[self.at] not in "|)":
-            length = self.atom()
-            times = self.times()
-            # Nothing, without end, is still nothing.
-            part = 0 if length == 0 or times == 0 else None if length is None or times is None else length * times
-            total = None if total is None or part is None else total + part
-        return total
+            part = self.atom()
+            least, most = self.times()
+            parts.append(part if (least, most) == (1, 1) else Many(part, least, most))
+        return parts[0] if len(parts) == 1 else Row(tuple(parts))
 
-    def atom(self) -> int | None:
+    def atom(self) -> Node:
         """Read one piece without its repetition."""
+        start = self.at
         character = self.text[self.at]
         self.at += 1
         if character == "(":
             if self.text.startswith("?:", self.at):
                 self.at += 2
-            length = self.alternatives()
+            inner = self.alternatives()
             self.at += 1
-            return length
+            return inner
         if character == "\\":
             kind = self.text[self.at]
             self.at += {"x": 3, "u": 5, "U": 9}.get(kind, 1)
-            return 0 if kind in "bBAZ" else 1
+            return NOTHING if kind in "bBAZ" else Atom(self.text[start : self.at])
         if character == "[":
             # A bracket right at the beginning is one of the characters.
             self.at += self.text.startswith("^", self.at)
@@ -70,21 +128,20 @@ class _Reader:
             while self.text[self.at] != "]":
                 self.at += 2 if self.text[self.at] == "\\" else 1
             self.at += 1
-            return 1
-        return 0 if character in "^$" else 1
+            return Atom(self.text[start : self.at])
+        if character in "^$":
+            return NOTHING
+        return Atom("." if character == "." else re.escape(character))
 
-    def times(self) -> int | None:
-        """Read a repetition: how often at most; 1 without one, None without a bound."""
+    def times(self) -> tuple[int, int | None]:
+        """Read a repetition: how often at least and at most."""
         sign = self.text[self.at : self.at + 1]
-        if sign in ("*", "+"):
+        if sign in ("*", "+", "?"):
             self.at += 1
-            return None
-        if sign == "?":
-            self.at += 1
-            return 1
+            return (1 if sign == "+" else 0), (1 if sign == "?" else None)
         repeat = _REPEAT.match(self.text, self.at)
         if repeat is None:
-            return 1
+            return 1, 1
         self.at = repeat.end()
         least, comma, most = repeat.groups()
-        return int(least) if not comma else int(most) if most else None
+        return int(least), int(least) if not comma else int(most) if most else None

@@ -31,6 +31,13 @@ class Decoder:
         self._start, self._said = self._said, len(self._ids)
         return text
 
+    def peek(self, token: int) -> str:
+        """Return what `add` would."""
+        self._ids.append(token)
+        text = self._new()
+        self._ids.pop()
+        return "" if text.endswith("�") else text
+
     def end(self) -> str:
         """Return what is left, whole or not."""
         text = self._new()
