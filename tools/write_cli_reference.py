@@ -36,7 +36,7 @@ def exit_statuses() -> list[str]:
 
     rows = {
         0: "All is well",
-        1: "Something unforeseen went wrong, or `wsap check` found a game at fault",
+        1: "Something unforeseen went wrong, or `wsap check` or `wsap doctor` found a fault",
         BROKEN_PIPE: "Nobody reads the output any more",
     }
     importlib.import_module("wsap_core.llm.errors")  # adds its classes to the tree
