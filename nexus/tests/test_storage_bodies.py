@@ -99,3 +99,42 @@ def test_many_runs_at_once_share_little_memory_and_still_come_back(monkeypatch: 
     for run, encoded in stored.items():
         reader = decoder(made, run)
         assert [reader.decode(one) for one in encoded] == given[run]
+
+
+def test_runs_of_one_world_share_a_compressor_and_each_has_its_own_copy_of_the_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bodies, "_READY", 2)
+    compressors = 0
+    make = bodies._with_dictionary
+
+    def counted(content: bytes) -> object:
+        nonlocal compressors
+        compressors += 1
+        return make(content)
+
+    monkeypatch.setattr(bodies, "_with_dictionary", counted)
+    encoder, runs = BodyEncoder(), [f"run-{n}" for n in range(30)]
+    stored: dict[str, list[Encoded]] = {run: [] for run in runs}
+    made: list[NewDictionary] = []
+    for step in range(30):
+        for number, run in enumerate(runs):
+            encoded, new = encoder.encode(run, "step", [observation(1000 * number + step)])
+            stored[run] += encoded
+            made += [new] if new else []
+    assert [new.run_id for new in made] == runs
+    assert compressors <= len(runs) + 3, "one for each run, to see what a dictionary of its own would gain"
+    for number, run in enumerate(runs):
+        reader = decoder(made, run)
+        assert [reader.decode(one) for one in stored[run]] == [observation(1000 * number + n) for n in range(30)]
+
+
+def test_a_run_of_another_world_gets_a_dictionary_of_its_own() -> None:
+    encoder = BodyEncoder()
+    _, here = encoder.encode("run-1", "step", [observation(n) for n in range(10)])
+    there = [f'{{"said":"{random.Random(7).randbytes(400).hex()}","step":{n}}}'.encode() for n in range(10)]
+    encoded, other = encoder.encode("run-2", "step", there)
+    assert here is not None
+    assert other is not None
+    assert other.body != here.body
+    assert len(encoded[-1].body) < len(there[-1]) / 10

@@ -5,11 +5,15 @@ therefore serve as the dictionary of all that follow: no training, a few kilobyt
 and any event can still be read by itself. A body of Crafter's size (7 KB) takes about 300 bytes
 so, a quarter of what zstandard leaves without a dictionary, in about 4 µs. Training a dictionary,
 or compressing each body against the one before, was measured too: neither is worth its complication.
+
+Where hundreds of runs of one world are written at once, a run takes the dictionary of another if that
+helps as much as one of its own would. Each run has its own copy of it in the database; what is shared
+is the compressor, of which only so many fit into memory, and which takes longer to make than a body.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
@@ -39,6 +43,12 @@ LARGEST_BODY = 1 << 28
 _READY = 64
 # So many compressors are kept ready, about half a megabyte each; one that is needed again later is
 # made anew from its dictionary, in a tenth of a millisecond.
+
+_TRIED = 4
+# So many dictionaries of other runs are tried before a run gets one of its own.
+
+_NEARLY = 1.15
+# Another's dictionary may leave this much more of a body than one's own.
 
 _STREAMS = 10_000
 # So many dictionaries are remembered, 2 KB each. A nexus may write more runs than that at once; the
@@ -85,7 +95,8 @@ class BodyEncoder:
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
         self._streams: OrderedDict[tuple[str, str], _Stream] = OrderedDict()
-        self._ready: OrderedDict[tuple[str, str], zstandard.ZstdCompressor] = OrderedDict()
+        self._ready: OrderedDict[bytes, zstandard.ZstdCompressor] = OrderedDict()
+        self._made: OrderedDict[str, deque[bytes]] = OrderedDict()
         self._numbers: dict[str, int] = {}
 
     def start_run(self, run_id: str, dictionaries: int) -> None:
@@ -103,7 +114,7 @@ class BodyEncoder:
                 made = self._make_dictionary(run_id, kind, stream)
         compressor = self._plain
         if stream.number is not None:
-            compressor = _take(self._ready, key, lambda: self._compressor(stream), keep=_READY)
+            compressor = self._compressor(stream.packed)
         packed = _compress(compressor, bodies)
         encoded = [
             Encoded("zstd", stream.number, small) if len(small) < len(body) else Encoded("raw", None, body)
@@ -113,28 +124,41 @@ class BodyEncoder:
 
     def _make_dictionary(self, run_id: str, kind: str, stream: _Stream) -> NewDictionary | None:
         content = b"".join(stream.samples)[-DICTIONARY_BYTES:]
-        pays = self._pays(stream.samples)
+        last, left = stream.samples[-1], self._left(stream.samples)
         stream.samples.clear()
-        stream.hopeless = not pays
-        if not pays:
+        stream.hopeless = left is None
+        if left is None:
             return None
         number = self._numbers.get(run_id, 0) + 1
         self._numbers[run_id] = stream.number = number
-        stream.packed = self._plain.compress(content)
-        # A new stream may follow a forgotten one, whose compressor is of another dictionary.
-        self._ready.pop((run_id, kind), None)
+        stream.packed = self._of_another(kind, last, left) or self._of_its_own(kind, content)
         return NewDictionary(run_id, number, kind, stream.packed)
 
-    def _pays(self, samples: Sequence[bytes]) -> bool:
-        """Tell whether the others halve the last sample; below that, the dictionary itself takes the gain up."""
+    def _left(self, samples: Sequence[bytes]) -> int | None:
+        """Return to how many bytes the others bring the last sample; None if they don't halve it.
+
+        Below that, the dictionary itself takes the gain up.
+        """
         *others, last = samples
         if len(last) < SMALLEST or not any(others):
-            return False
+            return None
         helped = _with_dictionary(b"".join(others)[-DICTIONARY_BYTES:]).compress(last)
-        return len(helped) < 0.5 * len(self._plain.compress(last))
+        return len(helped) if len(helped) < 0.5 * len(self._plain.compress(last)) else None
 
-    def _compressor(self, stream: _Stream) -> zstandard.ZstdCompressor:
-        return _with_dictionary(zstandard.ZstdDecompressor().decompress(stream.packed))
+    def _of_another(self, kind: str, body: bytes, left: int) -> bytes | None:
+        """Return a dictionary that was made for another run, if it helps as much as one's own."""
+        for packed in self._made.get(kind, ()):
+            if len(self._compressor(packed).compress(body)) <= _NEARLY * left:
+                return packed
+        return None
+
+    def _of_its_own(self, kind: str, content: bytes) -> bytes:
+        packed = self._plain.compress(content)
+        _take(self._made, kind, lambda: deque(maxlen=_TRIED), keep=_STREAMS).append(packed)
+        return packed
+
+    def _compressor(self, packed: bytes) -> zstandard.ZstdCompressor:
+        return _take(self._ready, packed, lambda: _with_dictionary(zstandard.decompress(packed)), keep=_READY)
 
 
 def _with_dictionary(content: bytes) -> zstandard.ZstdCompressor:
