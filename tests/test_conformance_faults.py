@@ -15,8 +15,11 @@ FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {
     **load_object(f"{BROKEN / 'meadow_faults.py'}:FAULTS"),
     **load_object(f"{BROKEN / 'council_faults.py'}:FAULTS"),
 }
+TRANSIT_FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = load_object(f"{BROKEN / 'orchard_faults.py'}:FAULTS")
+ABOUT_TRANSIT = ["abilities", "spec", "snapshot-continues", *(c.name for c in CHECKS if c.name.startswith("transit-"))]
 SOUND = {
     "meadow": load_object(f"{BROKEN / 'meadow.py'}:SPEC"),
+    "orchard": load_object(f"{BROKEN / 'orchard.py'}:SPEC"),
     "council": load_object(f"{BROKEN / 'council.py'}:spec_of")(load_object(f"{BROKEN / 'council.py'}:Council")),
     "council in turn": load_object(f"{BROKEN / 'council.py'}:spec_of")(
         load_object(f"{BROKEN / 'council.py'}:CouncilInTurn")
@@ -39,7 +42,15 @@ def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: 
     assert not report.ok
 
 
+@pytest.mark.parametrize("name", TRANSIT_FAULTS)
+def test_a_world_that_breaks_faith_with_travellers_fails_exactly_the_checks_about_its_fault(name: str) -> None:
+    # Only what these worlds say and do about travellers is broken; the rest is the meadow's.
+    spec, expected = TRANSIT_FAULTS[name]
+    report = run_checks(spec, steps=80, only=ABOUT_TRANSIT)
+    assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
+
+
 def test_every_check_that_can_fail_finds_at_least_one_fault() -> None:
-    found = {check for _, checks in FAULTS.values() for check in checks}
+    found = {check for _, checks in [*FAULTS.values(), *TRANSIT_FAULTS.values()] for check in checks}
     only_warn = {"first-episode", "seeds-matter"}
     assert {check.name for check in CHECKS} - found == only_warn

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Set
 from typing import Any
 
 from wsap_core.errors import PluginError, WireError
 from wsap_core.interfaces import AvatarGameAdapter
 from wsap_core.models import GridMapBlock, ImageBlock, TableBlock, View
+from wsap_core.models.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.models.views import Block
 from wsap_core.specs import AdapterSpec, EpisodeSummary
 from wsap_core.testing.play import RandomPlayer, Step, Table, baseline, first_difference
@@ -75,25 +77,51 @@ async def spec(notes: Notes, subject: Subject) -> None:
         notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
     if not said.summary.strip():
         notes.warn("There is no summary; lists of games show one line about each.")
-    _look_at_catalogue(notes, said, Table(subject).seat.action_space.names)
+    actions = {name for seat in Table(subject).seats for name in seat.action_space.names}
+    _look_at_catalogue(notes, said)
+    _look_at_skills(notes, said, actions)
+    _look_at_rules(notes, said)
 
 
 def _declared(subject: Subject) -> str:
     return "" if subject.can("multi-seat") else "not "
 
 
-def _look_at_catalogue(notes: Notes, said: AdapterSpec, actions: tuple[str, ...]) -> None:
+def _look_at_catalogue(notes: Notes, said: AdapterSpec) -> None:
     names = [a.name for a in said.achievements]
     for achievement in said.achievements:
         if names.count(achievement.name) > 1:
             notes.error(f"The achievement {achievement.name!r} is in the catalogue twice.")
         if not achievement.description.strip():
             notes.warn(f"The achievement {achievement.name!r} has no description.")
-    known = {*names, *actions}
+
+
+def _look_at_skills(notes: Notes, said: AdapterSpec, actions: Set[str]) -> None:
+    known = {*(a.name for a in said.achievements), *actions}
     for domain, evidence in (said.skills or {}).items():
+        if domain not in SKILL_DOMAINS:
+            notes.error(f"There is no skill {domain!r}; there are {', '.join(SKILL_DOMAINS)}.")
         for name in evidence:
             if name not in known:
-                notes.warn(f"The skill {domain!r} names {name!r}, which is neither an achievement nor an action.")
+                notes.error(f"The skill {domain!r} names {name!r}, which is neither an achievement nor an action.")
+
+
+def _look_at_rules(notes: Notes, said: AdapterSpec) -> None:
+    if "transit" in said.abilities and "avatars" not in said.abilities:
+        notes.error("The ability 'transit' is about avatars; declare 'avatars', too.")
+    if said.transfer_rules and "transit" not in said.abilities:
+        notes.error("There are transfer_rules, but without the ability 'transit' nobody can apply them.")
+    ids = [rule.id for rule in said.transfer_rules]
+    for rule in said.transfer_rules:
+        name = f"The transfer rule {rule.id!r}"
+        if ids.count(rule.id) > 1:
+            notes.error(f"{name} is there twice.")
+        if rule.domain not in SKILL_DOMAINS:
+            notes.error(f"{name} is about {rule.domain!r}; skills are {', '.join(SKILL_DOMAINS)}.")
+        if not 0 < rule.threshold <= 1:
+            notes.error(f"{name} has the threshold {rule.threshold}; levels are above 0 and at most 1.")
+        if rule.bonus.kind not in BONUS_KINDS:
+            notes.error(f"{name} gives a {rule.bonus.kind!r}; bonuses are {', '.join(BONUS_KINDS)}.")
 
 
 @check("achievements", "What is reported as achieved is in the catalogue, and only once an episode.")

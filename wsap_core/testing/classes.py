@@ -225,6 +225,26 @@ class GameAdapterTests:
         """The actions that all bodies share are done or refused, and cost no step to look at oneself."""
         _hold(_GAME["avatar-actions"], subject)
 
+    def test_bonuses_are_what_is_listed(self, subject: Subject) -> None:
+        """A bonus changes the avatar once, and what is listed is what was changed."""
+        _hold(_GAME["transit-bonuses"], subject)
+
+    def test_items_are_taken_in_or_refused_and_come_out_or_are_lost(self, subject: Subject) -> None:
+        """Each item brought along is taken in or refused, and comes out again or is lost."""
+        _hold(_GAME["transit-items"], subject)
+
+    def test_what_was_let_out_is_gone(self, subject: Subject) -> None:
+        """What was let out is no longer in the world."""
+        _hold(_GAME["transit-release"], subject)
+
+    def test_a_transfer_is_carried_out_once(self, subject: Subject) -> None:
+        """Asked again with one transfer id, the world does nothing and answers the same."""
+        _hold(_GAME["transit-once"], subject)
+
+    def test_time_away_passes_for_dormant_bodies_only(self, subject: Subject) -> None:
+        """Time away passes for a dormant body alike in every world, and not for a suspended one."""
+        _hold(_GAME["transit-sleep"], subject)
+
     def test_achievements_are_in_the_catalogue(self, subject: Subject) -> None:
         """What is reported as achieved is in the catalogue, and only once an episode."""
         _hold(_GAME["achievements"], subject)

@@ -16,7 +16,7 @@ from wsap_core.models import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Ob
 from wsap_core.sampling import sample
 from wsap_core.testing.plain import text_of
 from wsap_core.testing.subject import Fault, NothingToCheck, Subject, describe
-from wsap_core.worlds import MESSAGE_ACTIONS, Seat
+from wsap_core.worlds import MESSAGE_ACTIONS, Seat, World
 
 T = TypeVar("T")
 
@@ -129,15 +129,22 @@ class Table:
         seed: of the world; the subject's when None.
         seats: how many; the fewest that the game takes when None.
         backwards: let the last seat act first.
+        world: that world of the seed instead of a fresh one, with no seat taken yet.
     """
 
     def __init__(
-        self, subject: Subject, seed: int | None = None, *, seats: int | None = None, backwards: bool = False
+        self,
+        subject: Subject,
+        seed: int | None = None,
+        *,
+        seats: int | None = None,
+        backwards: bool = False,
+        world: World | None = None,
     ) -> None:
         self.subject = subject
         self.seed = subject.seed if seed is None else seed
         self.episode = 0
-        self.world = subject.world(self.seed)
+        self.world = world or subject.world(self.seed)
         names = subject.spec.names_of_seats(seats or max(1, subject.spec.seats[0]))
         self.seats = [self.world.open_seat(name) for name in names]
         self._backwards = backwards

@@ -21,6 +21,7 @@ from wsap_core.testing import (
     senses,
     shape,
     snapshots,
+    transits,
 )
 from wsap_core.testing.agents import AGENT_CHECKS, AgentSubject
 from wsap_core.testing.findings import CheckOutcome, Report
@@ -69,6 +70,11 @@ CHECKS: tuple[Check[Subject], ...] = (
     avatars.avatar_states,
     avatars.death,
     avatars.avatar_actions,
+    transits.transit_bonuses,
+    transits.transit_items,
+    transits.transit_release,
+    transits.transit_once,
+    transits.transit_sleep,
     abilities.achievements,
     abilities.rendering,
     abilities.score_metrics,

@@ -270,4 +270,4 @@ class Conservation(RuleBasedStateMachine):
 
 
 TestConservation = Conservation.TestCase
-TestConservation.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestConservation.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
