@@ -185,7 +185,7 @@ def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_
     kinds = [kind for kind, *_ in before]
     assert kinds.count("call") == asked - 2, "two summaries failed"
     assert kinds.count("tool") == 2 * lines, "that each begins, and what came of it"
-    assert {"tools", "refusal", "decision", "snapshot"} <= set(kinds)
+    assert {"tools", "failure", "decision", "snapshot"} <= set(kinds)
     assert after == before
 
 

@@ -97,7 +97,7 @@ class SeatJournal:
 
     def fail(self, key: str, kind: str, words: str) -> None:
         """Record that a request failed, with which class of failure, and that whoever asked went on."""
-        self._recorder.refusal(self._seat, {"key": key, "failed": kind, "words": words})
+        self._recorder.failure(self._seat, {"key": key, "failed": kind, "words": words})
 
     def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
         """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""

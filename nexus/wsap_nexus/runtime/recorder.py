@@ -2,8 +2,9 @@
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
 result showed), `plan`, `step`, `decision` (what a step has come to take since), `death`,
-`snapshot`, `model`, `call` and `refusal` (what was asked of language models, and what they would
-not do), `tools` and `tool` (the same of tools), and `run` (started, resumed, stopped).
+`snapshot`, `model`, `call`, `refusal` and `failure` (what was asked of language models, and what
+they would not do or could not be asked), `tools` and `tool` (what tools there are, and what they
+were asked), and `run` (started, resumed, stopped).
 """
 
 from __future__ import annotations
@@ -111,6 +112,10 @@ class Recorder:
     def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record that a backend refused to bind a reply to what is legal."""
         self._write("refusal", dumps(dict(body)), seat=seat)
+
+    def failure(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a model could not be asked, and that whoever asked went on without it."""
+        self._write("failure", dumps(dict(body)), seat=seat)
 
     def tools(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record what a source of tools offers."""

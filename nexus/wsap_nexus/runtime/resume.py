@@ -17,7 +17,7 @@ from wsap_nexus.runtime.tally import SeatTally
 from wsap_nexus.storage.records import EventRecord
 from wsap_nexus.storage.repository import Repository
 
-ASKED = ("call", "model", "refusal", "tool", "tools")
+ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
 """Kinds of events about what agents asked of models and tools."""
 
 
