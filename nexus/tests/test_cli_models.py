@@ -481,10 +481,25 @@ def test_a_person_is_asked_before_a_dear_run(answer: str, played: bool, openai: 
     assert "Play?" not in at_terminal([*command, "--price-in", "1000", "--price-out", "1000", "--max-cost", "90"], {})
 
 
-def at_terminal(command: list[str], answers: dict[str, str]) -> str:
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_models_and_verdicts_fit_a_telephone(columns: int, ollama: ModelServer) -> None:
+    ollama.models = {"qwen3:8b": Card(40960, ("completion", "tools", "thinking"))}
+    for words in (["models", "--game", "echo"], ["doctor", "--model", "ollama/qwen3:8b"]):
+        said = at_terminal([sys.executable, "-m", "wsap_core", *words], {}, COLUMNS=str(columns), NO_COLOR="1")
+        lines = said.replace("\r", "").splitlines()
+        # A word that is longer than a line, such as an address, may be broken; none goes beyond it.
+        assert [line for line in lines if len(line) > columns] == []
+        flat = re.sub(r"\s+", " ", said)
+        assert "ollama/qwen3:8b" in flat
+        assert "40960" in flat if words[0] == "models" else "answers" in flat
+
+
+def at_terminal(command: list[str], answers: dict[str, str], **variables: str) -> str:
     """Run a command at a terminal of its own, and return what it says; answers are typed when asked for."""
     master, slave = pty.openpty()
-    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"}) as it:
+    environment = {**os.environ, "TERM": "xterm", **variables}
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment) as it:
         os.close(slave)
         said = ""
         for piece in pieces(master):

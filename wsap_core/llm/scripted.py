@@ -105,4 +105,4 @@ def create(context: Context) -> ScriptedBackend:
 
 async def listing(context: Context) -> Listing:
     """Return the one model there is, which needs no server."""
-    return Listing("scripted", models=[ModelInfo("scripted/reply", detail="says what the option reply says")])
+    return Listing("scripted", models=[ModelInfo("scripted/reply", detail="for tests")])

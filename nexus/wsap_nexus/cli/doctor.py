@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
@@ -22,6 +23,9 @@ OLDEST_PYTHON = (3, 11)
 
 LEAST_FREE = 200 * 1024 * 1024
 """Bytes on the disk below which there is a warning: about 200,000 steps of Crafter."""
+
+NARROW = 70
+"""Columns below which what was found is told below what was looked at, and not beside it."""
 
 SLOW_RESET = 0.5
 """Seconds for a world's second reset above which there is a remark."""
@@ -245,16 +249,27 @@ def _bytes(count: int) -> str:
     return f"{size:.1f} TB"
 
 
+def _wrapped(text: str, indent: int) -> list[str]:
+    """Break a sentence between words at a terminal, so that its lines begin below each other."""
+    if not sys.stdout.isatty():
+        return [text] if text else []
+    return textwrap.wrap(text, max(16, shutil.get_terminal_size().columns - indent))
+
+
 def _print(findings: list[Finding]) -> None:
     signs = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("PROBLEM", "red")}
     widest = max(len(f.check) for f in findings)
+    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < NARROW
     styled = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     for finding in findings:
         word, colour = signs[finding.status]
         shown = click.style(f"{word:<8}", fg=colour) if styled else f"{word:<8}"
-        click.echo(f"{shown}{finding.check:<{widest}}  {finding.detail}")
-        if finding.hint:
-            click.echo(f"{'':8}{'':{widest}}  {finding.hint}")
+        indent = 8 if narrow else widest + 10
+        lines = [line for text in (finding.detail, finding.hint) for line in _wrapped(text, indent)]
+        head = f"{shown}{finding.check:<{widest}}  "
+        click.echo(head.rstrip() if narrow or not lines else head + lines.pop(0))
+        for line in lines:
+            click.echo(f"{'':{indent}}{line}")
     problems = sum(f.status == "problem" for f in findings)
     warnings = sum(f.status == "warning" for f in findings)
     if problems:

@@ -240,8 +240,8 @@ def _speed(meter: Meter, address: str) -> Finding:
     whole, first = pace.seconds_a_call or 0.0, pace.first_token or 0.0
     written = whole - first
     shown = f"{whole:.2f} s for {pace.completion_tokens} tokens, the first after {first:.2f} s"
-    # The first piece is there when writing begins; the rest of them come after it.
-    if written > 0.01 * whole and pace.completion_tokens > 1:
+    # What comes after the first piece was written in that time, unless a server in between held it back.
+    if written > 0.1 * whole and pace.completion_tokens > 1:
         shown += f", {speed((pace.completion_tokens - 1) / written)} tokens/s"
     elif pace.tokens_per_second is not None:
         shown += f", {speed(pace.tokens_per_second)} tokens/s in all"

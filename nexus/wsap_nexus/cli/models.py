@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import sys
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 WAIT = 3.0
 """Seconds that each provider has to answer, unless `--timeout` says otherwise."""
+
+NARROW = 80
+"""Columns below which each model gets a line of its own, and what is told of it others."""
 
 GAME = "crafter"
 """The game whose prompts a suggested context is to hold, where it is installed and no other is named."""
@@ -206,31 +212,39 @@ def _abilities(abilities: Abilities) -> list[str]:
 
 
 def _print(found: _Found) -> None:
-    from wsap_core.cli.output import print_table
+    from wsap_core.cli.output import at_terminal, print_table
 
-    rows, notes = [], []
+    rows: list[tuple[str, str, str, str, str, str]] = []
+    notes: list[tuple[str, ...]] = []
     for listing in found.listings:
         for info in listing.models:
             fit = found.fits.get(info.address)
             rows.append(_row(info, fit, default=info.address == found.kept.default))
             notes.append((f"num_ctx: {fit.reason}",) if fit is not None and not fit.enough else ())
     if rows:
-        print_table(("", "MODEL", "CONTEXT", "NUM_CTX", "CAN", "DETAIL"), rows, notes=notes)
+        if at_terminal() and shutil.get_terminal_size().columns < NARROW:
+            told = [
+                (f"context {context}, num_ctx {size}, {detail}", f"can: {can}", *more)
+                for (_, _, context, size, detail, can), more in zip(rows, notes, strict=True)
+            ]
+            print_table(("", "MODEL"), [row[:2] for row in rows], notes=told)
+        else:
+            print_table(("", "MODEL", "CONTEXT", "NUM_CTX", "DETAIL", "CAN"), rows, notes=notes)
     for listing in found.listings:
         place = f" at {one_line(listing.place)}" if listing.place else ""
         if not listing.reachable:
-            click.echo(f"{listing.provider}: not reachable{place}: {one_line(listing.reason)}")
+            _say(f"{listing.provider}: not reachable{place}: {one_line(listing.reason)}")
         elif not listing.models and not listing.note:
-            click.echo(f"{listing.provider}: reachable{place}, and has no models.")
+            _say(f"{listing.provider}: reachable{place}, and has no models.")
         if listing.note:
-            click.echo(f"{listing.provider}: {one_line(listing.note)}")
+            _say(f"{listing.provider}: {one_line(listing.note)}")
     _print_need(found)
     if found.kept.damage:
-        click.echo(f"{found.kept.damage} `wsap models forget` writes it anew.")
+        _say(f"{found.kept.damage} `wsap models forget` writes it anew.")
     if found.kept.default is not None:
         listed = any(info.address == found.kept.default for listing in found.listings for info in listing.models)
         missing = "" if listed else ", which is not listed now"
-        click.echo(f"Default: {one_line(found.kept.default)}, {found.kept.how()}{missing}.")
+        _say(f"Default: {one_line(found.kept.default)}, {found.kept.how()}{missing}.")
 
 
 def _print_need(found: _Found) -> None:
@@ -238,16 +252,22 @@ def _print_need(found: _Found) -> None:
         return
     size, game = found.need.size, one_line(found.need.game)
     if size is None:
-        click.echo(f"No context is suggested: the prompts of {game} could not be measured: {found.need.reason}")
+        _say(f"No context is suggested: the prompts of {game} could not be measured: {found.need.reason}")
         return
-    click.echo(
+    _say(
         f"NUM_CTX holds {game}'s prompts with {size.window} to {2 * size.window} steps: {size.system} tokens of rules, "
         f"{size.turn} a step, replies, {size.reply} kept free; set it with --model-option num_ctx=N. "
         f"A decision takes {size.least} at least."
     )
 
 
-def _row(info: ModelInfo, fit: Fit | None, *, default: bool) -> tuple[str, ...]:
+def _say(sentence: str) -> None:
+    """Print a sentence, broken between words at a terminal."""
+    for line in textwrap.wrap(sentence, shutil.get_terminal_size().columns) if sys.stdout.isatty() else [sentence]:
+        click.echo(line)
+
+
+def _row(info: ModelInfo, fit: Fit | None, *, default: bool) -> tuple[str, str, str, str, str, str]:
     context = info.abilities.context
     can = [name.replace("_", " ") for name in _abilities(info.abilities)] + ["tools"] * info.tools
     return (
@@ -255,6 +275,6 @@ def _row(info: ModelInfo, fit: Fit | None, *, default: bool) -> tuple[str, ...]:
         info.address,
         "-" if context is None else str(context),
         "-" if fit is None else str(fit.tokens),
-        ", ".join(can) or "-",
         info.detail or "-",
+        ", ".join(can) or "-",
     )
