@@ -86,6 +86,7 @@ def test_a_reference_is_recorded_as_it_is_and_means_the_variable(options: dict[s
 @pytest.mark.parametrize(
     "options",
     [
+        {"model.reply": '{"action":"speak",  "params": {}}', "mcp.servers": '[1, {"env": 3}]', "note": "[not JSON"},
         {"persona": "You owe me $20 and env:iously ${much}."},
         {"env": "CartPole-v1", "headers": "yes", "key": "c minor", "tokens": 300, "max_tokens": 300},
         {"recall_tokens": 5, "model.key_variable": "MY_KEY", "model.base_url": "http://127.0.0.1:8000/v1"},

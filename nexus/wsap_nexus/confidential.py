@@ -125,7 +125,8 @@ def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: Change) -> 
         if secret:
             return change(path, value)
         if (table := _table(value)) is not None:
-            return _mapped(table, path, secret, change)
+            changed = _mapped(table, path, secret, change)
+            return value if changed == table else json.dumps(changed)
         ours = value.startswith(f"env:{PREFIX}")  # in place of a whole address
         return change(path, value) if ours or _is_telling_address(value) else value
     if isinstance(value, Mapping):
