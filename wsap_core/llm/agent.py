@@ -157,6 +157,7 @@ class LLMAgent:
         # The newest picture is in the question, the others are in the window.
         self._window = Window(self.options.window, pictures=max(0, self.options.pictures - 1))
         self._system = ""
+        self._opening = Message("system", "")
         self._space = ActionSpace()
         self._plan: list[str] = []
         self._account = account or Account()
@@ -187,6 +188,7 @@ class LLMAgent:
             tools="\n".join(f"- {t.definition.name}: {one_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
         )
+        self._opening = Message("system", self._system)  # the same each time: its encoding is kept with it
         self._window.clear()
         self._pace.clear()
         self._seen = None
@@ -381,7 +383,7 @@ class LLMAgent:
         stop: Sequence[str] = (),
     ) -> Reply:
         request = Request(
-            (Message("system", self._system), *self._window.messages(), *messages),
+            (self._opening, *self._window.messages(), *messages),
             prefill=prefill,
             stop=tuple(stop),
             constraint=constraint,
@@ -417,7 +419,7 @@ class LLMAgent:
                 f"{reserve} tokens for the reply need about {needed}. Give it more context, or allow shorter replies."
             )
         self._window.fit(context - needed)
-        return replace(request, messages=(Message("system", self._system), *self._window.messages(), *messages))
+        return replace(request, messages=(self._opening, *self._window.messages(), *messages))
 
     def _fallback(self, legal: Sequence[ActionDef]) -> str:
         names = [a.name for a in legal]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from functools import lru_cache
 
 from wsap_core.llm.types import ImagePart, Message, Request
 from wsap_core.wire import dumps
+
+_CACHE = "_digest"
 
 
 def request_key(model: str, request: Request) -> str:
@@ -23,16 +24,20 @@ def request_key(model: str, request: Request) -> str:
 
 
 def _digest(message: Message) -> str:
+    # Kept with the message, as its text is: with hundreds of conversations, a cache for all of them
+    # would forget each message before it is asked for again.
+    known: str | None = message.__dict__.get(_CACHE)
+    if known is None:
+        known = hashlib.sha256(_text(message).encode()).hexdigest()
+        object.__setattr__(message, _CACHE, known)
+    return known
+
+
+def _text(message: Message) -> str:
     if isinstance(message.content, str):
-        return _text_digest(message)
-    # Not kept with the others: thousands of pictures would stay in memory with their messages.
+        return dumps(message)
     content = [
         {"alt": part.alt, "media_type": part.media_type, "sha256": part.sha256} if isinstance(part, ImagePart) else part
         for part in message.content
     ]
-    return hashlib.sha256(dumps({"content": content, "role": message.role}).encode()).hexdigest()
-
-
-@lru_cache(maxsize=4096)
-def _text_digest(message: Message) -> str:
-    return hashlib.sha256(dumps(message).encode()).hexdigest()
+    return dumps({"content": content, "role": message.role})

@@ -8,7 +8,8 @@ from functools import lru_cache
 from wsap_core.llm.pictures import size_of
 from wsap_core.llm.types import ImagePart, Message, Request
 
-_PIECE = re.compile(r"[A-Za-z]+|\d|[^\sA-Za-z\d]")
+_TOKEN = re.compile(r"[A-Za-z]{1,6}|\d|[^\sA-Za-z\d]")
+_CACHE = "_tokens"
 IMAGE_TOKENS = 1200
 """What a picture is counted as at least; models take from 85 to 2,880 tokens for a small one."""
 PIXELS_A_TOKEN = 750
@@ -17,7 +18,6 @@ MESSAGE_TOKENS = 4
 """What a chat template adds to each message."""
 
 
-# The same turns are in every request of a conversation, so that most texts are asked for many times.
 @lru_cache(maxsize=4096)
 def estimate_tokens(text: str) -> int:
     """Return about how many tokens a text has, rather too many than too few.
@@ -28,7 +28,7 @@ def estimate_tokens(text: str) -> int:
     if not text.isascii():
         extra = sum(1 for c in text if ord(c) > 127)
         return extra + estimate_tokens("".join(c if ord(c) < 128 else " " for c in text))
-    return sum((len(piece) + 5) // 6 for piece in _PIECE.findall(text))
+    return len(_TOKEN.findall(text))
 
 
 def estimate_picture(part: ImagePart) -> int:
@@ -39,6 +39,16 @@ def estimate_picture(part: ImagePart) -> int:
 
 def estimate_message(message: Message) -> int:
     """Return about how many tokens a message takes, its pictures and its place in the chat template included."""
+    # Kept with the message: the same ones are in every request of a conversation, and a cache for all
+    # conversations would have to be as large as all of them.
+    known: int | None = message.__dict__.get(_CACHE)
+    if known is None:
+        known = _counted(message)
+        object.__setattr__(message, _CACHE, known)
+    return known
+
+
+def _counted(message: Message) -> int:
     if isinstance(message.content, str):
         return MESSAGE_TOKENS + estimate_tokens(message.content)
     # What a picture shows, in words, is only said where the picture is not, and takes less.
