@@ -218,7 +218,7 @@ def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(pla
 
 
 @pytest.mark.parametrize("saved", [True, False])
-@pytest.mark.parametrize("stop", [1, 8, 9, 10, 13, 14, 23, 39])
+@pytest.mark.parametrize("stop", [1, 9, 14, 23, 39])
 def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_the_newer_mind(
     place: Place, other: Place, stop: int, saved: bool
 ) -> None:
@@ -248,7 +248,7 @@ Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
-@pytest.mark.parametrize("die_at", [1, 2, 12, 21, 40])
+@pytest.mark.parametrize("die_at", [1, 12, 21, 40])
 def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_mind(
     place: Place, other: Place, tmp_path: Path, die_at: int
 ) -> None:
@@ -399,3 +399,39 @@ def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_mind(place: P
     )
     assert place.minds.path("ada").read_bytes() == before
     assert model.requests == []
+
+
+def test_a_run_that_ends_before_its_first_decision_leaves_no_trace_in_a_mind(place: Place) -> None:
+    def broke(mind: str) -> None:
+        plan = RunPlan("cave", (SeatPlan("seat-1", "llm", {**OPTIONS, "plan": "no"}, mind),), steps=40)
+        host = host_of(Model())
+        services = Services(models=Models(host, budgets=[Budget("run", tokens=1)]))
+        with (
+            open_store(place.database) as store,
+            start(plan, host, store, services=services, minds=place.minds) as session,
+            pytest.raises(BudgetReachedError),
+        ):
+            asyncio.run(session.play())
+
+    broke("bob")
+    assert place.minds.names() == []
+    place.play(Model())
+    before = place.minds.path("ada").read_bytes()
+    broke("ada")
+    assert place.minds.path("ada").read_bytes() == before
+    assert place.resume(Model()).steps == 40
+    assert [life.label for life in place.minds.read("ada").lives] == ["run 1", "run 2"]
+
+
+def test_a_mind_that_became_another_kind_while_a_run_was_stopped_is_left_alone(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.stopped(Model(), 10)
+    first = place.minds.read("ada").lives[0].run
+    with place.minds.hold("ada") as held:
+        held.remove()
+    place.play(Model(), memory="facts")
+    before = place.minds.path("ada").read_bytes()
+    assert place.resume(Model(), first).steps == 40
+    assert place.minds.path("ada").read_bytes() == before
+    assert "The mind 'ada' has become another since this run began" in caplog.text

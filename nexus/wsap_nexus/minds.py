@@ -87,9 +87,13 @@ class Mind:
         return next((life for life in self.lives if (life.run, life.seat) == (run, seat)), None)
 
     def with_life(self, life: Life) -> Mind:
-        """Return the mind with a life added, or in place of the one with its number."""
-        others = [old for old in self.lives if old.number != life.number]
+        """Return the mind with a life added, or in place of what it had of the same seat and run."""
+        others = self.without_life(life).lives
         return replace(self, lives=tuple(sorted((*others, life), key=lambda one: one.number)[-LIVES:]))
+
+    def without_life(self, life: Life) -> Mind:
+        """Return the mind without its life in the same seat of the same run."""
+        return replace(self, lives=tuple(o for o in self.lives if (o.run, o.seat) != (life.run, life.seat)))
 
     def next_number(self) -> int:
         """Return the number of its next life."""

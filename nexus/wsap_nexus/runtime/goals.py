@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import WireError
@@ -30,6 +30,7 @@ class GoalWatch:
 
     def __init__(self, gap: int = GAP) -> None:
         self._gap = gap
+        self._marked: tuple[list[tuple[str, str, str]], str] = ([], "")
         self.begin()
 
     def begin(self) -> None:
@@ -39,9 +40,9 @@ class GoalWatch:
         self._since = 0
         self._wait = self._gap
 
-    def due(self, goals: Iterable[Goal]) -> bool:
+    def due(self, goals: Sequence[Goal]) -> bool:
         """Return whether to plan for these goals now; asked once before each decision."""
-        mark = mark_of(goals)
+        mark = self._mark(goals)
         if self._planned is not None:
             self._since += 1
             if mark == self._planned or self._since < self._wait:
@@ -50,6 +51,12 @@ class GoalWatch:
         self._planned, self._since = mark, 0
         self._seen = [*(old for old in self._seen if old != mark), mark][-REMEMBERED:]
         return True
+
+    def _mark(self, goals: Sequence[Goal]) -> str:
+        named = _named(goals)
+        if not self._marked[1] or named != self._marked[0]:  # goals are seldom others, and hashing takes its time
+            self._marked = (named, mark_of(goals))
+        return self._marked[1]
 
     def state(self) -> dict[str, Any]:
         """Return what it has to know to go on, as JSON-ready data."""
@@ -72,5 +79,8 @@ class GoalWatch:
 
 def mark_of(goals: Iterable[Goal]) -> str:
     """Return a short hash of what the goals are, whatever their order and progress."""
-    named = sorted((goal.id, goal.type, goal.description) for goal in goals)
-    return hashlib.sha256(dumps(named).encode()).hexdigest()[:16]
+    return hashlib.sha256(dumps(_named(goals)).encode()).hexdigest()[:16]
+
+
+def _named(goals: Iterable[Goal]) -> list[tuple[str, str, str]]:
+    return sorted((goal.id, goal.type, goal.description) for goal in goals)

@@ -7,6 +7,7 @@ again, begins with that and not with what the mind has become since; so the same
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.llm.memory import AgentMemory, OutlivesRuns
 from wsap_core.llm.reflection import LESSON
+from wsap_nexus.confidential import recordable
 from wsap_nexus.minds import HeldMind, Life, Mind, Minds, check_name
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.recorder import Recorder
@@ -128,7 +130,8 @@ class RunMinds:
         """Save what a seat's agent remembers now; nothing happens for one without a mind.
 
         Where another run has saved the mind since this one began, that stays, and the lessons of
-        this run that are not in it yet are added.
+        this run that are not in it yet are added; unless it has become a mind of another kind of
+        memory, which is left alone, with a warning. A run without any decision leaves no trace.
 
         Args:
             seat: whose memory.
@@ -146,14 +149,19 @@ class RunMinds:
         self._flush()
         mind = held.read() or Mind(held.name, _kind(plan, memory))
         life = self._life(plan, begun.number, mind)
+        if not steps:
+            _forget(held, mind.without_life(life))
+            return
         if mind.memory and mind.revision != begun.revision and mind.saved_by != self._run_id:
-            self._add_lessons(plan, memory, mind, [n for n in sorted(lessons) if n >= life.steps], lessons)
+            new = [(number, line) for number in sorted(lessons) if number >= life.steps for line in lessons[number]]
+            if not self._added(memory, mind, new):
+                return
         now = self._now().isoformat(timespec="seconds")
         saved = replace(
             mind.with_life(replace(life, saved=now, steps=steps)),
             memory=memory.snapshot(),
             kind=_kind(plan, memory),
-            options=_options(plan),
+            options=recordable(_options(plan)),
             revision=mind.revision + 1,
             saved_by=self._run_id,
         )
@@ -171,14 +179,20 @@ class RunMinds:
         began = self._now().isoformat(timespec="seconds")
         return known or Life(number, self._run_id, self._game, plan.name, began)
 
-    def _add_lessons(
-        self, plan: SeatPlan, memory: AgentMemory, mind: Mind, numbers: Sequence[int], lessons: Lessons
-    ) -> None:
-        """Have the memory become the mind's, with the lessons of some decisions added."""
-        memory.restore(mind.memory)
-        for number in numbers:
-            for line in lessons[number]:
-                memory.note(line, kind=LESSON, world=self._game, step=number + 1)
+    def _added(self, memory: AgentMemory, mind: Mind, new: Sequence[tuple[int, str]]) -> bool:
+        """Have the memory become the mind's with lessons added; return whether it could."""
+        try:
+            memory.restore(mind.memory)
+        except SnapshotError as error:
+            logging.getLogger("wsap.minds").warning(
+                "The mind %r has become another since this run began, so what was learned here can't be added: %s",
+                mind.name,
+                error,
+            )
+            return False
+        for number, line in new:
+            memory.note(line, kind=LESSON, world=self._game, step=number + 1)
+        return True
 
 
 @contextmanager
@@ -227,6 +241,13 @@ def with_minds(seats: Sequence[SeatPlan], given: Mapping[str, str]) -> tuple[Sea
         if seat_plan.name in chosen and "memory.path" in seat_plan.options:
             raise UsageError("A memory with a file of its own (memory.path) is not a mind's; leave one of them out.")
     return tuple(replace(seat, mind=chosen.get(seat.name, seat.mind)) for seat in seats)
+
+
+def _forget(held: HeldMind, mind: Mind) -> None:
+    if mind.lives or mind.memory:
+        held.write(mind)
+    else:
+        held.remove()
 
 
 def _kind(plan: SeatPlan, memory: AgentMemory) -> str:
