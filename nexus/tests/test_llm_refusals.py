@@ -354,3 +354,30 @@ def played(server: ModelServer, host: PluginHost, more: dict[str, Any]) -> dict[
             return (await unrecorded(one, host, services=Services(models=models)).play()).to_json()
 
     return asyncio.run(main())
+
+
+# --- replies that are cut off at their limit of tokens -----------------------------------------
+
+
+def test_a_reply_that_is_cut_after_its_action_is_understood_and_counted(
+    refusing: ModelServer, host: PluginHost
+) -> None:
+    refusing.models["qwen3:8b"] = Card(40960)
+    refusing.default = Say('{"action": "speak", "params": {"text": "hi"}, "reasoning": "' + "because " * 100 + '"}')
+    options = {**OPTIONS, "max_tokens": 30}
+    run = play("echo", "llm", agent_options=options, steps=3, record=False, host=host).to_json()
+    decisions = {name: run["decisions"][name] for name in ("repaired", "forced", "unconstrained", "cut")}
+    assert decisions == {"repaired": 3, "forced": 0, "unconstrained": 0, "cut": 3}
+    assert len(bound(refusing)) == 3, "what was understood is not asked for again"
+
+
+def test_a_reply_that_is_cut_before_its_action_is_asked_for_again_and_counted(
+    refusing: ModelServer, host: PluginHost
+) -> None:
+    refusing.models["qwen3:8b"] = Card(40960)
+    refusing.say(Say("Well, " * 100), Say('{"action": "wait", "params": {}, "reasoning": ""}'))
+    options = {**OPTIONS, "max_tokens": 30}
+    run = play("echo", "llm", agent_options=options, steps=1, record=False, host=host).to_json()
+    decisions = {name: run["decisions"][name] for name in ("repaired", "forced", "unconstrained", "cut")}
+    assert decisions == {"repaired": 1, "forced": 0, "unconstrained": 0, "cut": 1}
+    assert "cut off because it was too long" in refusing.last["messages"][-1]["content"]
