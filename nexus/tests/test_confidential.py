@@ -21,11 +21,14 @@ from wsap_core.llm.types import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, ToolSpec
 from wsap_nexus.api import list_runs, play, resume_run
 from wsap_nexus.confidential import PREFIX, clean, recordable, resolved, secrets_in, without
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.records import Policy
 from wsap_nexus.mcp.connection import ToolServerError
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 from wsap_nexus.runtime.session import replies_of, start
 from wsap_nexus.runtime.store import open_store
+from wsap_nexus.storage import Database
 from wsap_nexus.storage.export import export_jsonl
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
@@ -244,3 +247,17 @@ def test_a_game_is_given_what_a_reference_means(monkeypatch: pytest.MonkeyPatch,
         play(AdapterSpec("locked", "", make), "random", options={"api_key": "$GAME_KEY"}, database=str(database))
     assert given == [SECRET]
     assert leaks(tmp_path, database) == []
+
+
+def test_the_nexus_keeps_no_key_of_an_agent_or_a_world(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "wsap.db") as database:
+        ledger = Ledger(database)
+        with ledger.change() as book:
+            agent, new = book.register("anna", policies={"*": Policy("llm", options(SECRET))})
+            world = book.add_world("echo", "anna", 7, {"api_key": SECRET, "length": 7})
+        assert new
+        with ledger.look() as book:
+            kept = book.agent("anna").policies["*"].options
+    assert kept["mcp.env"] == agent.policies["*"].options["mcp.env"] == {"LAKE_KEY": f"env:{PREFIX}MCP_ENV_LAKE_KEY"}
+    assert world.options == {"api_key": f"env:{PREFIX}API_KEY", "length": 7}
+    assert [path.name for path in tmp_path.iterdir() if SECRET.encode() in path.read_bytes()] == []

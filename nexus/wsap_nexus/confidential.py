@@ -196,7 +196,7 @@ def _variable(name: str, path: tuple[str, ...], environ: Mapping[str, str]) -> s
     option = ".".join(path)
     if name.startswith(PREFIX):
         raise ConfigError(
-            f"The option {option} was given as text when the run was started, and such texts are not recorded; "
+            f"The option {option} was given as text at the beginning, and such texts are not recorded; "
             f"set the environment variable {name} to it and try again. Given as env:NAME, it would be found by itself."
         )
     raise ConfigError(f"The option {option} is in the environment variable {name}, which is not set; set it.")

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.models import Avatar, AvatarState, PortableItem
 from wsap_core.models.avatars import can_become
 from wsap_core.wire import Codec, dumps, encode
+from wsap_nexus.confidential import recordable
 from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError
 from wsap_nexus.hub.records import (
     AGENT_ID,
@@ -177,7 +179,7 @@ class Book:
                 state="active",
                 place="nexus",
                 persona=persona,
-                policies={game: encode(policy) for game, policy in (policies or {}).items()},
+                policies={game: _recorded(policy) for game, policy in (policies or {}).items()},
                 lore={"core_memories": [], "strategies": []},
                 lifetime_steps=0,
                 playtime=0.0,
@@ -338,7 +340,7 @@ class Book:
                 game=game,
                 owner=owner,
                 seed=seed,
-                options=dict(options),
+                options=recordable(options),
                 created=self.stamp,
                 failures=0,
             )
@@ -573,3 +575,8 @@ def _session(row: Row[Any]) -> SessionRecord:
 
 def _event(row: Row[Any]) -> NexusEvent:
     return NexusEvent(row.seq, row.kind, row.agent_id, row.game, row.session_id, row.time, json.loads(row.body))
+
+
+def _recorded(policy: Policy) -> Any:
+    """Return a policy as it is recorded: with nothing confidential in it. Any: JSON."""
+    return encode(replace(policy, options=recordable(policy.options)))

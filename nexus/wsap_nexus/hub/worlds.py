@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
@@ -23,6 +24,7 @@ from wsap_core.models import (
 from wsap_core.options import Options, check_used
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Seat, World
+from wsap_nexus.confidential import resolved
 
 T = TypeVar("T")
 
@@ -107,7 +109,7 @@ class LocalWorld:
         self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None
     ) -> None:
         # Any: options are of an open shape.
-        own = Options(dict(options))
+        own = Options(resolved(options, os.environ))
         base = context or Context()
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)

@@ -44,6 +44,7 @@ from wsap_core.services import Services
 from wsap_ollama import OllamaBackend, OllamaOptions
 from wsap_ollama.backend import ModelCard, create
 from wsap_ollama.listing import listing
+from wsap_ollama.options import options_of
 
 T = TypeVar("T")
 
@@ -523,3 +524,13 @@ def test_an_absent_server_is_listed_with_the_reason(nowhere: str) -> None:
     found = list_at(nowhere)
     assert not found.reachable
     assert found.reason == f"Ollama does not answer at {nowhere}; start it with: ollama serve"
+
+
+def test_ollamas_own_options_are_given_by_name_and_a_misspelt_one_is_refused_with_a_guess() -> None:
+    given = options_of({"model": "x", "top_k": 40, "extra": {"min_p": 0.1}, "num_ctx": 8192, "keep_alive": -1})
+    assert given.extra == {"min_p": 0.1, "top_k": 40}
+    assert (given.num_ctx, given.keep_alive) == (8192, "-1s")
+    assert options_of({"keep_alive": "5m"}).keep_alive == "5m"
+    for wrong, meant in (("topk", "top_k"), ("num_ctxx", "num_ctx")):
+        with pytest.raises(ConfigError, match=f"'{wrong}'. Did you mean '{meant}'"):
+            options_of({wrong: 1})

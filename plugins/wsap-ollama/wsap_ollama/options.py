@@ -47,6 +47,14 @@ class OllamaOptions:
     """More of Ollama's own options, such as `top_k` (Any: numbers, texts, lists)."""
 
 
+RUNTIME = (
+    *("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "numa"),
+    *("top_k", "min_p", "typical_p", "repeat_last_n", "presence_penalty", "frequency_penalty", "mirostat"),
+    *("mirostat_tau", "mirostat_eta", "penalize_newline"),
+)
+"""Ollama's own options, from its description of a Modelfile and of its API, that may be given by name, too."""
+
+
 def options_of(config: Mapping[str, Any]) -> OllamaOptions:
     """Return options from a configuration.
 
@@ -59,12 +67,18 @@ def options_of(config: Mapping[str, Any]) -> OllamaOptions:
         "timeout": float, "connect_timeout": float, "max_bytes": int, "host": str, "keep_alive": str, "extra": dict,
     }  # fmt: skip
     values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     for name, value in config.items():
         if name == "model":
             continue
+        if name in RUNTIME:
+            extra[name] = value
+            continue
         if name not in known:
-            raise ConfigError(str(UnknownNameError("option of the backend ollama", name, known)))
+            raise ConfigError(str(UnknownNameError("option of the backend ollama", name, (*known, *RUNTIME))))
         wanted = kinds[name]
+        if name == "keep_alive" and type(value) in (int, str) and str(value).lstrip("-").isdigit():
+            value = f"{value}s"  # as text, Ollama wants a unit with it
         if wanted is float and type(value) is int:
             value = float(value)
         if value is not None and type(value) is not wanted:
@@ -72,4 +86,6 @@ def options_of(config: Mapping[str, Any]) -> OllamaOptions:
                 f"The option {name} of the backend ollama is of kind {wanted.__name__}, not {value!r:.40}."
             )
         values[name] = value
+    if extra:
+        values["extra"] = {**values.get("extra", {}), **extra}
     return OllamaOptions(**values)
