@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,12 +13,13 @@ import click
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
-from wsap_nexus.cli.default_model import addresses, remember, with_default
+from wsap_nexus.cli.default_model import addresses, remember
 from wsap_nexus.cli.estimate import go_ahead
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
+from wsap_nexus.cli.play_request import Request
 
 if TYPE_CHECKING:
     from wsap_core.errors import WsapError
@@ -69,75 +69,13 @@ def play(**given: Any) -> None:
     _play(request)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was typed."""
-
-    models: ModelRequest
-    game: str | None
-    agent: str | None
-    seed: int
-    steps: int | None
-    seats: tuple[str, ...]
-    fill: str | None
-    options: tuple[str, ...]
-    agent_options: tuple[str, ...]
-    minds: tuple[str, ...]
-    resume: str | None
-    replay: str | None
-    database: str | None
-    no_record: bool
-    as_json: bool
-    watch: bool | None
-    fps: int
-    pace: int
-
-    def check(self) -> None:
-        """Refuse what contradicts itself.
-
-        Raises:
-            UsageError: it does; the message says what to leave out.
-        """
-        from wsap_core.errors import UsageError
-
-        if self.resume is None and self.replay is None and self.game is None:
-            raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
-        if self.resume is not None and self.replay is not None:
-            raise UsageError("--resume goes on with a run, and --replay plays one again; choose one.")
-        if self.resume is not None or self.replay is not None:
-            self._check_given("--resume goes on with" if self.resume is not None else "--replay plays")
-        self.models.check()
-        if self.watch and self.as_json:
-            raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
-        if self.no_record and self.database:
-            raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
-        if self.no_record and self.minds:
-            raise UsageError("--no-record leaves no trace, and --mind keeps what was lived through; leave one out.")
-
-    def _check_given(self, does: str) -> None:
-        from wsap_core.errors import UsageError
-
-        context = click.get_current_context()
-        fixed = (
-            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "minds", "no_record"),
-            *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
-            *("backend_options", "estimate"),
-        )
-        default = click.core.ParameterSource.DEFAULT
-        for name in fixed:
-            if context.get_parameter_source(name) not in (default, None):
-                shown = next(p for p in context.command.params if p.name == name)
-                label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
-                raise UsageError(f"{does} a run just as it was started; leave out {label}.")
-
-
 def _play(request: Request) -> None:
     from wsap_core.host import PluginHost
     from wsap_nexus.runtime.controls import Controls
     from wsap_nexus.runtime.store import open_store
 
     host = PluginHost.discovered()
-    request = _with_model(request)
+    request = request.with_model()
     controls = Controls()
     watching = _watching(request)
     if request.resume is not None:
@@ -157,16 +95,6 @@ def _play(request: Request) -> None:
         return
     with open_store(request.database) as store:
         _started(request, host, store, plan, parts, controls, watching)
-
-
-def _with_model(request: Request) -> Request:
-    """Return the request with the remembered model in it, if it asks for one and names none."""
-    if request.resume is not None or request.replay is not None:
-        return request
-    seats = pairs("--seat", request.seats, example="NAME=AGENT").values()
-    named = "model" in pairs("--agent-option", request.agent_options, example="KEY=VALUE")
-    models = with_default(request.models, (request.agent, request.fill, *seats), named=named)
-    return replace(request, models=models)
 
 
 def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:

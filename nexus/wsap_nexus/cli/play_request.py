@@ -1,0 +1,81 @@
+"""What was typed after `wsap play`, and what of it makes no sense together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import click
+
+from wsap_nexus.cli.common import pairs
+from wsap_nexus.cli.default_model import with_default
+from wsap_nexus.cli.model_options import ModelRequest
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was typed."""
+
+    models: ModelRequest
+    game: str | None
+    agent: str | None
+    seed: int
+    steps: int | None
+    seats: tuple[str, ...]
+    fill: str | None
+    options: tuple[str, ...]
+    agent_options: tuple[str, ...]
+    minds: tuple[str, ...]
+    resume: str | None
+    replay: str | None
+    database: str | None
+    no_record: bool
+    as_json: bool
+    watch: bool | None
+    fps: int
+    pace: int
+
+    def check(self) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            UsageError: it does; the message says what to leave out.
+        """
+        from wsap_core.errors import UsageError
+
+        if self.resume is None and self.replay is None and self.game is None:
+            raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
+        if self.resume is not None and self.replay is not None:
+            raise UsageError("--resume goes on with a run, and --replay plays one again; choose one.")
+        if self.resume is not None or self.replay is not None:
+            self._check_given("--resume goes on with" if self.resume is not None else "--replay plays")
+        self.models.check()
+        if self.watch and self.as_json:
+            raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
+        if self.no_record and self.database:
+            raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
+        if self.no_record and self.minds:
+            raise UsageError("--no-record leaves no trace, and --mind keeps what was lived through; leave one out.")
+
+    def with_model(self) -> Request:
+        """Return the request with the remembered model in it, if it asks for one and names none."""
+        if self.resume is not None or self.replay is not None:
+            return self
+        seats = pairs("--seat", self.seats, example="NAME=AGENT").values()
+        named = "model" in pairs("--agent-option", self.agent_options, example="KEY=VALUE")
+        return replace(self, models=with_default(self.models, (self.agent, self.fill, *seats), named=named))
+
+    def _check_given(self, does: str) -> None:
+        from wsap_core.errors import UsageError
+
+        context = click.get_current_context()
+        fixed = (
+            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "minds", "no_record"),
+            *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
+            *("backend_options", "estimate"),
+        )
+        default = click.core.ParameterSource.DEFAULT
+        for name in fixed:
+            if context.get_parameter_source(name) not in (default, None):
+                shown = next(p for p in context.command.params if p.name == name)
+                label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
+                raise UsageError(f"{does} a run just as it was started; leave out {label}.")
