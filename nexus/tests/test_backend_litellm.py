@@ -104,7 +104,7 @@ def test_what_a_known_model_costs_is_told(server: ModelServer, stream: bool) -> 
 
 
 @real
-def test_what_litellm_says_costs_nothing_is_of_unknown_cost(server: ModelServer) -> None:
+def test_what_litellm_says_costs_nothing_is_of_unknown_cost() -> None:
     # It has 0 for a model on one's own machine, as for many that it has no price for.
     backend = LiteLLMBackend("ollama/llama3")
     assert backend.cost_of(1000, 100) is None

@@ -160,6 +160,21 @@ class LiteLLMBackend:
         for chunk in chunks:
             yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
 
+    def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Return what so many tokens cost in US dollars by litellm's list; None where it says nothing.
+
+        litellm says 0 for a model that it has no price for, just as for one that is free, so 0 is taken for unknown.
+        """
+        if self._library is None:
+            return None
+        try:
+            prompt, completion = self._library.cost_per_token(
+                model=self._name, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+            )
+            return (float(prompt) + float(completion)) or None
+        except Exception:
+            return None
+
     async def aclose(self) -> None:
         """Close the clients that litellm keeps."""
         close = getattr(self._library, "close_litellm_async_clients", None)
@@ -178,6 +193,7 @@ class LiteLLMBackend:
         context = found.get("max_input_tokens")
         return Abilities(
             json_schema=bool(schema if options.json_schema is None else options.json_schema),
+            schema_subset=self._dialect.subset,
             prefill=bool(found.get("supports_assistant_prefill")),
             images=images if options.images is None else options.images,
             thinking=True,
@@ -189,14 +205,8 @@ class LiteLLMBackend:
         usage = finish.usage
         if usage.cost is not None:
             return finish
-        try:
-            prompt, completion = self._library.cost_per_token(
-                model=self._name, prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens
-            )
-            schema_subset=self._dialect.subset,
-        except Exception:
-            return finish
-        priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, float(prompt) + float(completion))
+        cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
+        priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
         return Finish(finish.reason, finish.stop_sequence, priced)
 
     @asynccontextmanager
@@ -269,16 +279,6 @@ def _kind(error: Exception) -> type[BackendError]:
     return kind
 
 
-def _refuses_constraint(error: Exception, said: str) -> bool:
-    if "UnsupportedParams" in type(error).__name__:
-        return True
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and refuses_constraint(status, said)
-
-
-def _import() -> Any:
-    """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
-    if importlib.util.find_spec("litellm") is None:
 def _is_openai(name: str, options: LiteLLMOptions) -> bool:
     """Return whether a model is asked of OpenAI itself, or of Azure: not of another server in their protocol."""
     provider, slash, _ = name.partition("/")
@@ -289,6 +289,16 @@ def _is_openai(name: str, options: LiteLLMOptions) -> bool:
     )
 
 
+def _refuses_constraint(error: Exception, said: str) -> bool:
+    if "UnsupportedParams" in type(error).__name__:
+        return True
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and refuses_constraint(status, said)
+
+
+def _import() -> Any:
+    """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
+    if importlib.util.find_spec("litellm") is None:
         raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     litellm: Any = importlib.import_module("litellm")  # deferred for weight, and it may not be there
