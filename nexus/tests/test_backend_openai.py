@@ -40,6 +40,7 @@ from wsap_core.llm.types import (
     TextPart,
     ThinkingChunk,
 )
+from wsap_nexus.backends.dialects import DIALECTS
 from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions, options_of
 
 T = TypeVar("T")
@@ -152,6 +153,16 @@ def test_a_schema_is_sent_as_the_format_of_the_reply(server: ModelServer) -> Non
         "type": "json_schema",
         "json_schema": {"name": "an_action_", "schema": SCHEMA, "strict": True},
     }
+
+
+def test_one_schema_is_sent_to_several_servers_as_each_wants_it(server: ModelServer) -> None:
+    request = replace(REQUEST, constraint=JsonConstraint(SCHEMA, "action"))
+    for kind in ("llama.cpp", "openai", "llama.cpp", "openai"):
+        ask(options(server, server=kind, schema_subset=False), request)
+        expected = {"name": "action", "schema": SCHEMA, "strict": DIALECTS[kind].strict_schema}
+        assert server.last["response_format"] == {"type": "json_schema", "json_schema": expected}
+    ask(options(server, extra={"response_format": {"type": "text"}}), request)
+    assert server.last["response_format"] == {"type": "text"}
 
 
 def test_a_regular_expression_goes_to_vllm_and_nowhere_else(server: ModelServer) -> None:

@@ -101,7 +101,20 @@ def request_bytes(
     body = request_body(model, replace(request, messages=()), dialect, images=images, stream=stream, options=options)
     texts = [_message_text(message, images=images) for message in request.messages]
     texts += map(_json, body.pop("messages"))
-    return f'{_json(body)[:-1]},"messages":[{",".join(texts)}]}}'.encode("utf-8", "replace")
+    form = ""
+    if isinstance(request.constraint, JsonConstraint) and "response_format" not in {**dialect.extra, **options}:
+        form = f',"response_format":{_form_text(request.constraint, body.pop("response_format"))}'
+    return f'{_json(body)[:-1]}{form},"messages":[{",".join(texts)}]}}'.encode("utf-8", "replace")
+
+
+def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
+    # Kept with the constraint, which is the same object as long as the same is legal.
+    key = f"_form_{form['json_schema']['strict']}"
+    known: str | None = constraint.__dict__.get(key)
+    if known is None:
+        known = _json(form)
+        object.__setattr__(constraint, key, known)
+    return known
 
 
 def _message_text(message: Message, *, images: bool) -> str:
