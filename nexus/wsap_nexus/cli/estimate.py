@@ -42,8 +42,8 @@ EPISODE = 1000
 SIMULATED = 2000
 """Steps whose prompts are gone through one by one; more of them are alike."""
 
-PATIENCE = 5.0
-"""Seconds that a model's server has to say what the model can do."""
+PATIENCE = 20.0
+"""Seconds that a backend has to say what its model can do; litellm alone takes several to be imported."""
 
 
 @dataclass(frozen=True)
