@@ -1,6 +1,11 @@
 """Whether a model that knows nothing ever says what can't be read: constrained replies in real worlds, both styles.
 
-    python benchmarks/bench_constrained.py [--decisions 10000] [--seed 0] [--engine llguidance] [--json]
+    python benchmarks/bench_constrained.py [--decisions 10000] [--seed 0] [--engine llguidance] [--bare] [--json]
+
+Decisions are those of `LLMAgent`, with its prompts, its memory of the conversation, real tools and
+the default of 300 tokens a reply; a decision that had to be repaired, forced or was not bound counts
+as a fault, too. With `--bare` the model is asked without an agent, with much room, under lengths
+that `outlines-core` can compile.
 
 A tiny transformer with random weights plays Crafter and the repeated matrix game (two seats at the
 same time) through the backend `outlines`, a quarter of the decisions for each world and style. In
@@ -26,11 +31,14 @@ from typing import Any
 
 from wsap_core import Action, Context
 from wsap_core.builtin.matrix import create_simultaneous
+from wsap_core.builtin.tools.calculator import Calculator
+from wsap_core.llm.agent import Call, LLMAgent, LLMOptions
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.json_style import reply_schema
+from wsap_core.llm.styles import JsonStyle, TagStyle
 from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_core.llm.types import Constraint, JsonConstraint, Message, RegexConstraint, Reply, Request, Sampling
-from wsap_core.models import ActionDef, Observation, ParamDef, Tool
+from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
 
 LIMITS = TagLimits(thinking=60, argument=20, final=40, calls=2)
 TOOLS = (
@@ -176,6 +184,107 @@ def read_final(name: str, content: str, legal: Sequence[ActionDef], text: str, t
         return None
 
 
+class Player:
+    """An agent of one seat, whose replies are read again and counted."""
+
+    def __init__(self, backend: Backend, style: str, seed: int, tally: Tally) -> None:
+        self._tally = tally
+        self._style = style
+        self._agent = LLMAgent(
+            backend,
+            LLMOptions("a game", window=2, plan=False, strict=True, sampling=Sampling(seed=seed)),
+            style=JsonStyle() if style == "json" else TagStyle(),
+            tools=[Calculator()],
+            on_call=self._look,
+        )
+        self._last = ""
+
+    async def begin(self, description: str, space: ActionSpace) -> None:
+        """Tell the agent of its world."""
+        await self._agent.initialize(description, space)
+
+    async def decide(self, observation: Observation, actions: Sequence[ActionDef]) -> Action:
+        """Return the agent's decision, checked against what the observation says is legal."""
+        tally = self._tally
+        action = await self._agent.decide(observation)
+        tally.decisions += 1
+        tally.actions[action.name] += 1
+        how = self._agent.last_decision
+        assert how is not None
+        for fault in ("repaired", "forced", "unconstrained", "cut"):
+            if getattr(how, fault):
+                tally.fault(fault, self._last)
+        checked(action.name, dict(action.parameters), legal_now(actions, observation), self._last, tally)
+        return action
+
+    def _look(self, call: Call) -> None:
+        """Read a reply again."""
+        import jsonschema
+
+        text, tally = call.reply.text, self._tally
+        self._last = text
+        tally.replies += 1
+        tally.tokens += call.reply.usage.completion_tokens
+        tally.calls += call.purpose == "tool"
+        if call.reply.truncated:
+            tally.fault("cut short", text)
+        if isinstance(call.request.constraint, JsonConstraint):
+            try:
+                said = json.loads(text)
+            except ValueError:
+                tally.fault("unparsable", text)
+                return
+            validator = jsonschema.Draft202012Validator(call.request.constraint.schema)
+            if next(validator.iter_errors(said), None) is not None:
+                tally.fault("outside the schema", text)
+        elif not well_formed(text):
+            tally.fault("malformed tag", text)
+
+
+def well_formed(text: str) -> bool:
+    """Whether a leg is thinking and then either one tool's element, or the end of thinking and one action's."""
+    tags = _TAG.findall(text)
+    if "<" in _TAG.sub("", text) or not tags or not text.endswith(">"):
+        return False
+    if tags[0] == ("/", "thinking", ""):
+        tags = tags[1:]
+    if len(tags) == 1:
+        return tags[0][0] == "" and tags[0][2] == "/"
+    return [(slash, alone) for slash, _, alone in tags] == [("", ""), ("/", "")] and tags[0][1] == tags[1][1]
+
+
+async def agent_in_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
+    """Crafter, episode after episode, by an agent; leaving is played on after."""
+    from wsap_crafter.adapter import CrafterAdapter
+
+    world = CrafterAdapter(Context(seed=seed))
+    player = Player(backend, style, seed, tally)
+    await player.begin(world.game_description, world.action_space)
+    observation: Observation = world.observe()
+    for _ in range(decisions):
+        action = await player.decide(observation, world.action_space.actions)
+        if action.name == "jack_out":
+            continue  # a matter of the runtime's
+        result = world.act(action)
+        observation = world.reset() if result.done else result.observation
+
+
+async def agents_in_matrix(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
+    """The matrix game, an agent in each seat, both deciding at the same time."""
+    world = create_simultaneous(Context(seed=seed, config={"game": "rock-paper-scissors", "rounds": 20}))
+    seats = [world.seat("one"), world.seat("two")]
+    players = [Player(backend, style, seed + number, tally) for number in range(len(seats))]
+    for player, seat in zip(players, seats, strict=True):
+        await player.begin(seat.game_description, seat.action_space)
+    while tally.decisions < decisions:
+        seen = [await seat.observe() for seat in seats]
+        pairs = zip(players, seen, seats, strict=True)
+        actions = await asyncio.gather(*(p.decide(now, seat.action_space.actions) for p, now, seat in pairs))
+        results = await asyncio.gather(*(seat.act(action) for seat, action in zip(seats, actions, strict=True)))
+        if any(result.done for result in results):
+            world.reset()
+
+
 async def play_crafter(backend: Backend, style: str, decisions: int, seed: int, tally: Tally) -> None:
     """Crafter, episode after episode."""
     from wsap_crafter.adapter import CrafterAdapter
@@ -210,10 +319,13 @@ async def play_matrix(backend: Backend, style: str, decisions: int, seed: int, t
             world.reset()
 
 
-async def play(backend: Backend, world: str, style: str, decisions: int, seed: int) -> Tally:
+async def play(backend: Backend, world: str, style: str, decisions: int, seed: int, *, bare: bool = True) -> Tally:
     """Let a model decide so often in a world (`crafter`, `matrix`) in a style (`json`, `tags`)."""
     tally = Tally()
-    await (play_crafter if world == "crafter" else play_matrix)(backend, style, decisions, seed, tally)
+    if bare:
+        await (play_crafter if world == "crafter" else play_matrix)(backend, style, decisions, seed, tally)
+    else:
+        await (agent_in_crafter if world == "crafter" else agents_in_matrix)(backend, style, decisions, seed, tally)
     return tally
 
 
@@ -229,14 +341,14 @@ def tiny_backend(engine: Any) -> Backend:
     return OutlinesBackend("tiny", Options(engine=engine), loader=lambda _, options: adopt(model, tokenizer, options))
 
 
-async def measure(decisions: int, seed: int, engine: str) -> list[dict[str, Any]]:
+async def measure(decisions: int, seed: int, engine: str, *, bare: bool) -> list[dict[str, Any]]:
     """Play everything and return a row for each world and style."""
     backend = tiny_backend(engine)
     rows = []
     for world in ("crafter", "matrix"):
         for style in ("json", "tags"):
             began = time.perf_counter()
-            tally = await play(backend, world, style, decisions // 4, seed)
+            tally = await play(backend, world, style, decisions // 4, seed, bare=bare)
             rows.append(
                 {
                     "world": world, "style": style, "decisions": tally.decisions, "replies": tally.replies,
@@ -256,13 +368,14 @@ def main() -> int:
     parser.add_argument("--decisions", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--engine", choices=("llguidance", "outlines-core"), default="llguidance")
+    parser.add_argument("--bare", action="store_true", help="ask the model without an agent")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     import torch
 
     torch.set_num_threads(1)
-    rows = asyncio.run(measure(given.decisions, given.seed, given.engine))
+    rows = asyncio.run(measure(given.decisions, given.seed, given.engine, bare=given.bare))
     if given.json:
         print(json.dumps(rows, indent=2))
     else:

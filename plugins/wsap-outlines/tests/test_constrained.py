@@ -45,6 +45,32 @@ def test_every_reply_of_a_model_that_knows_nothing_is_a_legal_action(
     assert tally.calls > 5 or style == "json"
 
 
+@pytest.mark.parametrize("style", ["json", "tags"])
+def test_the_same_holds_for_the_decisions_of_an_agent(bench: ModuleType, backend: Any, style: str) -> None:
+    tally = asyncio.run(bench.play(backend, "matrix", style, 8, 11, bare=False))
+    assert tally.decisions == 8
+    assert not tally.faults, tally.examples
+
+
+@pytest.mark.parametrize(
+    ("text", "well"),
+    [
+        ("so</thinking>\n<wait/>", True),
+        ("so</thinking><speak>hello</speak>", True),
+        ("so <calculator>1 + 1</calculator>", True),
+        ("so</thinking>", False),
+        ("so", False),
+        ("so</thinking><speak>hello</wait>", False),
+        ("so</thinking><wait/> and more", False),
+        ("so</thinking><wait/><wait/>", False),
+        ("so </calculator>1<calculator>", False),
+        ("so <b</thinking><wait/>", False),
+    ],
+)
+def test_the_reading_of_legs_tells_good_ones_from_bad_ones(bench: ModuleType, text: str, well: bool) -> None:
+    assert bench.well_formed(text) is well
+
+
 LEGAL = (
     ActionDef("wait", "Do nothing."),
     ActionDef("give", "Give.", (ParamDef("count", "1-3"),)),
