@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wsap_core import Action, Context
 from wsap_core.errors import SnapshotError
-from wsap_core.models import AvatarSpec
+from wsap_core.models import AvatarSpec, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
 from wsap_crafter.snapshot import _MAGIC, pack, unpack
@@ -172,12 +172,12 @@ def test_a_snapshot_with_one_wrong_value_is_refused(path, value):
     _refused(world, pack(state))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_snapshot_with_any_value_replaced_is_refused_or_gives_a_game_that_runs(one_snapshot, data):
     world, text = one_snapshot
     state = json.loads(text)
-    part, key = state, data.draw(st.sampled_from(["engine", "record"]))
+    part, key = state, data.draw(st.sampled_from(["engine", "record", "ledger"]))
     while isinstance(part[key], dict | list) and part[key] and data.draw(st.integers(0, 3)):
         part = part[key]
         keys = sorted(part) if isinstance(part, dict) else range(len(part))
@@ -190,9 +190,18 @@ def test_a_snapshot_with_any_value_replaced_is_refused_or_gives_a_game_that_runs
         return
     world.act(Action("do"))
     world.observe().to_text()
+    avatar_id = world.observe().avatar.avatar_id
+    world.release(avatar_id, "another")
+    world.reset()
+    world.snapshot()
 
 
 @pytest.fixture(scope="module")
 def one_snapshot():
     world = played(6, 120)
+    avatar = world.create_avatar("ann", AvatarSpec(name="Ann"))
+    items = [PortableItem(f"item-{n}", "thing", "weapon", n, {"made of": "ore"}, "elsewhere") for n in (1, 5, 10)]
+    world.admit(avatar.avatar_id, Entry("in-1", "ann", {"combat": 0.5, "survival": 1.0}, items))
+    world.release(avatar.avatar_id, "out-1")
+    world.admit(avatar.avatar_id, Entry("in-2", "ann", {}, items))
     return CrafterAdapter(Context(seed=1)), json.dumps(unpack(world.snapshot()))

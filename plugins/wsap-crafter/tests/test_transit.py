@@ -292,6 +292,17 @@ def test_who_asks_again_gets_the_same_answer_and_nothing_happens_also_after_a_re
     assert other.jack_in("ann", "avatar-1") == made.adapter.jack_in("ann", "avatar-1")
 
 
+def test_a_world_that_is_visited_for_months_keeps_its_snapshots_small(scene):
+    made = with_body(scene)
+    sizes = []
+    for visit in range(300):
+        made.adapter.admit("avatar-1", entry(2 * visit, foreign(f"item-{visit}", "weapon", 8)))
+        assert len(made.adapter.release("avatar-1", f"t{2 * visit + 1}").items) == 1
+        if visit % 100 == 99:
+            sizes.append(len(made.adapter.snapshot()))
+    assert max(sizes) < 1.05 * min(sizes)
+
+
 def test_strangers_are_told_so(scene):
     made = with_body(scene)
     with pytest.raises(UsageError, match="has no avatar"):
