@@ -112,6 +112,14 @@ class TooGenerous(Orchard):
 
 
 @finds("transit-bonuses")
+class RoundsUp(Orchard):
+    """Gives a bonus to whoever has nearly the level."""
+
+    def bonuses(self, skills: Mapping[str, float]) -> dict[str, Any]:
+        return super().bonuses({domain: round(level, 1) for domain, level in skills.items()})
+
+
+@finds("transit-bonuses")
 class FreeForAll(Orchard):
     """Gives bonuses for nothing."""
 

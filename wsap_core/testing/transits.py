@@ -108,14 +108,15 @@ class Traveller:
     "transit-bonuses", "A bonus changes the avatar once, and what is listed is what was changed.", needs=("transit",)
 )
 async def transit_bonuses(notes: Notes, subject: Subject) -> None:
-    """Let one agent in with no skill, one with every skill, and one for each rule."""
+    """Let agents in with no skill, with every skill, and for each rule with just enough and with too little."""
     rules = {rule.id: rule for rule in subject.spec.transfer_rules}
     plain = await _with_skills(notes, subject, {})
     if plain.receipt.bonuses_applied:
         notes.error("admit() lists bonuses for an agent without a skill.")
     if plain.shown != (await _with_skills(notes, subject, {})).shown:
         raise NothingToCheck("two fresh worlds differ before anything is done")
-    tried: list[Mapping[str, float]] = [_MASTER, *({r.domain: r.threshold} for r in rules.values())]
+    levels = [(r.domain, level) for r in rules.values() for level in (r.threshold, 0.99 * r.threshold)]
+    tried: list[Mapping[str, float]] = [_MASTER, *({domain: level} for domain, level in levels)]
     for skills in tried:
         found = await _with_skills(notes, subject, skills)
         applied = dict(found.receipt.bonuses_applied)
