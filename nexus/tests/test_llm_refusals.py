@@ -157,6 +157,13 @@ def test_strict_play_is_refused_with_what_to_do(refusing: ModelServer, host: Plu
     assert bound(refusing) == [True]
 
 
+def test_strict_play_without_binding_makes_no_sense(refusing: ModelServer, host: PluginHost) -> None:
+    options = {**OPTIONS, "strict": True, "constrain": "no"}
+    with pytest.raises(ConstraintError, match="choose one"):
+        play("echo", "llm", agent_options=options, steps=1, record=False, host=host)
+    assert refusing.requests == []
+
+
 def test_a_style_that_the_server_can_not_bind_is_told_before_anything_is_asked(
     refusing: ModelServer, host: PluginHost, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,8 +69,10 @@ class Binding:
         """Look at what the backend says it can do; tell if it can't bind replies, though they were to be.
 
         Raises:
-            ConstraintError: it can't, and strict play was asked for.
+            ConstraintError: it can't or is not to, and strict play was asked for.
         """
+        if self._wishes.strict and not self._wishes.constrain:
+            raise ConstraintError("Strict play was asked for, and replies not to be bound (constrain=no); choose one.")
         if self._style.constrains(self._backend.abilities):
             return
         can_not = f"{self._backend.model} can't be bound to legal actions in this style"
