@@ -1,6 +1,6 @@
 """Why the nexus refuses: one class for each stable code.
 
-TransitError                  the nexus refuses a move                  exit 8
+TransitError                  the nexus refuses a move                  exit 10
 ├── AlreadyInWorldError       the agent is in a world already
 ├── NotInWorldError           the agent is in no world
 ├── GameUnavailableError      the game is offline, busy or in maintenance
@@ -20,7 +20,7 @@ class TransitError(UsageError):
     """The nexus refuses a move; nothing has changed."""
 
     code = "TRANSIT_REFUSED"
-    exit_code = 8
+    exit_code = 10
     http_status = 409
 
 
