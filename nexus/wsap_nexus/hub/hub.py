@@ -508,10 +508,11 @@ class Nexus:
         if seat.left is None:
             body = await self._body(face, stay)
             if body.state is AvatarState.BOUND:
-                seat.leave("dormant" if keeps else "despawn")
+                # Whoever is taken out leaves a body that nothing can happen to; choosing to sleep there is another thing.
+                seat.leave("suspend" if keeps else "despawn")
         body = await self._body(face, stay)
         if body.state is AvatarState.BOUND or not keeps:
-            body = replace(body, state=AvatarState.DORMANT if keeps else AvatarState.DESTROYED, bound_agent=None)
+            body = replace(body, state=AvatarState.SUSPENDED if keeps else AvatarState.DESTROYED, bound_agent=None)
         died = body.state is AvatarState.DESTROYED and reason not in ("finished", "jack_out")
         death = await face.death(body.avatar_id) if died else None
         package = await face.release(body.avatar_id, transfer_id)
