@@ -508,7 +508,7 @@ class Nexus:
         if seat.left is None:
             body = await self._body(face, stay)
             if body.state is AvatarState.BOUND:
-                # Whoever is taken out leaves a body that nothing can happen to; choosing to sleep there is another thing.
+                # Whoever is taken out leaves a body that nothing can happen to.
                 seat.leave("suspend" if keeps else "despawn")
         body = await self._body(face, stay)
         if body.state is AvatarState.BOUND or not keeps:
