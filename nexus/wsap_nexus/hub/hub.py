@@ -18,7 +18,7 @@ from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, NotInWorldError
-from wsap_nexus.hub.external import ExternalAgent
+from wsap_nexus.hub.external import ExternalAgent, Outside
 from wsap_nexus.hub.lead import lead
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
@@ -109,13 +109,17 @@ class Nexus:
         self._controls: dict[str, Controls] = {}
         self._ways: dict[str, Way] = {}
         self._news: dict[str, asyncio.Event] = {}
-        self.external: dict[str, ExternalAgent] = {}
+        self.external = Outside()
         """Agents that somebody outside decides for, while they are in a world or in the nexus."""
         self._arriving: dict[str, asyncio.Future[Stay]] = {}
         self._leaving: dict[str, asyncio.Future[SessionRecord]] = {}
         self._tables: dict[str, asyncio.Task[None]] = {}
         """What is played in shared and own worlds, by run."""
         self._runs: dict[str, Run] = {}
+        self.visits: dict[str, str] = {}
+        """The runs that agents in the nexus are in, by agent."""
+        self.faces: dict[str, WorldFace] = {}
+        """Worlds that somebody is in, by run; for looking at."""
         self._lobbies: dict[str, Lobby] = {}
         self._listeners: list[StepListener] = []
         self._specs: dict[str, AdapterSpec] = {}
@@ -160,6 +164,10 @@ class Nexus:
             book.note("stopped")
         self.store.writer.flush()
         self._lead.release()
+
+    def playing(self, run_id: str) -> Run | None:
+        """Return a run that is being played in a world, None if it is not."""
+        return self._runs.get(run_id)
 
     def on_step(self, listener: StepListener) -> None:
         """Have a listener told after each decision in a world."""
@@ -344,7 +352,7 @@ class Nexus:
         spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self, agent_id, self._wait(agent_id)))
         run_seed = derive_seed(self.settings.seed, "visit", agent_id, agent.lifetime_steps)
         plan = RunPlan(GAME, (SeatPlan(agent_id, policy.agent, policy.options),), run_seed)
-        record = self._record_run(plan, GAME)
+        record = self.visits[agent_id] = self._record_run(plan, GAME)
         recorder = Recorder(self.store.writer, record)
         recorder.note("started")
         controls = self._new_controls(agent)
@@ -471,6 +479,7 @@ class Nexus:
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
         )
         self._runs[run_id] = run
+        self.faces[run_id] = venue.face
         if self._stopping:
             # They came in while the nexus was being stopped: the stay begins when it is started again.
             run.controls.stop()
@@ -496,6 +505,7 @@ class Nexus:
                 self.stays.pop(stay.session.agent_id, None)
             self._tables.pop(str(run.run_id), None)
             self._runs.pop(str(run.run_id), None)
+            self.faces.pop(str(run.run_id), None)
             await venue.face.close()
 
     async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
