@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
-
-KEPT = 256
-"""Answers to actions that are kept, to be given again to whoever asks with the same key."""
 
 
 class ActionPendingError(UsageError):
-    """Another action of the agent has not been resolved yet."""
+    """Another action of the agent is being resolved, or it has nothing to decide yet."""
 
     code = "ACTION_PENDING"
     http_status = 409
     retryable = True
 
 
-class ExternalAgent:
-    """Stands in a seat for an agent elsewhere. All methods are called from the nexus' own loop."""
+class SeatLeftError(WsapError):
+    """The agent is no longer where it was asked; it is somewhere else now, or will be soon."""
 
-    def __init__(self) -> None:
+    code = "INTERRUPTED"
+    http_status = 503
+    retryable = True
+
+
+class ExternalAgent:
+    """Stands in a seat for an agent elsewhere. All methods are called from the nexus' own loop.
+
+    Args:
+        deadline: seconds for a decision; then the world's default action is taken. None for as long as it takes.
+    """
+
+    def __init__(self, deadline: float | None = None) -> None:
         self.description = ""
         """The game, its goals and mechanics."""
         self.action_space = ActionSpace()
+        """All actions there are."""
+        self.decisions = 0
+        """How many decisions it has made in this seat, those of others before a restart left out."""
+        self._deadline = deadline
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
-        self._answers: OrderedDict[str, tuple[Action, asyncio.Future[ActionResult]]] = OrderedDict()
         self._open: asyncio.Future[ActionResult] | None = None
-        self._count = 0
+        self._closed = False
 
     # --- the seat's side --------------------------------------------------------------------------
 
@@ -41,20 +52,26 @@ class ExternalAgent:
         self.description, self.action_space = game_desc, action_space
 
     async def decide(self, observation: Observation) -> Action:
-        """Show what is seen, and wait for the action."""
+        """Show what is seen, and wait for the action.
+
+        Raises:
+            TimeoutError: it did not come by the deadline.
+        """
         loop = asyncio.get_running_loop()
         if self._seen is None or self._seen.done():
             self._seen = loop.create_future()
         self._seen.set_result(observation)
         self._wanted = loop.create_future()
         try:
-            return await self._wanted
+            async with asyncio.timeout(self._deadline):
+                return await self._wanted
         finally:
             self._wanted = None
 
     def reflect(self, result: ActionResult) -> None:
         """Give the answer to whoever sent the action."""
         self._seen = None
+        self.decisions += 1
         opened, self._open = self._open, None
         if opened is not None and not opened.done():
             opened.set_result(result)
@@ -65,36 +82,78 @@ class ExternalAgent:
 
     async def aclose(self) -> None:
         """Let nobody wait any longer."""
-        for waiting in (self._seen, self._open, *(future for _, future in self._answers.values())):
+        self._closed = True
+        for waiting in (self._seen, self._open):
             if waiting is not None and not waiting.done():
-                waiting.cancel()
+                waiting.set_exception(SeatLeftError("The agent has left this seat; ask where it is now."))
+                waiting.exception()  # nobody may be waiting
 
     # --- the outside --------------------------------------------------------------------------------
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is decided here any more."""
+        return self._closed
+
+    @property
+    def deciding(self) -> bool:
+        """Whether an action is waited for."""
+        return self._wanted is not None and not self._wanted.done()
+
     async def observation(self) -> Observation:
-        """Return what the agent sees at its next decision; waits for it."""
+        """Return what the agent sees at its next decision; waits for it.
+
+        Raises:
+            SeatLeftError: there is no other decision here.
+        """
+        if self._closed:
+            raise SeatLeftError("The agent has left this seat; ask where it is now.")
         if self._seen is None:
             self._seen = asyncio.get_running_loop().create_future()
         return await asyncio.shield(self._seen)
 
-    def act(self, action: Action, key: str | None = None) -> asyncio.Future[ActionResult]:
-        """Hand in an action and return where its result will be; with a key that was used, the first one's.
+    async def act(self, action: Action) -> ActionResult:
+        """Hand in an action and return its result.
 
         Raises:
-            UsageError: the key was used for another action.
             ActionPendingError: an action is being resolved, or the agent has nothing to decide yet.
+            SeatLeftError: the agent is no longer there, or play was stopped before the action was resolved.
         """
-        if key is not None and key in self._answers:
-            before, future = self._answers[key]
-            if before != action:
-                raise UsageError(f"The idempotency key {key[:80]!r} was used for another action.")
-            return future
-        if self._wanted is None or self._wanted.done():
+        if self._closed:
+            raise SeatLeftError("The agent has left this seat; ask where it is now.")
+        wanted = self._wanted
+        if wanted is None or wanted.done():
             raise ActionPendingError("The agent's last action is being resolved; ask for its observation first.")
-        self._count += 1
         self._open = asyncio.get_running_loop().create_future()
-        self._answers[key or f"#{self._count}"] = (action, self._open)
-        while len(self._answers) > KEPT:
-            self._answers.popitem(last=False)
-        self._wanted.set_result(action)
-        return self._open
+        wanted.set_result(action)
+        return await asyncio.shield(self._open)
+
+
+class Outside(dict[str, ExternalAgent]):
+    """The seats of agents that are decided for outside, by agent; the newest of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: dict[str, asyncio.Event] = {}
+
+    def __setitem__(self, agent_id: str, seat: ExternalAgent) -> None:
+        """Put an agent into another seat."""
+        super().__setitem__(agent_id, seat)
+        changed = self._changed.pop(agent_id, None)
+        if changed is not None:
+            changed.set()
+
+    async def seat(self, agent_id: str) -> ExternalAgent:
+        """Return the seat that an agent is in, waiting while it is on its way."""
+        while (seat := self.get(agent_id)) is None or seat.closed:
+            await self._changed.setdefault(agent_id, asyncio.Event()).wait()
+        return seat
+
+    async def observation(self, agent_id: str) -> tuple[ExternalAgent, Observation]:
+        """Return what an agent sees at its next decision, wherever that is; waits for it."""
+        while True:
+            seat = await self.seat(agent_id)
+            try:
+                return seat, await seat.observation()
+            except SeatLeftError:
+                continue
