@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
 from wsap_core.errors import ConfigError, UsageError
+from wsap_nexus.hub.errors import NexusRunningError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.auth import Tokens, own_token
@@ -58,21 +61,32 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
 
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to whoever serves: uvicorn would raise them once more at the end."""
+        yield
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
 
 
 async def serve(
-    nexus: Nexus, address: Address, token_file: Path, *, ready: Callable[[str], None] | None = None
+    nexus: Nexus,
+    address: Address,
+    token_file: Path,
+    *,
+    ready: Callable[[str], None] | None = None,
+    until: asyncio.Event | None = None,
 ) -> None:
-    """Start a nexus, serve it until the process is told to stop, and stop it in good order.
+    """Start a nexus, serve it until it is told to stop, and stop it in good order.
 
     Args:
         nexus: not started yet.
         address: where to listen.
         token_file: where the token lies that guards whatever changes state.
         ready: told the address of the dashboard once requests are answered.
+        until: set when it is to stop; None to serve until the task is cancelled.
 
     Raises:
         PortInUseError: something else listens there.
@@ -84,14 +98,34 @@ async def serve(
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, server_header=False
     )
-    host, port = listening.getsockname()[:2]
-    server = _Server(config, lambda: ready(f"http://{host}:{port}/") if ready is not None else None)
+    url = _url(*listening.getsockname()[:2])
+    server = _Server(config, lambda: ready(url) if ready is not None else None)
+    ending = asyncio.create_task(_end(server, until)) if until is not None else None
     try:
-        await nexus.start()
-        await server.serve(sockets=[listening])
-    finally:
+        try:
+            await nexus.start()
+            await server.serve(sockets=[listening])
+        except NexusRunningError:
+            raise  # the database is another's: there is nothing to stop, and nothing may be written
+        except BaseException:
+            await nexus.stop()
+            raise
         await nexus.stop()
+    finally:
+        if ending is not None:
+            ending.cancel()
         listening.close()
+
+
+def _url(host: str, port: int) -> str:
+    """Return the address by which it is reached from this machine."""
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound to
+    return f"http://[{near}]:{port}/" if ":" in near else f"http://{near}:{port}/"
+
+
+async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
+    await until.wait()
+    server.should_exit = True
 
 
 def _listen(address: Address) -> socket.socket:

@@ -3,54 +3,242 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from wsap_nexus.cli.common import database_option
+from wsap_core.cli.params import SEED
+from wsap_nexus.cli.common import database_option, json_option
+
+if TYPE_CHECKING:
+    from wsap_core.host import PluginHost
+    from wsap_nexus.hub.book import Book
+    from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.runtime.store import Store
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
 
+KEEP_DAYS = 90.0
+"""Days after which what happened is forgotten, unless another number is given."""
+
+SLOW = 2.0
+"""Seconds after which it is said what takes so long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartRequest:
+    """What was typed."""
+
+    host: str
+    port: int
+    expose: bool
+    seed: int
+    pace: float
+    games: tuple[str, ...]
+    model: str | None
+    keep_days: float
+    as_json: bool
+    database: str | None
+
+    @property
+    def keep(self) -> float | None:
+        """How many days are kept; None for all."""
+        return self.keep_days or None
+
 
 @click.command()
-@click.option("--host", "address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=int, default=9998, show_default=True, help="The port; 0 for any that is free.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="What chance follows from."
-)
-@click.option(
-    "--pace", type=click.FloatRange(0.01, 10_000), default=4.0, show_default=True,
-    help="Most decisions a second of each agent, so that one can watch.",
-)  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; elsewhere needs --expose.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9998, show_default=True,
+              help="The port; 0 for any that is free.")  # fmt: skip
+@click.option("--expose", is_flag=True, help="Let other machines reach it; they need the token, for everything.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="What chance follows from.")
+@click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
+              help="Most decisions a second of each agent, so that one can watch; 0 for as fast as it goes.")  # fmt: skip
 @click.option("--game", "games", multiple=True, metavar="NAME", help="A game that may be entered; all if not given.")
+@click.option("--model", metavar="ADDRESS", help="A language model for new agents; they need none if not given.")
+@click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
+              help="Forget what is older, once a day; 0 keeps everything.")  # fmt: skip
+@click.option("--detach", is_flag=True, help="Leave it running in the background; wsap nexus stop ends it.")
+@json_option
 @database_option
-def start(*, address: str, port: int, seed: int, pace: float, games: tuple[str, ...], database: str | None) -> None:
+def start(*, detach: bool, **given: object) -> None:
     """Bring the hub up and keep it running until Ctrl-C.
 
     A fresh one has two agents that need no model and every game that is installed. Whatever happens
-    to it, it goes on where it was when it is started again.
+    to it, it goes on where it was when it is started again. Ctrl-C, or wsap nexus stop, lets every
+    agent finish its decision, and the exit status is 0; a second Ctrl-C ends it at once.
+
+    With --json one line is printed when it is ready: url, pid, database, token_file.
     """
+    request = StartRequest(**given)  # type: ignore[arg-type]  # click gives what the options say
+    _check(request)
+    if detach:
+        from wsap_nexus.cli.nexus.detach import start_detached
+
+        start_detached(request)
+        return
+    _start(request)
+
+
+def _check(request: StartRequest) -> None:
+    from wsap_core.errors import UsageError
+    from wsap_nexus.server.serve import Address
+
+    if not Address(request.host, request.port).is_loopback and not request.expose:
+        raise UsageError(
+            f"--host {request.host} lets other machines reach the nexus; say so with --expose, "
+            "or leave --host out to listen on this machine alone."
+        )
+
+
+def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
-    from wsap_nexus.hub.hub import Nexus, Settings
-    from wsap_nexus.hub.records import Policy
-    from wsap_nexus.paths import home
+    from wsap_nexus.cli.nexus.state import token_file
     from wsap_nexus.runtime.store import open_store
+
+    with _said_if_slow("Opening the database"):
+        host = PluginHost.discovered()
+        _prepare_folder(token_file(os.environ).parent)
+        opened = contextlib.ExitStack()
+        store = opened.enter_context(open_store(request.database))
+    with opened:
+        hub = _hub(request, host, store)
+        asyncio.run(_serve(request, hub))
+    if not request.as_json:
+        click.echo("The nexus has stopped. Go on with: wsap nexus start")
+
+
+def _prepare_folder(folder: object) -> None:
+    from pathlib import Path
+
+    from wsap_core.errors import StorageReadOnlyError
+
+    path = Path(str(folder))
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        writable = os.access(path, os.W_OK)
+        reason = "permission denied"
+    except OSError as error:
+        writable, reason = False, error.strerror or str(error)
+    if not writable:
+        raise StorageReadOnlyError(
+            f"The folder {path} for WSAP's files can't be written ({reason}); set WSAP_HOME to a folder that can."
+        )
+
+
+def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
+    from wsap_nexus.hub.hub import Nexus, Settings
+
+    for name in request.games:
+        host.games.get(name)  # a name that is none is refused before anything is written
+    settings = Settings(seed=request.seed, pace=request.pace or None, games=request.games or None)
+    hub = Nexus(host, store, settings)
+    with hub.ledger.change() as book:
+        if not book.agents(limit=1) and not book.last_seq():
+            _embed(book, request.model)
+    return hub
+
+
+def _embed(book: Book, model: str | None) -> None:
+    """Give a fresh nexus its first agents."""
+    from wsap_nexus.hub.records import Policy
+
+    for agent_id, name in EMBEDDED:
+        policies = {"nexus": Policy("wanderer")} if model is None else {"*": Policy("llm", {"model": model})}
+        book.register(agent_id, name=name, policies=policies)
+
+
+async def _serve(request: StartRequest, hub: Nexus) -> None:
+    from wsap_nexus.cli.nexus import state
+    from wsap_nexus.cli.nexus.signals import told_to_stop
     from wsap_nexus.server.serve import Address, serve
 
-    host = PluginHost.discovered()
-    with open_store(database) as store:
-        hub = Nexus(host, store, Settings(seed=seed, pace=pace, games=games or None))
-        with hub.ledger.change() as book:
-            if not book.agents(limit=1) and not book.last_seq():
-                for agent_id, name in EMBEDDED:
-                    book.register(agent_id, name=name, policies={"nexus": Policy("wanderer")})
+    path = state.state_file(hub.store.database.where, os.environ)
+    tokens = state.token_file(os.environ)
+    waiting = _SaidIfSlow(f"Starting the nexus on {hub.store.database.where}")
+    housekeeping: list[asyncio.Task[None]] = []
 
-        def ready(url: str) -> None:
-            click.echo(f"The nexus is up: {url}  (Ctrl-C stops it; it goes on where it was)")
+    def ready(url: str) -> None:
+        waiting.done()
+        where = hub.store.database.where
+        running = state.Running(
+            os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep
+        )
+        state.write(path, running)
+        _say_ready(request, running, str(tokens))
+        if request.keep is not None:
+            from wsap_nexus.hub.prune import look_after
 
-        folder = home(os.environ)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        asyncio.run(serve(hub, Address(address, port), folder / "nexus.token", ready=ready))
-        click.echo("The nexus has stopped. Go on with: wsap nexus start")
+            housekeeping.append(asyncio.create_task(look_after(hub, request.keep)))
+
+    with told_to_stop(lambda: _write("Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"),
+                      lambda: _write("Ended at once; nothing is lost. Go on with: wsap nexus start\n")) as told:  # fmt: skip
+        try:
+            await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told)
+        finally:
+            waiting.done()
+            for task in housekeeping:
+                task.cancel()
+            await asyncio.gather(*housekeeping, return_exceptions=True)
+            if housekeeping or _is_ours(path):
+                state.remove(path)
+
+
+def _is_ours(path: object) -> bool:
+    from pathlib import Path
+
+    from wsap_nexus.cli.nexus import state
+
+    found = state.read(Path(str(path)))
+    return found is not None and found.pid == os.getpid()
+
+
+def _say_ready(request: StartRequest, running: object, tokens: str) -> None:
+    import json
+
+    from wsap_nexus.cli.nexus.state import Running
+
+    assert isinstance(running, Running), "made right above"
+    if request.as_json:
+        line = {"url": running.url, "pid": running.pid, "database": running.database, "token_file": tokens}
+        click.echo(json.dumps(line))
+    else:
+        click.echo(f"The nexus is up: {running.url}  (Ctrl-C stops it; it goes on where it was)")
+    sys.stdout.flush()
+
+
+def _write(text: str) -> None:
+    # From a signal handler: what prints may just be printing.
+    with contextlib.suppress(OSError):
+        os.write(2, text.encode())
+
+
+class _SaidIfSlow:
+    """Says what is being waited for, unless it is over soon."""
+
+    def __init__(self, what: str) -> None:
+        self._timer = threading.Timer(SLOW, lambda: click.echo(f"{what} ...", err=True))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def done(self) -> None:
+        """Say nothing any more."""
+        self._timer.cancel()
+
+
+@contextlib.contextmanager
+def _said_if_slow(what: str) -> Iterator[None]:
+    waiting = _SaidIfSlow(what)
+    try:
+        yield
+    finally:
+        waiting.done()

@@ -1,0 +1,93 @@
+"""`wsap nexus start --detach`: a process of its own, with its output in a file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wsap_core.errors import WsapError
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.nexus import state
+from wsap_nexus.paths import database_location
+
+if TYPE_CHECKING:
+    from wsap_nexus.cli.nexus.start import StartRequest
+
+LOG_NAME = "nexus.log"
+"""The file below the home folder that a nexus in the background writes to."""
+
+PATIENCE = 120.0
+"""Seconds that it has to be ready."""
+
+
+class NotStartedError(WsapError):
+    """The nexus in the background ended before it was ready."""
+
+    code = "NOT_STARTED"
+
+
+def start_detached(request: StartRequest) -> None:
+    """Start a nexus in the background, and return once it answers.
+
+    Raises:
+        NotStartedError: it ended; the last line that it wrote is in the message.
+    """
+    log = state.token_file(os.environ).with_name(LOG_NAME)
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Its own output, not a pipe: a pipe would break when this process ends.
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    began = log.stat().st_size
+    try:
+        process = subprocess.Popen(  # noqa: S603 this very program
+            [sys.executable, "-m", "wsap_core", "nexus", "start", *_words(request)],
+            stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True,
+        )  # fmt: skip
+    finally:
+        os.close(descriptor)
+    running = _ready(process, request)
+    if running is None:
+        raise NotStartedError(_why(log, began))
+    from wsap_nexus.cli.nexus.start import _say_ready
+
+    if request.as_json:
+        _say_ready(request, running, str(state.token_file(os.environ)))
+    else:
+        click.echo(f"The nexus is up: {running.url}  (wsap nexus stop ends it; it writes to {log})")
+
+
+def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:
+    path = state.state_file(database_location(request.database, os.environ), os.environ)
+    end = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < end:
+        running = state.read(path)
+        if running is not None and running.pid == process.pid:
+            return running
+        time.sleep(0.05)
+    if process.poll() is None:
+        process.terminate()
+    return None
+
+
+def _why(log: Path, began: int) -> str:
+    with log.open("rb") as file:
+        file.seek(began)
+        lines = file.read()[-20_000:].decode("utf-8", "replace").strip().splitlines()
+    last = one_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without a word."
+    return f"{last} (The nexus did not start; its output is in {log}.)"
+
+
+def _words(request: StartRequest) -> list[str]:
+    words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
+             "--pace", str(request.pace), "--keep-days", str(request.keep_days)]  # fmt: skip
+    for name in request.games:
+        words += ["--game", name]
+    for option, value in (("--model", request.model), ("--database", request.database)):
+        if value is not None:
+            words += [option, value]
+    return [*words, *(["--expose"] if request.expose else [])]

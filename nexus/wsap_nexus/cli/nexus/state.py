@@ -1,0 +1,137 @@
+"""Whether a nexus runs on a database, and where: a file beside it that its owner alone can read.
+
+The file is written once requests are answered and removed at the end. After a SIGKILL it stays
+behind; it then names a process that is no more, or one that was born at another time, and counts
+for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wsap_core.errors import StorageReadOnlyError
+from wsap_nexus.paths import home, is_url
+
+TOKEN_NAME = "nexus.token"  # noqa: S105 the name of a file
+"""The file below the home folder with the token of whoever runs the nexus."""
+
+_LARGEST = 65536
+
+
+@dataclass(frozen=True)
+class Running:
+    """A nexus that runs, as it says of itself."""
+
+    pid: int
+    """Its process."""
+    born: str
+    """When the system says that the process began; empty where it does not say."""
+    url: str
+    """The address of the dashboard and the wire API, with a slash at the end."""
+    started: float
+    """Seconds since 1970."""
+    database: str
+    """Its path or URL, without a password."""
+    model: str | None = None
+    """The model that new agents are given."""
+    keep_days: float | None = None
+    """How long what happened is kept; None for good."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether that very process still runs."""
+        return _exists(self.pid) and birth(self.pid) == self.born
+
+
+def state_file(database: str, environ: Mapping[str, str]) -> Path:
+    """Return the file that tells of the nexus on a database: beside it, or in the home folder for one on a server."""
+    if not is_url(database):
+        return Path(f"{database}.nexus.json")
+    if database.startswith("sqlite:///"):
+        return Path(f"{Path(database.removeprefix('sqlite:///')).absolute()}.nexus.json")
+    return home(environ) / f"nexus-{hashlib.sha256(database.encode()).hexdigest()[:12]}.json"
+
+
+def token_file(environ: Mapping[str, str]) -> Path:
+    """Return the file with the token of whoever runs the nexus."""
+    return home(environ) / TOKEN_NAME
+
+
+def write(path: Path, running: Running) -> None:
+    """Tell that a nexus runs.
+
+    Raises:
+        StorageReadOnlyError: the file can't be written.
+    """
+    partial = path.with_name(path.name + ".new")
+    try:
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(running), file)
+        partial.replace(path)
+    except OSError as error:
+        raise StorageReadOnlyError(
+            f"The file {path} can't be written ({error.strerror or error}); change the permissions of its folder."
+        ) from None
+
+
+def read(path: Path) -> Running | None:
+    """Return the nexus that a file tells of; None if there is none, or none that runs any more."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            return None
+        found = Running(**json.loads(path.read_text(encoding="utf-8")))
+        return found if found.alive else None
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def remove(path: Path) -> None:
+    """Tell that no nexus runs any more."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def wait_for_end(running: Running, seconds: float) -> bool:
+    """Return whether a process ended within some seconds."""
+    end = time.monotonic() + seconds
+    while running.alive:
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def birth(pid: int) -> str:
+    """Return when a process began, as the system counts it: a number given again to another process differs in it."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    # The name of the program stands in brackets and may hold anything; the 22nd field is the 20th after it.
+    fields = stat.rpartition(")")[2].split()
+    if len(fields) < 20 or fields[0] in ("Z", "X"):
+        return "ended"
+    return fields[19]
+
+
+def _exists(pid: int) -> bool:
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    if os.name == "nt":
+        return True  # os.kill(pid, 0) would end the process there; that it is gone shows when it is asked
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True

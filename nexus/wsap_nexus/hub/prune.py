@@ -1,0 +1,261 @@
+"""Forgetting what is old, so that a nexus can run for months: what may go, what stays, and what it took.
+
+Old are: recordings of visits in the nexus and of stays that are over, events of the nexus' own log,
+transfers that are settled. What stays however old it is: everything of an open session; the newest
+visit of each agent, which may still be going on; recordings that a world is being played in; events
+since an agent took up a goal that it still has, because its progress is counted from them; runs
+that were not played in the nexus (`wsap play`); and what agents are: skills with their evidence,
+achievements, items, bodies, the worlds that bodies sleep in, and the record of every session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Select, and_, delete, func, or_, select
+
+from wsap_core.errors import WsapError
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.place import GAME
+from wsap_nexus.storage.database import Database
+from wsap_nexus.storage.records import RunStatus
+from wsap_nexus.storage.tables import METADATA
+
+if TYPE_CHECKING:
+    from wsap_nexus.hub.hub import Nexus
+
+_T = METADATA.tables
+_RUN, _EVENT, _DICTIONARY, _SESSION = _T["run"], _T["event"], _T["dictionary"], _T["session"]
+_NEXUS_EVENT, _TRANSFER, _WORLD, _METAGOAL = _T["nexus_event"], _T["transfer"], _T["world"], _T["metagoal"]
+
+DAY = 86_400.0
+EVERY = DAY
+"""Seconds between two times that a running nexus looks after its log."""
+
+_CHUNK = 2000
+# Rows that go in one transaction: others wait for the one writer of SQLite no longer than that takes.
+
+_NAMES = 500
+# Names in one query.
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was forgotten, or would be."""
+
+    runs: int = 0
+    """Recordings of visits and stays."""
+    run_events: int = 0
+    """Events in them."""
+    nexus_events: int = 0
+    """Events of the nexus' own log."""
+    transfers: int = 0
+    bytes: int = 0
+    """About how much room that took."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is something."""
+        return bool(self.runs or self.nexus_events or self.transfers)
+
+
+def measure(database: Database, keep_days: float, *, now: float | None = None) -> Pruned:
+    """Return what pruning would forget, and its size."""
+    cutoff = (time.time() if now is None else now) - keep_days * DAY
+    runs = run_events = size = 0
+    with database.read() as connection:
+        names = _old_runs(connection, cutoff)
+        for some in _batches(names):
+            query = select(func.count(), func.coalesce(func.sum(func.length(_EVENT.c.body)), 0)).where(
+                _EVENT.c.run_id.in_(some)
+            )
+            count, length = connection.execute(query).one()
+            run_events, size = run_events + count, size + int(length)
+        runs = len(names)
+        events, length = connection.execute(
+            select(func.count(), func.coalesce(func.sum(func.length(_NEXUS_EVENT.c.body)), 0)).where(
+                _old_events(connection, cutoff)
+            )
+        ).one()
+        transfers = connection.execute(
+            select(func.count()).select_from(_TRANSFER).where(_old_transfers(cutoff))
+        ).scalar_one()
+    return Pruned(runs, run_events, int(events), int(transfers), size + int(length))
+
+
+def prune(
+    database: Database,
+    keep_days: float,
+    *,
+    now: float | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Pruned:
+    """Forget what is older than some days, in small transactions, and return what that was.
+
+    Killed at any point, the rest is forgotten the next time: a recording goes as a whole or, while
+    its events are being deleted, is one that `replay` finds shortened; nobody goes on with it.
+
+    Args:
+        database: where.
+        keep_days: how many days are kept.
+        now: seconds since 1970; the wall clock's when None.
+        progress: told how many recordings are gone, of how many.
+    """
+    moment = time.time() if now is None else now
+    cutoff = moment - keep_days * DAY
+    with database.read() as connection:
+        names = _old_runs(connection, cutoff)
+    run_events = size = 0
+    for number, name in enumerate(names):
+        events, length = _delete_run(database, name)
+        run_events, size = run_events + events, size + length
+        progress(number + 1, len(names))
+    nexus_events, length = _delete_events(database, cutoff)
+    with database.write() as connection:
+        transfers = connection.execute(delete(_TRANSFER).where(_old_transfers(cutoff))).rowcount
+    done = Pruned(len(names), run_events, nexus_events, int(transfers), size + length)
+    if done.anything:
+        with database.write() as connection:
+            Book(connection, moment).note(
+                "pruned", runs=done.runs, run_events=done.run_events, nexus_events=done.nexus_events, bytes=done.bytes
+            )
+    return done
+
+
+async def look_after(nexus: Nexus, keep_days: float, *, every: float = EVERY) -> None:
+    """Prune at once and then once a day, beside everything else, until cancelled."""
+    while True:
+        try:
+            await asyncio.to_thread(prune, nexus.store.database, keep_days)
+        except WsapError as error:
+            # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
+            with nexus.ledger.change() as book:
+                book.note("prune_failed", error=str(error))
+        await asyncio.sleep(every)
+
+
+def size_of(database: Database) -> int | None:
+    """Return the bytes that a database takes on the disk, its write-ahead log included; None for one on a server."""
+    if not database.is_sqlite:
+        return None
+    paths = [Path(database.where), Path(f"{database.where}-wal")]
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
+def compact(database: Database) -> None:
+    """Give the room of what was deleted back to the disk; nobody else may use the database meanwhile.
+
+    Raises:
+        StorageError: somebody does, or there is no room for the copy that this takes.
+    """
+    if database.is_sqlite:
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM")
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+# --- what is old ------------------------------------------------------------------------------
+
+
+def _old_runs(connection: Connection, cutoff: float) -> list[str]:
+    """Return the recordings that may go, oldest first."""
+    stamp = datetime.fromtimestamp(cutoff, UTC).isoformat()
+    kept: set[str] = set()
+    for query in (
+        select(_SESSION.c.run_id).where(or_(_SESSION.c.closed.is_(None), _SESSION.c.closed >= stamp)),
+        select(_WORLD.c.run_id).where(_WORLD.c.run_id.is_not(None)),
+    ):
+        kept.update(connection.execute(query).scalars())
+    stays = select(_SESSION.c.run_id).where(_SESSION.c.closed < stamp).distinct()
+    query: Select[Any] = (
+        select(_RUN.c.id, _RUN.c.game, _RUN.c.status, _RUN.c.config)
+        .where(_RUN.c.updated < stamp)
+        .where(or_(_RUN.c.game == GAME, _RUN.c.id.in_(stays)))
+        .order_by(_RUN.c.created, _RUN.c.id)
+    )
+    rows = connection.execute(query).all()
+    # A visit that says it is running is over if the nexus was killed, unless it is the agent's newest one.
+    maybe_open = [row for row in rows if row.game == GAME and row.status == RunStatus.RUNNING.value]
+    if maybe_open:
+        newest = _newest_visits(connection)
+        kept.update(row.id for row in maybe_open if newest.get(_visitor(row.config)) == row.id)
+    return [row.id for row in rows if row.id not in kept]
+
+
+def _newest_visits(connection: Connection) -> dict[str, str]:
+    """Return agent -> its newest visit in the nexus."""
+    query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME).order_by(_RUN.c.created, _RUN.c.id)
+    return {_visitor(config): name for name, config in connection.execute(query)}
+
+
+def _visitor(config: Any) -> str:
+    # Any: a run's configuration, as it was recorded.
+    try:
+        return str(config["seats"][0]["name"])
+    except (KeyError, IndexError, TypeError):
+        return ""
+
+
+def _old_events(connection: Connection, cutoff: float) -> Any:
+    """Return the condition for events of the nexus that may go. Any: SQLAlchemy's condition."""
+    condition = _NEXUS_EVENT.c.time < cutoff
+    opened = connection.execute(select(_SESSION.c.id).where(_SESSION.c.closed.is_(None))).scalars().all()
+    if opened:
+        condition &= or_(_NEXUS_EVENT.c.session_id.is_(None), _NEXUS_EVENT.c.session_id.not_in(opened))
+    goals = select(_METAGOAL.c.agent_id, func.min(_METAGOAL.c.since)).where(_METAGOAL.c.state == "active")
+    for agent_id, since in connection.execute(goals.group_by(_METAGOAL.c.agent_id)):
+        condition &= ~and_(_NEXUS_EVENT.c.agent_id == agent_id, _NEXUS_EVENT.c.seq >= since)
+    return condition
+
+
+def _old_transfers(cutoff: float) -> Any:
+    """Return the condition for transfers that may go. Any: SQLAlchemy's condition."""
+    stamp = datetime.fromtimestamp(cutoff, UTC).isoformat(timespec="milliseconds")
+    return and_(_TRANSFER.c.state.in_(("done", "cancelled")), _TRANSFER.c.created < stamp)
+
+
+# --- deleting ---------------------------------------------------------------------------------
+
+
+def _delete_run(database: Database, name: str) -> tuple[int, int]:
+    """Delete a recording and return its events and about their bytes."""
+    events = size = 0
+    while True:
+        with database.write() as connection:
+            query = select(_EVENT.c.seq, func.length(_EVENT.c.body)).where(_EVENT.c.run_id == name)
+            rows = connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(_CHUNK)).all()
+            if rows:
+                connection.execute(delete(_EVENT).where(_EVENT.c.run_id == name, _EVENT.c.seq >= rows[-1][0]))
+            if len(rows) < _CHUNK:
+                connection.execute(delete(_DICTIONARY).where(_DICTIONARY.c.run_id == name))
+                connection.execute(delete(_RUN).where(_RUN.c.id == name))
+        events, size = events + len(rows), size + sum(int(row[1]) for row in rows)
+        if len(rows) < _CHUNK:
+            return events, size
+
+
+def _delete_events(database: Database, cutoff: float) -> tuple[int, int]:
+    count = size = 0
+    while True:
+        with database.write() as connection:
+            query = select(_NEXUS_EVENT.c.seq, func.length(_NEXUS_EVENT.c.body))
+            query = query.where(_old_events(connection, cutoff)).order_by(_NEXUS_EVENT.c.seq).limit(_CHUNK)
+            rows = connection.execute(query).all()
+            for some in _batches([row[0] for row in rows]):
+                connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
+        count, size = count + len(rows), size + sum(int(row[1]) for row in rows)
+        if len(rows) < _CHUNK:
+            return count, size
+
+
+def _batches(names: Collection[Any]) -> Iterator[list[Any]]:
+    # Any: names or numbers.
+    listed = list(names)
+    for first in range(0, len(listed), _NAMES):
+        yield listed[first : first + _NAMES]
