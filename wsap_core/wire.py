@@ -54,6 +54,13 @@ def encode(value: Any) -> Any:
     return json.loads(_dump(value))
 
 
+def keep_text(value: T, text: str) -> T:
+    """Return a value that was decoded from a canonical text, with that text kept, so that it is not made again."""
+    if is_dataclass(value) and _keepable(value):
+        object.__setattr__(value, _CACHE, text)
+    return value
+
+
 def wire_type(cls: type) -> str | None:
     """Return the `$type` tag of a class, or None for a base type of the protocol, which needs none."""
     if not any(b is not cls and is_dataclass(b) and issubclass(b, Part) for b in cls.__mro__):

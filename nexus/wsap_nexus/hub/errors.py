@@ -9,11 +9,12 @@ TransitError                  the nexus refuses a move                  exit 10
 └── AvatarStateError          an avatar can't go from its state to that one
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus leads this database         exit 6
+WorldFailedError              a world crashed, hung, or is not the same again   exit 4
 """
 
 from __future__ import annotations
 
-from wsap_core.errors import StorageLockedError, UsageError, WsapError
+from wsap_core.errors import PluginError, StorageLockedError, UsageError, WorldError, WsapError
 
 
 class TransitError(UsageError):
@@ -82,3 +83,20 @@ class ConservationError(WsapError):
 
     code = "ITEM_CONSERVATION"
     http_status = 502
+
+
+class WorldFailedError(WorldError):
+    """A world crashed, hung, raised, or did not become again what it was."""
+
+    code = "WORLD_FAILED"
+    http_status = 502
+    counted = False
+    """Whether it has been held against the game already."""
+
+
+def is_failure(error: BaseException) -> bool:
+    """Return whether an error is a game's fault, rather than its refusal or somebody's mistake."""
+    if isinstance(error, WorldFailedError | PluginError):
+        return True
+    cause = error.__cause__
+    return isinstance(error, WorldError) and cause is not None and not isinstance(cause, WsapError)

@@ -9,10 +9,11 @@ from typing import Any
 
 from wsap_core.models import AvatarSpec, Entry
 from wsap_core.wire import Codec, dumps
-from wsap_core.worlds import Seat, World
+from wsap_core.worlds import World
 from wsap_nexus.hub.transit import Arrival
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.recorder import Recorder
+from wsap_nexus.runtime.seats import SeatFace
 
 START = "start"
 """The kind of the event that a stay's run begins with."""
@@ -50,7 +51,7 @@ class KeptVenue:
         face: WorldFace,
         *,
         seed: int,
-        seats: Mapping[str, Seat] | None = None,
+        seats: Mapping[str, SeatFace] | None = None,
         start: bytes | None = None,
     ) -> None:
         self.face = face
@@ -69,7 +70,7 @@ class KeptVenue:
         """Whether its state can be taken and given back."""
         return self.face.can_snapshot
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, Seat]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Return the open seats, after going back to where the stay began if need be."""
         if self._start is not None:
             await self._begin_again(json.loads(self._start), seats)
@@ -78,7 +79,7 @@ class KeptVenue:
                 self._seats[name] = await self.face.open_seat(name)
         return self._seats
 
-    def seat(self, name: str) -> Seat:
+    def seat(self, name: str) -> SeatFace:
         """Return an open seat."""
         return self._seats[name]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
 from wsap_core.context import Context
@@ -23,8 +23,11 @@ from wsap_core.models import (
 )
 from wsap_core.options import Options, check_used
 from wsap_core.specs import AdapterSpec
-from wsap_core.worlds import Seat, World
+from wsap_core.text import one_line
+from wsap_core.worlds import World
 from wsap_nexus.confidential import resolved
+from wsap_nexus.hub.errors import WorldFailedError
+from wsap_nexus.runtime.seats import SeatFace
 
 T = TypeVar("T")
 
@@ -46,7 +49,7 @@ class WorldFace(Protocol):
         """Begin the first episode from a seed."""
         ...
 
-    async def open_seat(self, agent_id: str) -> Seat:
+    async def open_seat(self, agent_id: str) -> SeatFace:
         """Bind an agent to the avatar it has, or a new one, and return its seat."""
         ...
 
@@ -128,76 +131,78 @@ class LocalWorld:
         """Begin the first episode."""
         await self._world.reset(seed)
 
-    async def open_seat(self, agent_id: str) -> Seat:
+    async def open_seat(self, agent_id: str) -> SeatFace:
         """Bind an agent to the avatar it has, or a new one."""
         return self._world.open_seat(agent_id)
 
     async def avatars(self, agent_id: str) -> Sequence[Avatar]:
         """Return the bodies that an agent has."""
         if self._world.has_avatars:
-            return await self._ask(self._bodies.list_avatars(agent_id))
+            return await self._ask(lambda: self._bodies.list_avatars(agent_id))
         return [self._world.avatar_of(agent_id)]
 
     async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
         """Make a body, if the game has bodies of its own."""
         if not self._world.has_avatars:
             return None
-        try:
-            return await self._ask(self._bodies.create_avatar(agent_id, wanted))
-        except WsapError:
-            raise
-        except Exception as error:
-            raise WorldError(f"The game {self.spec.name!r} made no avatar for {agent_id!r}: {error}") from error
+        return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
 
     async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
         """Let skills and items in."""
         if "transit" not in self.spec.abilities:
             reason = f"{self.spec.display_title} lets nothing in."
             return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
-        return await self._ask(cast(Transits, self._world.adapter).admit(avatar_id, entry))
+        return await self._ask(lambda: cast(Transits, self._world.adapter).admit(avatar_id, entry))
 
     async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
         """Take out what is portable."""
         if "transit" not in self.spec.abilities:
             return TransitPackage(transfer_id)
-        return await self._ask(cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
+        return await self._ask(lambda: cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
 
     async def death(self, avatar_id: str) -> DeathEvent | None:
         """Return what happened to a destroyed body."""
-        return await self._ask(self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
+        return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
         """Bring a destroyed body back."""
-        result: JackInResult = await self._ask(self._bodies.respawn(avatar_id, option))
+        result: JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
         if not result.success:
             raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
         return result.message
 
     async def snapshot(self) -> bytes:
         """Return the whole state."""
-        return self._world.snapshot()
+        return await self._ask(self._world.snapshot)
 
     async def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of."""
-        self._world.restore(data)
+        await self._ask(lambda: self._world.restore(data))
 
     async def render(self) -> View | None:
         """Return what a viewer can draw."""
-        return self._world.render()
+        return await self._ask(self._world.render)
 
     async def close(self) -> None:
         """Let the game close what it holds."""
         close = getattr(self._world.adapter, "close", None)
         if callable(close):
-            await self._ask(close())
+            await self._ask(close)
 
     @property
     def _bodies(self) -> AvatarGameAdapter:
         return cast(AvatarGameAdapter, self._world.adapter)
 
-    async def _ask(self, answer: T | Any) -> T:
-        # Any: a game's methods may be synchronous or not.
-        return cast(T, await answer if inspect.isawaitable(answer) else answer)
+    async def _ask(self, question: Callable[[], Any]) -> T:
+        # Any: a game's methods may be synchronous or not, whatever their protocols say.
+        try:
+            answer = question()
+            return cast(T, await answer if inspect.isawaitable(answer) else answer)
+        except WsapError:
+            raise
+        except Exception as error:
+            detail = one_line(error)[:300] or "no message"
+            raise WorldFailedError(f"The game {self.spec.name!r} raised {type(error).__name__}: {detail}") from error
 
 
 def is_alive(avatar: Avatar) -> bool:

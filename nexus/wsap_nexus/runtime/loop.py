@@ -14,10 +14,11 @@ from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.interfaces import Agent, Sees
 from wsap_core.models import Action, ActionResult, Observation
 from wsap_core.text import one_line
-from wsap_core.worlds import Outcome, Seat
+from wsap_core.worlds import Outcome
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.goals import GoalWatch
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
+from wsap_nexus.runtime.seats import SeatFace, default_action
 from wsap_nexus.runtime.tally import SeatTally, step_line
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class SeatLoop:
 
     def __init__(
         self,
-        seat: Seat,
+        seat: SeatFace,
         agent: Agent,
         tally: SeatTally,
         recorder: Recorder,
@@ -239,7 +240,7 @@ class SeatLoop:
             async with asyncio.timeout(self._deadline):
                 action = await self._ask(lambda: self.agent.decide(observation))
         except TimeoutError:
-            default = self.seat.default_action()
+            default = await default_action(self.seat)
             if default is None:
                 raise PluginError(
                     f"The agent of seat {self.seat.agent_id!r} took longer than {self._deadline:g} s, "

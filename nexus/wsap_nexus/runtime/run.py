@@ -17,7 +17,7 @@ from wsap_core.interfaces import Agent, Snapshots
 from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, build
-from wsap_core.worlds import Seat, World
+from wsap_core.worlds import World
 from wsap_nexus.backends.meter import Meter
 from wsap_nexus.confidential import resolved
 from wsap_nexus.runtime.controls import Controls
@@ -27,6 +27,7 @@ from wsap_nexus.runtime.minds import Beginning, RunMinds
 from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import LoggedStep, Recorder
+from wsap_nexus.runtime.seats import SeatFace, leave
 from wsap_nexus.runtime.tally import RunSummary, SeatTally, score
 from wsap_nexus.runtime.venue import OwnVenue, Venue
 
@@ -135,7 +136,7 @@ class Run:
         """The world, once play has begun, if it is in this process."""
         return self._venue.world
 
-    def seat(self, name: str) -> Seat:
+    def seat(self, name: str) -> SeatFace:
         """Return an open seat, once play has begun."""
         return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
 
@@ -289,7 +290,7 @@ class Run:
         await loop.episode(self._episode)
         if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
             # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
-            loop.seat.leave()
+            await leave(loop.seat)
 
     async def _after_step(self, step: StepTaken) -> None:
         self._since_snapshot += 1

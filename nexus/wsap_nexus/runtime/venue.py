@@ -10,8 +10,9 @@ from wsap_core.context import Clock, Context
 from wsap_core.options import Options, check_used
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_core.worlds import Seat, World
+from wsap_core.worlds import World
 from wsap_nexus.confidential import resolved
+from wsap_nexus.runtime.seats import SeatFace
 
 
 class Venue(Protocol):
@@ -27,7 +28,7 @@ class Venue(Protocol):
         """Whether its state can be taken and given back."""
         ...
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, Seat]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Begin an episode from a seed and return the open seats by name."""
         ...
 
@@ -71,7 +72,7 @@ class OwnVenue:
         """Whether its state can be taken and given back."""
         return self.world is not None and self.world.can_snapshot
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, Seat]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Make the world, begin an episode, and open the seats."""
         options = Options(resolved(self._options, os.environ))
         context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
