@@ -24,6 +24,7 @@ from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
 from wsap_core.llm.reflection import Reflector, read_lines
 from wsap_core.llm.sight import Sight
+from wsap_core.llm.speech import Voice
 from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
 from wsap_core.llm.tokens import estimate_message, estimate_request, estimate_tokens
 from wsap_core.llm.toolbox import Toolbox
@@ -284,6 +285,13 @@ class LLMAgent:
         if self._account.pending.calls and self.last_decision is not None:
             decision = self.last_decision
             self.last_decision = replace(decision, usage=decision.usage + self._account.take())
+
+    async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
+        """Return what it says in its own words; see `wsap_core.llm.speech.Speaks`. Its conversation stays as it is."""
+        if self._prepare is not None:
+            await self._prepare()
+        voice = Voice(self.backend, self.options, self._prompts, self._memory, self._account, self._random)
+        return await voice.speak(purpose, facts, said)
 
     @property
     def memory(self) -> AgentMemory | None:

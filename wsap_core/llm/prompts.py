@@ -122,6 +122,35 @@ Your last decision, {{ action }}, was carried out for {{ done }} of {{ times }} 
 {% if why %} What happened: {{ why | join("; ") }}.{% endif %}\
 {% if left_out %} Of what else happened, {{ left_out }} events are left out.{% endif %}"""
 
+SPEAK = """\
+{% if persona %}
+{{ persona }}
+
+{% endif %}
+You live through many worlds, one after the other, and are yourself in all of them. What is so:
+{% for fact in facts %}
+- {{ fact }}
+{% endfor %}
+{% if memories %}
+
+You remember:
+{% for memory in memories %}
+- {{ memory }}
+{% endfor %}
+{% endif %}"""
+
+TALK = """\
+A person speaks to you:
+{{ said }}
+
+{{ explanation }}
+
+Answer in your own words, in a few sentences. Tell nothing that you don't know or remember. No action and no JSON."""
+
+DIARY = """\
+Write an entry in your diary about your last stay: what you did, what came of it, and what you make of it. In the \
+first person, in two to five sentences. Tell nothing that you don't know or remember. No action and no JSON."""
+
 DEFAULTS: Mapping[str, str] = {
     "system": SYSTEM,
     "user": USER,
@@ -132,6 +161,9 @@ DEFAULTS: Mapping[str, str] = {
     "tag_answer": TAG_ANSWER,
     "tag_question": TAG_QUESTION,
     "steps_report": STEPS_REPORT,
+    "speak": SPEAK,
+    "talk": TALK,
+    "diary": DIARY,
 }
 """The templates by name."""
 

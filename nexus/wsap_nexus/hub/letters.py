@@ -87,9 +87,9 @@ def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = N
     book.connection.execute(insert(_LETTER), rows)
     for hearer in hearers:
         _forget_oldest(book, hearer)
-    book.note(
-        "message", agent=sender, type=kind, content=content, **({"team": team} if team else {}), to=hearers
-    )
+    # What was said is the hearers' affair; that something was said is for everybody.
+    addressed = to if kind == "direct" else team
+    book.note("message_sent", agent=sender, to=addressed, form=kind, recipients=len(hearers))
     return hearers
 
 
@@ -179,8 +179,10 @@ class Bell:
 
     def heard(self, event: NexusEvent) -> None:
         """Ring for those whom an event of the nexus concerns; any thread may call it."""
-        if event.kind == "message":
-            self.ring(event.body["to"])
+        if event.kind == "message_sent" and event.body.get("form") == "direct":
+            self.ring([str(event.body["to"])])
+        elif event.kind == "message_sent":
+            self.ring([agent_id for agent_id in self._waiting if agent_id != event.agent_id])
         elif event.kind.startswith(self.WAKING):
             self.ring(list(self._waiting))
 
