@@ -7,24 +7,25 @@ not at all. Listeners hear of its events after the commit, never before.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import zstandard
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Table, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql import ColumnElement
 
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.models import Avatar, AvatarState, PortableItem
 from wsap_core.models.avatars import can_become
-from wsap_core.wire import Codec, dumps, encode
+from wsap_core.wire import dumps, encode
 from wsap_nexus.confidential import recordable
-from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError
+from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
 from wsap_nexus.hub.records import (
     AGENT_ID,
     AgentIdentity,
@@ -37,6 +38,17 @@ from wsap_nexus.hub.records import (
     Terms,
     WorldRecord,
 )
+from wsap_nexus.hub.rows import (
+    LONGEST_TEXT,
+    avatar_of,
+    checked,
+    checked_item,
+    event_of,
+    identity_of,
+    item_of,
+    recorded,
+    session_of,
+)
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.tables import METADATA
 
@@ -46,8 +58,13 @@ _ACHIEVEMENT, _ITEM, _WORLD = _T["achievement"], _T["item"], _T["world"]
 _AVATAR, _SESSION, _TRANSFER, _EVENT = _T["avatar"], _T["session"], _T["transfer"], _T["nexus_event"]
 _COUNTER = _T["counter"]
 
-_CODEC = Codec()
 _NAME = re.compile(AGENT_ID)
+_LONGEST_NOTE = 500
+# What a world says about an item is kept as far as that.
+_WRITERS_TURN = 0x57534151
+# The advisory lock's number on PostgreSQL under which changes are made, one after the other.
+
+_LOGGER = logging.getLogger(__name__)
 
 Listener = Callable[[NexusEvent], None]
 
@@ -76,11 +93,18 @@ class Ledger:
     def change(self) -> Iterator[Book]:
         """Give a book to write in; committed as one at the end, or undone by an exception."""
         with self.database.write() as connection:
+            if not self.database.is_sqlite:
+                # Numbers of events must become visible in their order, and what is checked must still hold when it is
+                # written: as in a file, one change after the other.
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _WRITERS_TURN})
             book = Book(connection, self.wall_clock())
             yield book
         for event in book.noted:
             for listener in list(self._listeners):
-                listener(event)
+                try:
+                    listener(event)
+                except Exception:  # what is committed has happened, whoever stumbles over hearing of it
+                    _LOGGER.exception("A listener failed over event %d.", event.seq)
 
     @contextmanager
     def look(self) -> Iterator[Book]:
@@ -105,6 +129,14 @@ class Book:
         """The time as ISO 8601, in UTC."""
         return datetime.fromtimestamp(self.now, UTC).isoformat(timespec="milliseconds")
 
+    def _insert(self, table: Table, **values: Any) -> None:
+        # Any: as the columns hold them.
+        self.connection.execute(insert(table).values(**checked(table, values)))
+
+    def _update(self, table: Table, where: ColumnElement[bool], **values: Any) -> int:
+        """Change rows and return how many. Any: as the columns hold them."""
+        return self.connection.execute(update(table).where(where).values(**checked(table, values))).rowcount
+
     # --- the log --------------------------------------------------------------------------------
 
     def note(
@@ -119,7 +151,7 @@ class Book:
             "time": self.now,
             "body": dumps(body),
         }
-        inserted = self.connection.execute(insert(_EVENT).values(**values)).inserted_primary_key
+        inserted = self.connection.execute(insert(_EVENT).values(**checked(_EVENT, values))).inserted_primary_key
         seq = int(inserted[0]) if inserted else 0
         self.noted.append(NexusEvent(seq, kind, agent, game, session, self.now, json.loads(values["body"])))  # type: ignore[arg-type]
         return seq
@@ -138,7 +170,7 @@ class Book:
             query = query.where(_EVENT.c.agent_id == agent)
         if kinds:
             query = query.where(_EVENT.c.kind.in_(kinds))
-        return [_event(row) for row in self.connection.execute(query)]
+        return [event_of(row) for row in self.connection.execute(query)]
 
     def last_seq(self) -> int:
         """Return the number of the newest event, 0 if there is none."""
@@ -147,8 +179,8 @@ class Book:
     def next_number(self, what: str) -> int:
         """Return the next number of a kind of ids; none is given out twice."""
         where = _COUNTER.c.name == what
-        if not self.connection.execute(update(_COUNTER).where(where).values(value=_COUNTER.c.value + 1)).rowcount:
-            self.connection.execute(insert(_COUNTER).values(name=what, value=1))
+        if not self._update(_COUNTER, where, value=_COUNTER.c.value + 1):
+            self._insert(_COUNTER, name=what, value=1)
         return int(self.connection.execute(select(_COUNTER.c.value).where(where)).scalar_one())
 
     # --- agents ---------------------------------------------------------------------------------
@@ -166,24 +198,28 @@ class Book:
                 f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
                 "beginning with a letter or digit."
             )
+        if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
+            raise UsageError(
+                f"{ascii(name)[:80]} can't be an agent's name; use up to 200 characters that can be printed, "
+                f"and at most {LONGEST_TEXT} for the persona."
+            )
         row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
         if row is not None:
             if row.state == "removed":
                 raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
-            return _identity(row), False
-        self.connection.execute(
-            insert(_AGENT).values(
-                id=agent_id,
-                name=name or agent_id,
-                created=self.stamp,
-                state="active",
-                place="nexus",
-                persona=persona,
-                policies={game: _recorded(policy) for game, policy in (policies or {}).items()},
-                lore={"core_memories": [], "strategies": []},
-                lifetime_steps=0,
-                playtime=0.0,
-            )
+            return identity_of(row), False
+        self._insert(
+            _AGENT,
+            id=agent_id,
+            name=name or agent_id,
+            created=self.stamp,
+            state="active",
+            place="nexus",
+            persona=persona,
+            policies={game: recorded(policy) for game, policy in (policies or {}).items()},
+            lore={"core_memories": [], "strategies": []},
+            lifetime_steps=0,
+            playtime=0.0,
         )
         self.note("agent_registered", agent=agent_id, name=name or agent_id)
         return self.agent(agent_id), True
@@ -198,17 +234,21 @@ class Book:
         if row is None:
             known = self.connection.execute(select(_AGENT.c.id).limit(1000)).scalars().all()
             raise UnknownNameError("agent", agent_id, known, hint="See them with: wsap nexus agents list")
-        return _identity(row)
+        return identity_of(row)
 
     def agents(self, *, state: str | None = None, after: str = "", limit: int = 100_000) -> list[AgentIdentity]:
         """Return agents by id, those that were removed left out."""
         query = select(_AGENT).where(_AGENT.c.id > after).order_by(_AGENT.c.id).limit(limit)
         query = query.where(_AGENT.c.state == state) if state else query.where(_AGENT.c.state != "removed")
-        return [_identity(row) for row in self.connection.execute(query)]
+        return [identity_of(row) for row in self.connection.execute(query)]
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
-        """Change columns of an agent. Any: as the column holds it."""
-        self.connection.execute(update(_AGENT).where(_AGENT.c.id == agent_id).values(**values))
+        """Change columns of an agent. Any: as the column holds it.
+
+        Raises:
+            StorageError: a value is not what its column is for.
+        """
+        self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
     def mind(self, agent_id: str) -> bytes | None:
         """Return what an agent's memory gave to keep."""
@@ -243,26 +283,23 @@ class Book:
             & (_EVIDENCE.c.game == game)
             & (_EVIDENCE.c.source == gain.source)
         )
-        changed = self.connection.execute(
-            update(_EVIDENCE)
-            .where(key)
-            .values(times=_EVIDENCE.c.times + gain.times, gained=_EVIDENCE.c.gained + gain.gain)
-        ).rowcount
+        changed = self._update(
+            _EVIDENCE, key, times=_EVIDENCE.c.times + gain.times, gained=_EVIDENCE.c.gained + gain.gain
+        )
         if not changed:
-            self.connection.execute(
-                insert(_EVIDENCE).values(
-                    agent_id=agent_id,
-                    domain=gain.domain,
-                    game=game,
-                    source=gain.source,
-                    times=gain.times,
-                    gained=gain.gain,
-                )
+            self._insert(
+                _EVIDENCE,
+                agent_id=agent_id,
+                domain=gain.domain,
+                game=game,
+                source=gain.source,
+                times=gain.times,
+                gained=gain.gain,
             )
         where = (_SKILL.c.agent_id == agent_id) & (_SKILL.c.domain == gain.domain)
-        if not self.connection.execute(update(_SKILL).where(where).values(level=gain.level)).rowcount:
-            self.connection.execute(insert(_SKILL).values(agent_id=agent_id, domain=gain.domain, level=gain.level))
-        self.note("skill_gained", agent=agent_id, game=game, session=session, **_plain(gain))
+        if not self._update(_SKILL, where, level=gain.level):
+            self._insert(_SKILL, agent_id=agent_id, domain=gain.domain, level=gain.level)
+        self.note("skill_gained", agent=agent_id, game=game, session=session, **encode(gain))
 
     def achievements(self, agent_id: str) -> list[Row[Any]]:
         """Return the rows of achievements: game, name, first, times."""
@@ -272,12 +309,9 @@ class Book:
     def add_achievement(self, agent_id: str, game: str, session: str, name: str, times: int) -> None:
         """Count an achievement, and note the first time."""
         where = (_ACHIEVEMENT.c.agent_id == agent_id) & (_ACHIEVEMENT.c.game == game) & (_ACHIEVEMENT.c.name == name)
-        values = {"times": _ACHIEVEMENT.c.times + times}
-        if self.connection.execute(update(_ACHIEVEMENT).where(where).values(**values)).rowcount:
+        if self._update(_ACHIEVEMENT, where, times=_ACHIEVEMENT.c.times + times):
             return
-        self.connection.execute(
-            insert(_ACHIEVEMENT).values(agent_id=agent_id, game=game, name=name, first=self.stamp, times=times)
-        )
+        self._insert(_ACHIEVEMENT, agent_id=agent_id, game=game, name=name, first=self.stamp, times=times)
         self.note("achievement", agent=agent_id, game=game, session=session, name=name)
 
     # --- items ----------------------------------------------------------------------------------
@@ -289,19 +323,20 @@ class Book:
             query = query.where(_ITEM.c.place == place)
         if place_id is not None:
             query = query.where(_ITEM.c.place_id == place_id)
-        return [_item(row) for row in self.connection.execute(query)]
+        return [item_of(row) for row in self.connection.execute(query)]
 
-    def mint_item(self, agent_id: str, item: PortableItem, *, game: str, session: str) -> None:
-        """Take a new item into escrow.
+    def mint_item(
+        self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
+    ) -> None:
+        """Take a new item into escrow; one that a world made has an id that begins with the transfer's.
 
         Raises:
-            ConservationError: there is an item of that id already.
+            ConservationError: there is an item of that id already, or it is none that may be taken in.
         """
+        checked_item(item, transfer_id)
         if self.connection.execute(select(_ITEM.c.id).where(_ITEM.c.id == item.item_id)).first():
-            raise ConservationError(f"{game!r} gave out the item {item.item_id!r}, which there is already.")
-        self.connection.execute(
-            insert(_ITEM).values(id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
-        )
+            raise ConservationError(f"there is an item {item.item_id!r} already")
+        self._insert(_ITEM, id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
         self.note("item_found", agent=agent_id, game=game, session=session, item=encode(item))
 
     def move_item(
@@ -322,10 +357,8 @@ class Book:
         """
         where = (_ITEM.c.id == item_id) & (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == from_place)
         where &= _ITEM.c.place_id.is_(None) if from_id is None else _ITEM.c.place_id == from_id
-        moved = self.connection.execute(
-            update(_ITEM).where(where).values(place=to_place, place_id=to_id, note=note)
-        ).rowcount
-        if moved != 1:
+        note = note[:_LONGEST_NOTE]
+        if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
             raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
         self.note("item_moved", agent=agent_id, item_id=item_id, to=to_place, to_id=to_id, why=note)
 
@@ -333,17 +366,16 @@ class Book:
 
     def add_world(self, game: str, owner: str | None, seed: int, options: Mapping[str, Any]) -> WorldRecord:
         """Make a record of a new world and return it."""
-        world_id = f"{game}-{self.next_number(game):06d}"
-        self.connection.execute(
-            insert(_WORLD).values(
-                id=world_id,
-                game=game,
-                owner=owner,
-                seed=seed,
-                options=recordable(options),
-                created=self.stamp,
-                failures=0,
-            )
+        world_id = f"{game}-{self.next_number(f'world {game}'):06d}"
+        self._insert(
+            _WORLD,
+            id=world_id,
+            game=game,
+            owner=owner,
+            seed=seed,
+            options=recordable(options),
+            created=self.stamp,
+            failures=0,
         )
         return self.world(world_id)
 
@@ -376,7 +408,16 @@ class Book:
         """Change a world's columns, and its state if given. Any: as the column holds it."""
         if snapshot is not None:
             values["snapshot"] = zstandard.compress(snapshot)
-        self.connection.execute(update(_WORLD).where(_WORLD.c.id == world_id).values(**values))
+        self._update(_WORLD, _WORLD.c.id == world_id, **values)
+
+    def has_state(self, world_id: str) -> bool:
+        """Return whether a world's state is kept, so that it can be woken."""
+        where = (_WORLD.c.id == world_id) & _WORLD.c.snapshot.is_not(None)
+        return self.connection.execute(select(_WORLD.c.id).where(where)).first() is not None
+
+    def end_world(self, world_id: str) -> None:
+        """Keep a world's record, but not its state: nobody can go there again."""
+        self._update(_WORLD, _WORLD.c.id == world_id, snapshot=None, run_id=None)
 
     def drop_world(self, world_id: str) -> None:
         """Forget a world and its avatars."""
@@ -388,7 +429,7 @@ class Book:
         query = select(_AVATAR).where(_AVATAR.c.agent_id == agent_id).order_by(_AVATAR.c.world_id, _AVATAR.c.id)
         if game is not None:
             query = query.where(_AVATAR.c.game == game)
-        return [_avatar(row) for row in self.connection.execute(query)]
+        return [avatar_of(row) for row in self.connection.execute(query)]
 
     def put_avatar(
         self, world_id: str, agent_id: str, avatar: Avatar, *, left_at: int = 0, respawning: bool = False
@@ -402,10 +443,8 @@ class Book:
         before = self.connection.execute(select(_AVATAR).where(where)).one_or_none()
         values = {"state": avatar.state.value, "left_at": left_at, "data": encode(avatar)}
         if before is None:
-            self.connection.execute(
-                insert(_AVATAR).values(
-                    world_id=world_id, id=avatar.avatar_id, agent_id=agent_id, game=avatar.game_id, **values
-                )
+            self._insert(
+                _AVATAR, world_id=world_id, id=avatar.avatar_id, agent_id=agent_id, game=avatar.game_id, **values
             )
         else:
             old = AvatarState(before.state)
@@ -416,7 +455,7 @@ class Book:
                     f"The avatar {avatar.avatar_id!r} of {world_id!r} can't become {avatar.state.value} "
                     f"while it is {old.value}."
                 )
-            self.connection.execute(update(_AVATAR).where(where).values(**values))
+            self._update(_AVATAR, where, **values)
         if before is None or before.state != avatar.state.value:
             self.note(
                 "avatar_changed",
@@ -439,33 +478,36 @@ class Book:
         """
         session_id = f"session-{self.next_number('session'):08d}"
         try:
-            self.connection.execute(
-                insert(_SESSION).values(
-                    id=session_id,
-                    agent_id=agent_id,
-                    game=game,
-                    world_id=world_id,
-                    avatar_id=avatar_id,
-                    run_id=run_id,
-                    opened=self.stamp,
-                    steps=0,
-                    terms=terms.to_json(),
-                    stats={},
-                )
+            self._insert(
+                _SESSION,
+                id=session_id,
+                agent_id=agent_id,
+                game=game,
+                world_id=world_id,
+                avatar_id=avatar_id,
+                run_id=run_id,
+                opened=self.stamp,
+                steps=0,
+                terms=terms.to_json(),
+                stats={},
             )
         except IntegrityError as error:
             raise AlreadyInWorldError(f"{agent_id!r} is in a world already.") from error
-        self.update_agent(agent_id, place="world", session_id=session_id)
+        where = (_AGENT.c.id == agent_id) & (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed")
+        if self._update(_AGENT, where, place="world", session_id=session_id) != 1:
+            raise AlreadyInWorldError(f"{agent_id!r} is not in the nexus.")
         return self.session(session_id)
 
     def close_session(self, session_id: str, *, reason: str, steps: int, stats: Mapping[str, Any]) -> None:
-        """Close a stay and put the agent back into the nexus."""
+        """Close a stay and put the agent back into the nexus. Any: JSON-ready data.
+
+        Raises:
+            NotInWorldError: it was closed before.
+        """
         found = self.session(session_id)
-        self.connection.execute(
-            update(_SESSION)
-            .where(_SESSION.c.id == session_id)
-            .values(closed=self.stamp, reason=reason, steps=steps, stats=dict(stats))
-        )
+        where = (_SESSION.c.id == session_id) & _SESSION.c.closed.is_(None)
+        if not self._update(_SESSION, where, closed=self.stamp, reason=reason, steps=steps, stats=dict(stats)):
+            raise NotInWorldError(f"The session {session_id!r} is over already.")
         self.update_agent(found.agent_id, place="nexus", session_id=None)
 
     def session(self, session_id: str) -> SessionRecord:
@@ -477,20 +519,25 @@ class Book:
         row = self.connection.execute(select(_SESSION).where(_SESSION.c.id == session_id)).one_or_none()
         if row is None:
             raise UnknownNameError("session", session_id, ())
-        return _session(row)
+        return session_of(row)
 
     def sessions(
         self, *, agent_id: str | None = None, world_id: str | None = None, only_open: bool = False, limit: int = 100
     ) -> list[SessionRecord]:
-        """Return sessions, newest first."""
-        query = select(_SESSION).order_by(_SESSION.c.opened.desc(), _SESSION.c.id.desc()).limit(limit)
+        """Return sessions, newest first: their ids count."""
+        query = select(_SESSION).order_by(_SESSION.c.id.desc()).limit(limit)
         if agent_id is not None:
             query = query.where(_SESSION.c.agent_id == agent_id)
         if world_id is not None:
             query = query.where(_SESSION.c.world_id == world_id)
         if only_open:
             query = query.where(_SESSION.c.closed.is_(None))
-        return [_session(row) for row in self.connection.execute(query)]
+        return [session_of(row) for row in self.connection.execute(query)]
+
+    def visits(self, agent_id: str) -> dict[str, int]:
+        """Return how often an agent was in each game: game -> sessions."""
+        query = select(_SESSION.c.game, func.count()).where(_SESSION.c.agent_id == agent_id)
+        return {game: int(count) for game, count in self.connection.execute(query.group_by(_SESSION.c.game))}
 
     def prepare(self, agent_id: str, kind: str, *, world_id: str | None = None, **data: Any) -> str:
         """Begin a transfer and return its id; an agent has one at a time. Any: JSON-ready data.
@@ -498,22 +545,46 @@ class Book:
         Raises:
             AlreadyInWorldError: another is going on.
         """
-        transfer_id = f"transfer-{self.next_number('transfer'):08d}"
+        return self._prepare(f"transfer-{self.next_number('transfer'):08d}", agent_id, kind, world_id, data)
+
+    def prepare_leave(self, session: SessionRecord) -> str:
+        """Begin to take an agent out of a world and return the transfer's id.
+
+        A session has one such id for good: a world that was asked to let things out before a crash, and
+        remembers that, answers the same when it is asked again.
+
+        Raises:
+            AlreadyInWorldError: another transfer of the agent is going on.
+            StorageError: it was completed.
+        """
+        transfer_id = f"{session.id}-leave"
+        row = self.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).one_or_none()
+        if row is None:
+            return self._prepare(transfer_id, session.agent_id, "leave", session.world_id, {"session": session.id})
+        if row.state == "done":
+            raise StorageError(f"The transfer {transfer_id!r} is done already.")
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state="prepared")
+        return transfer_id
+
+    def _prepare(self, transfer_id: str, agent_id: str, kind: str, world_id: str | None, data: dict[str, Any]) -> str:
         try:
-            self.connection.execute(
-                insert(_TRANSFER).values(
-                    id=transfer_id,
-                    agent_id=agent_id,
-                    kind=kind,
-                    state="prepared",
-                    created=self.stamp,
-                    world_id=world_id,
-                    data=data,
-                )
+            self._insert(
+                _TRANSFER,
+                id=transfer_id,
+                agent_id=agent_id,
+                kind=kind,
+                state="prepared",
+                created=self.stamp,
+                world_id=world_id,
+                data=data,
             )
         except IntegrityError as error:
             raise AlreadyInWorldError(f"{agent_id!r} is on its way already.") from error
         return transfer_id
+
+    def send_to(self, transfer_id: str, world_id: str) -> None:
+        """Note in a prepared transfer which world was made for it, so that it is dropped if nobody arrives."""
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, world_id=world_id)
 
     def settle(self, transfer_id: str, state: str, **data: Any) -> None:
         """End a transfer: "done", "cancelled" or "unknown". Any: JSON-ready data that is added.
@@ -524,8 +595,20 @@ class Book:
         row = self.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one()
         if row.state not in ("prepared", "unknown"):
             raise StorageError(f"The transfer {transfer_id!r} is {row.state} already.")
-        values = {"state": state, "data": {**row.data, **data}}
-        self.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == transfer_id).values(**values))
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state=state, data={**row.data, **data})
+
+    def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
+        """Return the rows of transfers that were prepared and not settled, oldest first; all, or one agent's."""
+        # Literally as the index has it, so that the index is used.
+        query = select(_TRANSFER).where(text("state = 'prepared'")).order_by(_TRANSFER.c.id)
+        if agent_id is not None:
+            query = query.where(_TRANSFER.c.agent_id == agent_id)
+        return list(self.connection.execute(query))
+
+    def lived_in(self, world_id: str) -> bool:
+        """Return whether anybody has ever been in a world."""
+        where = _SESSION.c.world_id == world_id
+        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
 
     def transfers(self, *states: str) -> list[Row[Any]]:
         """Return the rows of transfers in these states, oldest first."""
@@ -536,47 +619,3 @@ class Book:
 _WORLD_COLUMNS = [
     _WORLD.c[name] for name in ("id", "game", "owner", "seed", "options", "created", "failures", "run_id")
 ]
-
-
-def _plain(gain: SkillGain) -> dict[str, Any]:
-    data: dict[str, Any] = encode(gain)
-    return data
-
-
-def _identity(row: Row[Any]) -> AgentIdentity:
-    return AgentIdentity(
-        id=row.id,
-        name=row.name,
-        created=row.created,
-        state=row.state,
-        place=row.place,
-        session_id=row.session_id,
-        persona=row.persona,
-        policies={game: Policy(p["agent"], p["options"]) for game, p in row.policies.items()},
-        core_memories=tuple(row.lore["core_memories"]),
-        strategies=tuple(row.lore["strategies"]),
-        lifetime_steps=row.lifetime_steps,
-        playtime=row.playtime,
-    )
-
-
-def _item(row: Row[Any]) -> ItemRecord:
-    return ItemRecord(_CODEC.decode(PortableItem, row.data), row.agent_id, row.place, row.place_id, row.note)
-
-
-def _avatar(row: Row[Any]) -> AvatarRecord:
-    return AvatarRecord(row.world_id, row.agent_id, row.game, _CODEC.decode(Avatar, row.data), row.left_at)
-
-
-def _session(row: Row[Any]) -> SessionRecord:
-    values = dict(row._mapping)
-    return SessionRecord(**{**values, "terms": Terms.from_json(row.terms)})
-
-
-def _event(row: Row[Any]) -> NexusEvent:
-    return NexusEvent(row.seq, row.kind, row.agent_id, row.game, row.session_id, row.time, json.loads(row.body))
-
-
-def _recorded(policy: Policy) -> Any:
-    """Return a policy as it is recorded: with nothing confidential in it. Any: JSON."""
-    return encode(replace(policy, options=recordable(policy.options)))

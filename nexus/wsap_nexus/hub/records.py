@@ -98,7 +98,9 @@ class Terms:
     difficulty: str = "normal"
     """"easy", "normal", "hard" or "adaptive"."""
     avatar: str | None = None
-    """The avatar to enter, by id; None for the one that sleeps, or a new one."""
+    """The avatar to enter, by id or by its world's; None for the one that sleeps, or a new one; "new" for a new one."""
+    respawn: str | None = None
+    """How a dead avatar is to live again, by the option's id; None for the first there is."""
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON-ready data."""
@@ -109,6 +111,7 @@ class Terms:
             "spawn": self.spawn,
             "difficulty": self.difficulty,
             "avatar": self.avatar,
+            "respawn": self.respawn,
         }
 
     @classmethod

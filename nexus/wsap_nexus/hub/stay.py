@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from wsap_core.models import ActionResult
+from wsap_core.wire import Codec
 from wsap_nexus.hub.conditions import Condition, facts_of, parse_condition
 from wsap_nexus.hub.records import SessionRecord
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.recorder import read_step
 from wsap_nexus.storage.records import EventRecord
 
 
@@ -37,11 +39,15 @@ class Deeds:
         """What was achieved, sorted."""
         return sorted(key.partition(":")[2] for key in self.done if key.startswith("achievement:"))
 
-    def count_logged(self, event: EventRecord) -> None:
-        """Count a step from the log."""
-        step = json.loads(event.body)["step"]
-        result = step["result"]
-        self.add(step["action"]["name"], result["success"], result["reward"], result["achievements"])
+    def count_logged(self, event: EventRecord, codec: Codec | None = None) -> ActionResult:
+        """Count a step from the log and return its result.
+
+        Raises:
+            WireError: the event is no step.
+        """
+        step = read_step(event.seq, event.episode, event.step or 0, event.body, codec or Codec())
+        self.add(step.action.name, step.result.success, step.result.reward, step.result.achievements)
+        return step.result
 
 
 class Stay:
@@ -70,31 +76,52 @@ class Stay:
         self.controls = controls
         self.stopped: str | None = None
         """Why it was asked to end, if it was."""
+        self.catching_up = False
+        """Whether recorded decisions are being gone through again: until that is done, the world is not
+        yet where the log is, and must not be left."""
         self.last: StepTaken | None = None
         """The newest decision."""
         self._on_step = on_step
         text = session.terms.exit_when
         self._exit: Condition | None = parse_condition(text) if text else None
 
-    def stop(self, reason: str) -> None:
-        """End it before the next decision."""
-        self.stopped = self.stopped or reason
-        self.controls.stop()
+    def stop(self, reason: str, *, at_once: bool = False) -> None:
+        """End it before the next decision; `at_once` even before the world is where the log is, to go on later."""
+        self.stopped = reason if at_once else self.stopped or reason
+        if self.catching_up and not at_once:
+            self.controls.finish()
+        else:
+            self.controls.stop()
 
     def observe(self, step: StepTaken) -> None:
         """Count a decision, and see whether the exit condition holds now."""
         if step.seat != self.seat_name:
             return
         self.last = step
+        self.catching_up = False
         result = step.result
         self.deeds.add(step.action.name, result.success, result.reward, result.achievements)
-        if self._exit is not None and not result.done:
-            facts = facts_of(
-                result.observation,
-                steps=self.deeds.steps,
-                reward=self.deeds.reward,
-                achievements=self.deeds.achievements,
-            )
-            if self._exit(facts):
-                self.stop("condition")
+        self._see_whether_to_leave(result)
         self._on_step(self, step)
+
+    def take_up(self, last: ActionResult | None) -> None:
+        """Go on after the last recorded decision: if its result met the exit condition, nothing more is decided.
+
+        Call it before play begins.
+        """
+        if last is None:
+            return
+        self.catching_up = True
+        self._see_whether_to_leave(last)
+
+    def _see_whether_to_leave(self, result: ActionResult) -> None:
+        if self._exit is None or result.done:
+            return
+        facts = facts_of(
+            result.observation,
+            steps=self.deeds.steps,
+            reward=self.deeds.reward,
+            achievements=self.deeds.achievements,
+        )
+        if self._exit(facts):
+            self.stop("condition")

@@ -9,6 +9,9 @@ had not been kept yet, so nothing has happened.
 Leaving: the world gives out what the agent may carry; then body, items, skills, achievements,
 memories, the world's state and the agent's place are committed in one transaction. Killed before
 it, the session is still open, and goes on from the log.
+
+Whatever a world says, the books are right: an item that it gives out and that is elsewhere stays
+elsewhere, one that it writes off and never had is not lost, and the agent can leave all the same.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ from wsap_core.models import (
 )
 from wsap_core.specs import AdapterSpec
 from wsap_core.wire import encode
-from wsap_core.worlds import Seat
 from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.conditions import parse_condition
-from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, RosterFullError
+from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, ConservationError, RosterFullError
 from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.skills import skill_gains
 from wsap_nexus.hub.stay import Deeds
 from wsap_nexus.hub.worlds import WorldFace
+from wsap_nexus.runtime.seats import SeatFace, leave
 
 MODES: Mapping[str, AvatarState] = {
     "dormant": AvatarState.DORMANT,
@@ -68,8 +71,14 @@ class Arrival:
     avatar: Avatar
     entry: Entry
     receipt: Receipt
-    seat: Seat
+    seat: SeatFace
     respawned: bool = False
+    wanted: AvatarSpec | None = None
+    """What body was asked for; None where there was one."""
+    death: DeathEvent | None = None
+    """What the body died of while it slept, if it did; it was brought back then."""
+    package: TransitPackage | None = None
+    """What came out of the body that died in its sleep, and what was lost with it."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class Departure:
     """Final statistics, as the world and the log have them. Any: JSON-ready."""
     seconds: float = 0.0
     world_state: bytes | None = None
-    """The world's state to be kept; None where it is not kept."""
+    """The world's state to be kept; None where nobody can go there again."""
     mind: bytes | None = None
     """What the agent's memory gave to keep."""
 
@@ -111,6 +120,8 @@ def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: Terms) ->
     if terms.exit_when:
         parse_condition(terms.exit_when)
     avatar = _choose_avatar(book, agent, spec, terms)
+    if avatar is not None and not book.has_state(avatar.world_id):
+        raise UsageError(f"The world of {avatar.avatar.avatar_id!r} ({avatar.world_id}) is no more.")
     carried = book.items(agent_id, place="escrow")
     transfer_id = book.prepare(
         agent_id,
@@ -160,8 +171,11 @@ async def let_in(
         agent = book.agent(way.agent_id)
         skills = book.skills(way.agent_id)
         items = [r.item for r in book.items(way.agent_id, place="transfer", place_id=way.transfer_id)]
-    away = agent.lifetime_steps - way.avatar.left_at if way.avatar else 0
+    asleep = way.avatar is not None and way.avatar.avatar.state is AvatarState.DORMANT
+    away = agent.lifetime_steps - way.avatar.left_at if way.avatar is not None and asleep else 0
     entry = Entry(way.transfer_id, seat_name, skills, items, away, way.terms.difficulty)
+    wanted: AvatarSpec | None = None
+    made: Avatar | None = None
     if kept is not None:
         # A snapshot is given back to a world with the same seats.
         await world.begin(record.seed)
@@ -174,29 +188,57 @@ async def let_in(
         avatar = made or Avatar(f"{seat_name}@{world.spec.name}", world.spec.name)
     respawned = avatar.state is AvatarState.DESTROYED
     if respawned:
-        death = await world.death(avatar.avatar_id)
-        options = death.respawn_options if death else ()
-        if not options:
-            raise WorldError(f"The avatar {avatar.avatar_id!r} can't live again.")
-        await world.respawn(seat_name, avatar.avatar_id, options[0].id)
+        await _bring_back(world, seat_name, avatar.avatar_id, way.terms.respawn)
     receipt = await world.admit(avatar.avatar_id, entry)
-    _check_receipt(entry, receipt, world.spec.name)
+    _check_receipt(entry, receipt, world.spec)
+    death = package = None
+    if asleep and (await _body(world, seat_name, avatar.avatar_id)).state is AvatarState.DESTROYED:
+        # Nobody was there when it died; it is learned of on coming back, and lived through.
+        package = await world.release(avatar.avatar_id, f"{way.transfer_id}-death")
+        death = await _bring_back(world, seat_name, avatar.avatar_id, way.terms.respawn)
     seat = await world.open_seat(seat_name)
     # With several seats, a first observation may wait for others to act.
     observation = await seat.observe() if world.spec.seats[1] == 1 else None
     if isinstance(observation, EmbodiedObservation):
         avatar = observation.avatar
     else:
-        avatar = await _body(world, seat_name, None)
-    return Arrival(way, seat_name, avatar, entry, receipt, seat, respawned)
+        avatar = await _body(world, seat_name, avatar.avatar_id if kept is not None or made else None)
+    if avatar.state is not AvatarState.BOUND:
+        raise WorldError(f"The game {world.spec.name!r} let {way.agent_id!r} in, but its body is {avatar.state.value}.")
+    return Arrival(way, seat_name, avatar, entry, receipt, seat, respawned, wanted, death, package)
+
+
+async def _bring_back(world: WorldFace, seat_name: str, avatar_id: str, wanted: str | None) -> DeathEvent:
+    """Have a dead body live again, as was asked for or in the first way there is, and return what it died of."""
+    death = await world.death(avatar_id)
+    ways = {option.id: option for option in death.respawn_options} if death is not None else {}
+    if death is None or not ways:
+        raise WorldError(f"The avatar {avatar_id!r} can't live again.")
+    if wanted is not None and wanted not in ways:
+        raise UsageError(f"The avatar {avatar_id!r} can't live again by {wanted!r}; there are: {', '.join(ways)}.")
+    await world.respawn(seat_name, avatar_id, wanted or next(iter(ways)))
+    return death
 
 
 def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str) -> SessionRecord:
-    """Write down that an agent is in a world: body, items, session and place, as one."""
+    """Write down that an agent is in a world: body, items, session and place, as one.
+
+    Raises:
+        AgentPausedError: it was paused meanwhile.
+        AlreadyInWorldError: it is in a world, or was removed.
+    """
     way, avatar, receipt = arrival.way, arrival.avatar, arrival.receipt
+    if book.agent(way.agent_id).state == "paused":
+        raise AgentPausedError(f"{way.agent_id!r} was paused on its way.")
     if way.avatar is None:
         book.put_avatar(record.id, way.agent_id, replace(avatar, state=AvatarState.UNBOUND))
-    book.put_avatar(record.id, way.agent_id, avatar, respawning=arrival.respawned)
+    if arrival.death is not None:
+        book.put_avatar(record.id, way.agent_id, replace(avatar, state=AvatarState.DESTROYED, bound_agent=None))
+        book.note("died", agent=way.agent_id, game=way.game, **_json(arrival.death))
+    book.put_avatar(record.id, way.agent_id, avatar, respawning=arrival.respawned or arrival.death is not None)
+    if arrival.package is not None:
+        # Before the newcomer's own things are written in: this is about what lay there.
+        _take_items(book, way.agent_id, record.id, way.game, arrival.package, session="")
     for item_id in receipt.admitted:
         book.move_item(
             way.agent_id,
@@ -232,19 +274,16 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     """Write down that an agent is back in the nexus, with all it brings, as one.
 
     Raises:
-        ConservationError: the world gave out an item twice, or one that is elsewhere.
+        NotInWorldError: its session is over already.
     """
     agent = book.agent(session.agent_id)
     deeds = departure.deeds
     lifetime = agent.lifetime_steps + deeds.steps
     book.put_avatar(session.world_id, agent.id, departure.avatar, left_at=lifetime)
-    _take_items(book, session, spec, departure)
-    for name in deeds.achievements:
-        book.add_achievement(agent.id, spec.name, session.id, name, deeds.done[f"achievement:{name}"])
-    shown = {(row.domain, row.source): row.times for row in book.evidence(agent.id, spec.name)}
-    gains = list(skill_gains(spec.skills or {}, deeds.done, levels=book.skills(agent.id), shown=shown))
-    for gain in gains:
-        book.add_gain(agent.id, spec.name, session.id, gain)
+    refused = _take_items(book, agent.id, session.world_id, spec.name, departure.package, session=session.id)
+    if departure.world_state is None:
+        _lose_world(book, agent.id, session.world_id)
+    _learn(book, session, spec, deeds)
     if departure.death is not None:
         book.note("died", agent=agent.id, game=spec.name, session=session.id, **_json(departure.death))
     stats = {
@@ -258,8 +297,11 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     book.update_agent(agent.id, lifetime_steps=lifetime, playtime=agent.playtime + departure.seconds)
     if departure.mind is not None:
         book.keep_mind(agent.id, departure.mind)
-    book.keep_world(session.world_id, snapshot=departure.world_state, run_id=None)
-    book.settle(transfer_id, "done", reason=departure.reason)
+    if departure.world_state is None:
+        book.end_world(session.world_id)
+    else:
+        book.keep_world(session.world_id, snapshot=departure.world_state, run_id=None, failures=0)
+    book.settle(transfer_id, "done", reason=departure.reason, session=session.id, package=encode(departure.package))
     book.note(
         "left",
         agent=agent.id,
@@ -273,45 +315,105 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
         achievements=deeds.achievements,
         done=dict(sorted(deeds.done.items())),
         avatar_state=departure.avatar.state.value,
-        items=[item.item_id for item in departure.package.items],
+        items=[item.item_id for item in departure.package.items if item.item_id not in refused],
     )
 
 
-def _take_items(book: Book, session: SessionRecord, spec: AdapterSpec, departure: Departure) -> None:
-    inside = {r.item.item_id for r in book.items(session.agent_id, place="world", place_id=session.world_id)}
-    for item in departure.package.items:
+def _learn(book: Book, session: SessionRecord, spec: AdapterSpec, deeds: Deeds) -> None:
+    """Write down what was achieved in a session, and what skills it is worth."""
+    agent_id = session.agent_id
+    for name in deeds.achievements:
+        book.add_achievement(agent_id, spec.name, session.id, name, deeds.done[f"achievement:{name}"])
+    shown = {(row.domain, row.source): row.times for row in book.evidence(agent_id, spec.name)}
+    for gain in list(skill_gains(spec.skills or {}, deeds.done, levels=book.skills(agent_id), shown=shown)):
+        book.add_gain(agent_id, spec.name, session.id, gain)
+
+
+def _take_items(
+    book: Book, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
+) -> dict[str, str]:
+    """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
+    inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
+    refused: dict[str, str] = {}
+    for item in package.items:
         if item.item_id in inside:
             inside.discard(item.item_id)
-            book.move_item(
-                session.agent_id,
-                item.item_id,
-                from_place="world",
-                from_id=session.world_id,
-                to_place="escrow",
-            )
-        else:
-            book.mint_item(session.agent_id, item, game=spec.name, session=session.id)
-    for item_id, why in sorted(departure.package.lost.items()):
+            book.move_item(agent_id, item.item_id, from_place="world", from_id=world_id, to_place="escrow")
+            continue
+        try:
+            book.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
+        except ConservationError as error:
+            refused[str(item.item_id)[:200]] = str(error)
+    for item_id, why in sorted(package.lost.items()):
+        if item_id not in inside:
+            refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
+            continue
         inside.discard(item_id)
+        book.move_item(agent_id, item_id, from_place="world", from_id=world_id, to_place="lost", note=str(why))
+    if refused:
+        book.note("items_refused", agent=agent_id, game=game, session=session, items=refused)
+    return refused
+
+
+def _lose_world(book: Book, agent_id: str, world_id: str) -> None:
+    """Write off what lies in a world that is not kept."""
+    for record in book.items(agent_id, place="world", place_id=world_id):
         book.move_item(
-            session.agent_id,
-            item_id,
+            agent_id,
+            record.item.item_id,
             from_place="world",
-            from_id=session.world_id,
+            from_id=world_id,
             to_place="lost",
-            note=why,
+            note="the world that it was in is no more",
         )
-    if departure.world_state is None:
-        # The world is not kept, so what it has not given out is gone with it.
-        for item_id in sorted(inside):
-            book.move_item(
-                session.agent_id,
-                item_id,
-                from_place="world",
-                from_id=session.world_id,
-                to_place="lost",
-                note="the world that it was in is no more",
-            )
+
+
+async def let_out(
+    world: WorldFace,
+    session: SessionRecord,
+    seat: SeatFace,
+    transfer_id: str,
+    reason: str,
+    deeds: Deeds,
+    seconds: float,
+) -> Departure:
+    """Take an agent out of its seat with what it may carry; nothing is committed yet.
+
+    One that has not left by itself is taken out as it is, safe or not, and its body is frozen:
+    nothing can happen to it, and whoever comes back is where it was.
+
+    Args:
+        world: where it is.
+        session: its stay.
+        seat: its seat.
+        transfer_id: of the transfer; the world does everything once for it.
+        reason: why it leaves, as far as that is known; a death is found out here.
+        deeds: what it did.
+        seconds: how long it was there.
+
+    Raises:
+        WorldError: the world fails, or gives out something that is no package.
+    """
+    body = await _body(world, seat.agent_id, session.avatar_id)
+    chose = seat.left is not None
+    died = body.state is AvatarState.DESTROYED and not chose
+    gone = body.state is AvatarState.DESTROYED and chose
+    keeps = world.can_snapshot and not gone and (died or reason != "finished")
+    if not chose and body.state is AvatarState.BOUND:
+        await leave(seat, "suspend" if keeps else "despawn")
+        body = await _body(world, seat.agent_id, session.avatar_id)
+    if not keeps:
+        body = replace(body, state=AvatarState.DESTROYED, bound_agent=None)
+    elif body.state is AvatarState.BOUND:
+        body = replace(body, state=AvatarState.SUSPENDED, bound_agent=None)
+    death = await world.death(body.avatar_id) if died else None
+    package = await world.release(body.avatar_id, transfer_id)
+    if not isinstance(package, TransitPackage):
+        raise WorldError(f"The game {world.spec.name!r} released a {type(package).__name__}, not a TransitPackage.")
+    if package.transfer_id != transfer_id:
+        raise WorldError(f"The game {world.spec.name!r} released a package of another transfer than {transfer_id!r}.")
+    state = await world.snapshot() if keeps else None
+    return Departure("death" if died else reason, package, body, deeds, death, seconds=seconds, world_state=state)
 
 
 def _choose_avatar(book: Book, agent: AgentIdentity, spec: AdapterSpec, terms: Terms) -> AvatarRecord | None:
@@ -343,11 +445,18 @@ async def _body(world: WorldFace, seat_name: str, avatar_id: str | None) -> Avat
     raise WorldError(f"The game {world.spec.name!r} no longer has the avatar {avatar_id!r} of {seat_name!r}.")
 
 
-def _check_receipt(entry: Entry, receipt: Receipt, game: str) -> None:
+def _check_receipt(entry: Entry, receipt: Receipt, spec: AdapterSpec) -> None:
+    """Refuse a receipt that is not of this entry, leaves items out, or tells of bonuses that there can't be."""
+    game = spec.name
+    if receipt.transfer_id != entry.transfer_id:
+        raise WorldError(f"The game {game!r} gave no receipt for {entry.transfer_id!r}.")
     brought = sorted(item.item_id for item in entry.items)
-    answered = sorted([*receipt.admitted, *receipt.refused])
-    if brought != answered:
+    if brought != sorted([*receipt.admitted, *receipt.refused]):
         raise WorldError(f"The game {game!r} did not say of every item whether it lets it in.")
+    due = {rule.id for rule in spec.transfer_rules if entry.skills.get(rule.domain, 0.0) >= rule.threshold}
+    undue = sorted(set(receipt.bonuses_applied) - due)
+    if undue:
+        raise WorldError(f"The game {game!r} applied the bonus {undue[0]!r}, which it has no rule for, or not yet.")
 
 
 def _json(value: Any) -> dict[str, Any]:

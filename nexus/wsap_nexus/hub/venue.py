@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wsap_core.models import AvatarSpec, Entry
-from wsap_core.wire import Codec, dumps
+from wsap_core.wire import Codec, dumps, encode
 from wsap_core.worlds import World
+from wsap_nexus.hub.errors import WorldFailedError
 from wsap_nexus.hub.transit import Arrival
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.recorder import Recorder
@@ -27,7 +28,14 @@ def record_start(recorder: Recorder, arrivals: Sequence[Arrival], world: bytes |
             {
                 "world": None if world is None else base64.b64encode(world).decode("ascii"),
                 "arrivals": [
-                    {"seat": a.seat_name, "agent": a.way.agent_id, "entry": a.entry, "receipt": a.receipt}
+                    {
+                        "seat": a.seat_name,
+                        "agent": a.way.agent_id,
+                        "avatar": a.avatar.avatar_id,
+                        "wanted": a.wanted,
+                        "entry": a.entry,
+                        "receipt": a.receipt,
+                    }
                     for a in arrivals
                 ],
             }
@@ -66,6 +74,11 @@ class KeptVenue:
         return None
 
     @property
+    def one_episode(self) -> bool:
+        """True: a stay is over when its episode is."""
+        return True
+
+    @property
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
         return self.face.can_snapshot
@@ -95,9 +108,10 @@ class KeptVenue:
         for arrival in start["arrivals"]:
             entry = codec.decode(Entry, arrival["entry"], where="recorded arrival")
             name = arrival["seat"]
-            made = await self.face.create_avatar(name, AvatarSpec(name, skill_bonuses=entry.skills))
-            if made is not None:
-                await self.face.admit(made.avatar_id, entry)
+            await self.face.create_avatar(name, codec.decode(AvatarSpec, arrival["wanted"], where="recorded arrival"))
+            receipt = await self.face.admit(arrival["avatar"], entry)
+            if encode(receipt) != arrival["receipt"]:
+                raise WorldFailedError(f"{self.face.spec.name!r} did not let {name!r} in as it was recorded.")
             self._seats[name] = await self.face.open_seat(name)
 
     async def reset(self, seed: int) -> None:

@@ -23,6 +23,7 @@ class Controls:
         self._running = asyncio.Event()
         self._running.set()
         self._allowance = 0
+        self._finishing = False
         self._last_yield = time.monotonic()
         self._stopped = asyncio.Event()
 
@@ -51,16 +52,26 @@ class Controls:
         self._running.set()
         self._stopped.set()
 
+    def finish(self) -> None:
+        """End the run before the next new decision, but not while recorded ones are gone through again."""
+        self._finishing = True
+        self._running.set()
+
     async def until_stopped(self) -> None:
         """Return once `stop` was called."""
         await self._stopped.wait()
 
     async def gate(self) -> bool:
         """Wait until a decision may begin; return False if the run is to stop."""
+        if self._finishing:
+            self.stop()
         if self.stopping:
             return False
         if not self._running.is_set():
             await self._running.wait()
+            if self._finishing:
+                self.stop()
+                return False
         if self._allowance:
             self._allowance -= 1
             if not self._allowance:

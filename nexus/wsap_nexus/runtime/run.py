@@ -140,6 +140,10 @@ class Run:
         """Return an open seat, once play has begun."""
         return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
 
+    def agent(self, name: str) -> Agent | None:
+        """Return who decides in a seat; None before play has begun, and for a seat that there is not."""
+        return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
+
     @property
     def meter(self) -> Meter | None:
         """How fast the models answer that are asked in this run; None where nobody measures it."""
@@ -202,6 +206,8 @@ class Run:
 
     def _is_over(self) -> bool:
         if any(loop.seat.left is not None for loop in self._loops) or self.controls.stopping:
+            return True
+        if self._venue.one_episode:
             return True
         if self._episode < self._past.last_episode:
             return False

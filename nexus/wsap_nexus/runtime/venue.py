@@ -28,6 +28,11 @@ class Venue(Protocol):
         """Whether its state can be taken and given back."""
         ...
 
+    @property
+    def one_episode(self) -> bool:
+        """Whether play ends with the episode, however many decisions are left."""
+        ...
+
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Begin an episode from a seed and return the open seats by name."""
         ...
@@ -71,6 +76,11 @@ class OwnVenue:
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
         return self.world is not None and self.world.can_snapshot
+
+    @property
+    def one_episode(self) -> bool:
+        """False: there is always another."""
+        return False
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Make the world, begin an episode, and open the seats."""
