@@ -33,6 +33,15 @@ def read_notes(repository: Repository, run_id: str) -> Iterator[Note]:
         yield _note(event, counts)
 
 
+def note_of_event(event: EventRecord) -> Note:
+    """Return one recorded step in short, numbered as the step itself says.
+
+    Raises:
+        WireError: the event is not what a step looks like.
+    """
+    return _note(event, {event.seat or "": event.step or 0})
+
+
 def _note(event: EventRecord, counts: dict[str, int]) -> Note:
     data = event.data
     try:

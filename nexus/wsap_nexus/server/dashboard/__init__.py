@@ -1,0 +1,1 @@
+"""The dashboard: pages for people, and what they are told."""

@@ -1,0 +1,131 @@
+// Asking the nexus. Looking needs nothing on the nexus' own machine; doing needs the token.
+
+import { el } from './dom.js';
+
+const KEPT = 'wsap-token';
+
+export class Refusal extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export function token() {
+  return sessionStorage.getItem(KEPT) || '';
+}
+
+export function headers() {
+  return token() ? { Authorization: `Bearer ${token()}` } : {};
+}
+
+async function answered(response) {
+  let body = null;
+  try { body = await response.json(); } catch { /* an answer without a body */ }
+  if (response.ok) return body;
+  const error = (body && body.error) || {};
+  throw new Refusal(response.status, error.code || '', error.message || `The nexus answered ${response.status}.`);
+}
+
+async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Refusal(0, 'AWAY', 'The nexus does not answer. Is it running? Start it with: wsap nexus start');
+  }
+  return answered(response);
+}
+
+export async function get(path, signal) {
+  try {
+    return await ask(path, { headers: headers(), cache: 'no-cache', signal });
+  } catch (error) {
+    if (error.status === 401 && await unlock(error.message)) return ask(path, { headers: headers(), signal });
+    throw error;
+  }
+}
+
+export async function act(method, path, body) {
+  if (!token() && !(await unlock(''))) return null;
+  const send = () => ask(path, {
+    method,
+    headers: { ...headers(), 'Content-Type': 'application/json' },
+    body: JSON.stringify(body || {}),
+  });
+  try {
+    return await send();
+  } catch (error) {
+    if (error.status !== 401) throw error;
+    forget();
+    return (await unlock(error.message)) ? send() : null;
+  }
+}
+
+export function forget() {
+  sessionStorage.removeItem(KEPT);
+  changed();
+}
+
+// The address that is printed at the start carries a key that is good once, behind the #.
+export async function useKey() {
+  const found = /^#key=([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  history.replaceState(null, '', '#/');
+  try {
+    const given = await ask('/dashboard/unlock', {
+      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key: found[1] }),
+    });
+    sessionStorage.setItem(KEPT, given.token);
+  } catch { /* used before: the page works for looking, and asks when it has to */ }
+  changed();
+}
+
+let listeners = [];
+export function onToken(listener) { listeners.push(listener); }
+function changed() { for (const listener of listeners) listener(); }
+
+let asking = null;
+
+export function unlock(why) {
+  asking = asking || dialog(why).finally(() => { asking = null; });
+  return asking;
+}
+
+function dialog(why) {
+  return new Promise((resolve) => {
+    const problem = el('p.bad', { role: 'alert' }, why || '');
+    const input = el('input', { type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
+    const form = el('form', { method: 'dialog' },
+      el('h2', {}, 'Unlock the controls'),
+      el('p', {}, 'Changing something needs the token of this nexus. It lies in the file ', el('code', {}, 'nexus.token'),
+        ' in WSAP’s folder. It is kept in this tab only.'),
+      problem,
+      el('label', { for: 'token' }, 'Token'), input,
+      el('div.buttons', {},
+        el('button.quiet', { type: 'button', onclick: () => box.close() }, 'Cancel'),
+        el('button.main', { type: 'submit' }, 'Unlock')));
+    const box = el('dialog', { 'aria-label': 'Unlock the controls' }, form);
+    let good = false;
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      const given = input.value.trim();
+      try {
+        await ask('/dashboard/token', { headers: { Authorization: `Bearer ${given}` } });
+        sessionStorage.setItem(KEPT, given);
+        good = true;
+        changed();
+        box.close();
+      } catch (error) {
+        problem.textContent = /^[\x21-\x7e]*$/.test(given) ? error.message : 'A token has no such characters in it.';
+        input.focus();
+      }
+    });
+    box.addEventListener('close', () => { box.remove(); resolve(good); });
+    document.body.append(box);
+    box.showModal();
+    input.focus();
+  });
+}

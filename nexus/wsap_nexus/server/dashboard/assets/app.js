@@ -1,0 +1,110 @@
+// The frame around the pages: which one is shown, whether the nexus is heard, and what a person is told.
+
+import { act, forget, onToken, token, unlock, useKey } from './api.js';
+import { add, el, fill, say } from './dom.js';
+import { liveState, on, start } from './live.js';
+import { agentPage, agentsPage } from './agents.js';
+import { logPage } from './log.js';
+import { overviewPage } from './overview.js';
+import { runPage, runsPage } from './runs.js';
+import { worldPage, worldsPage } from './worlds.js';
+
+const ROUTES = {
+  '': overviewPage, worlds: worldsPage, world: worldPage, agents: agentsPage, agent: agentPage,
+  runs: runsPage, run: runPage, log: logPage,
+};
+const SECTION = { world: 'worlds', agent: 'agents', run: 'runs' };
+
+const main = document.getElementById('main');
+let leave = () => {};
+let first = true;
+
+function parse() {
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+  let parts;
+  try { parts = path.split('/').map(decodeURIComponent); } catch { parts = ['?']; }
+  return { name: parts[0], id: parts.slice(1).join('/'), query: new URLSearchParams(query || '') };
+}
+
+function show() {
+  leave();
+  const route = parse();
+  const page = ROUTES[route.name];
+  const section = SECTION[route.name] || route.name;
+  for (const node of document.querySelectorAll('#nav a')) {
+    if (node.getAttribute('href') === `#/${section}`) node.setAttribute('aria-current', 'page');
+    else node.removeAttribute('aria-current');
+  }
+  const stop = new AbortController();
+  const undo = [];
+  leave = () => { stop.abort(); undo.forEach((f) => f()); };
+  const root = el('div.page', {});
+  const context = {
+    root, id: route.id, query: route.query, signal: stop.signal,
+    on: (kind, listener) => undo.push(on(kind, listener)),
+    undo: (f) => undo.push(f),
+    title: (text) => { document.title = `${text} – WSAP nexus`; },
+    guard: (promise) => promise.catch((error) => failed(error, stop.signal, root)),
+  };
+  fill(main, root);
+  if (!page) {
+    add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Begin at the ', el('a', { href: '#/' }, 'overview'), '.')]);
+  } else {
+    context.guard(Promise.resolve(page(context)));
+  }
+  window.scrollTo(0, 0);
+  if (!first) main.focus({ preventScroll: true });
+  first = false;
+}
+
+function failed(error, signal, root) {
+  if (signal.aborted || error.name === 'AbortError') return;
+  add(root, [el('p.problem', { role: 'alert' }, error.message)]);
+}
+
+export function toast(text, tone = '') {
+  const node = el('div.toast', { class: tone }, text);
+  document.getElementById('toasts').append(node);
+  setTimeout(() => node.remove(), 6000);
+}
+
+// Does something for a person and says what came of it.
+export async function deed(method, path, body, done) {
+  try {
+    const answer = await act(method, path, body);
+    if (answer === null) return null;
+    toast(answer.done === false ? answer.message : done);
+    return answer;
+  } catch (error) {
+    toast(error.message, 'bad');
+    return null;
+  }
+}
+
+const live = document.getElementById('live');
+const SAID = { connecting: 'connecting', live: 'live', lost: 'connection lost, trying again' };
+function showLive() {
+  live.className = `live ${liveState()}`;
+  say(live, SAID[liveState()]);
+}
+on('state', showLive);
+
+const lock = document.getElementById('unlock');
+function showLock() { say(lock, token() ? 'Lock' : 'Unlock'); }
+lock.addEventListener('click', () => (token() ? forget() : unlock('')));
+onToken(showLock);
+
+document.getElementById('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+
+async function begin() {
+  showLive();
+  await useKey();
+  showLock();
+  window.addEventListener('hashchange', show);
+  show();
+  start();
+}
+begin();

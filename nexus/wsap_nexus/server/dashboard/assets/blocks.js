@@ -1,0 +1,132 @@
+// What games draw: pictures, maps, tables, talk, text and places. All of it comes from games, and is shown as text.
+
+import { el, fill, table } from './dom.js';
+
+// One hue for each kind of tile, from its character alone, so that a map keeps its colours.
+function tone(character) {
+  if (character === '.' || character === ' ') return 't0';
+  return `t${1 + (character.codePointAt(0) % 9)}`;
+}
+
+function image(block) {
+  if (!/^[A-Za-z0-9+/=]+$/.test(block.base64)) return el('p', {}, block.alt);
+  const picture = el('img.frame', { alt: block.alt || 'What the world looks like', width: block.width || undefined, height: block.height || undefined });
+  picture.src = `data:image/png;base64,${block.base64}`;
+  if (block.width && block.width <= 160) picture.classList.add('pixels');
+  return picture;
+}
+
+function grid(block) {
+  const rows = block.rows.map((row) => {
+    const line = el('div', {});
+    let run = '';
+    let last = null;
+    const flush = () => { if (run) line.append(el('span', { class: last }, run)); run = ''; };
+    for (const character of row) {
+      const next = tone(character);
+      if (next !== last) { flush(); last = next; }
+      run += character;
+    }
+    flush();
+    return line;
+  });
+  const legend = Object.entries(block.legend || {}).slice(0, 40);
+  const words = legend.map(([character, word]) => `${character} ${word}`).join(', ');
+  return el('div', {},
+    el('div.grid', { role: 'img', 'aria-label': `Map. ${words}` }, rows),
+    legend.length ? el('ul.legend', { 'aria-hidden': 'true' }, legend.map(([character, word]) =>
+      el('li', {}, el('span.key', { class: tone(character) }, character), ` ${word}`))) : null);
+}
+
+function chat(block) {
+  if (!block.lines.length) return el('p.empty', {}, 'Nobody has said anything yet.');
+  return el('ol.chat', {}, block.lines.slice(-80).map((line) =>
+    el('li', {}, el('b', {}, line.speaker), line.channel ? el('small', {}, ` ${line.channel}`) : '', ' ', line.text)));
+}
+
+function places(block) {
+  const exits = new Map();
+  for (const [from, target] of block.exits || []) exits.set(from, [...(exits.get(from) || []), target]);
+  return el('ul.places', {}, (block.places || []).map((place) =>
+    el('li', { class: place === block.here ? 'here' : '' },
+      el('b', {}, place), place === block.here ? ' (here)' : '',
+      exits.get(place)?.length ? el('small', {}, ` → ${exits.get(place).join(', ')}`) : '',
+      block.occupants?.[place]?.length ? el('div', {}, block.occupants[place].join(', ')) : null)));
+}
+
+function rows(block) {
+  return table(block.columns.map((title, i) => ({ title, cell: (row) => row[i] ?? '' })), block.rows);
+}
+
+const KINDS = {
+  image, grid, chat, places, table: rows,
+  text: (block) => el('pre.text', {}, block.text),
+};
+
+export function drawBlock(block) {
+  const draw = KINDS[block.kind];
+  const title = block.title ? el('h3', {}, block.title) : null;
+  return el('div.block', { class: `block-${draw ? block.kind : 'other'}` }, title,
+    draw ? draw(block) : el('p.empty', {}, `A kind of view that this page does not know: ${block.kind}`));
+}
+
+// Draws a view into a node; a picture that only changed is exchanged in place, so that nothing flickers.
+export function drawView(node, view, remark) {
+  if (!view) {
+    node.dataset.key = '';
+    fill(node, remark ? el('p.empty', {}, remark) : null);
+    return;
+  }
+  const kinds = view.blocks.map((block) => block.kind).join();
+  if (node.dataset.key === kinds) {
+    view.blocks.forEach((block, i) => {
+      const old = node.children[i];
+      const picture = block.kind === 'image' && old.querySelector('img.frame');
+      if (picture && /^[A-Za-z0-9+/=]+$/.test(block.base64)) {
+        const source = `data:image/png;base64,${block.base64}`;
+        if (picture.src !== source) picture.src = source;
+        if (picture.alt !== block.alt && block.alt) picture.alt = block.alt;
+      } else {
+        old.replaceWith(drawBlock(block));
+      }
+    });
+    return;
+  }
+  node.dataset.key = kinds;
+  fill(node, view.blocks.map(drawBlock));
+}
+
+// A small picture of a view, for cards: its first picture or map.
+export function thumbnail(node, view) {
+  const block = view?.blocks.find((b) => b.kind === 'image') || view?.blocks.find((b) => b.kind === 'grid')
+    || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
+  if (!block) { fill(node); return; }
+  drawView(node, { blocks: [block] });
+}
+
+const PARTS = 24;
+
+// What an agent saw: its bars and bag, its map, and the rest in words.
+export function drawObservation(node, seen, { text = true } = {}) {
+  if (!seen) { fill(node, el('p.empty', {}, 'Nothing was recorded of what it saw.')); return; }
+  const status = Object.entries(seen.status || {}).slice(0, PARTS);
+  const bag = Object.entries(seen.inventory || {}).filter(([, n]) => n !== 0).slice(0, 40);
+  const map = el('div', {});
+  if (seen.view) drawView(map, seen.view);
+  const where = [seen.location?.description || seen.location?.region, seen.time_of_day].filter(Boolean).join(' · ');
+  fill(node,
+    where ? el('p.where', {}, where) : null,
+    status.length ? el('dl.status', {}, status.map(([key, value]) => el('div', {}, el('dt', {}, key.replaceAll('_', ' ')), el('dd', {}, meter(key, value))))) : null,
+    map,
+    bag.length ? el('ul.bag', { 'aria-label': 'Carries' }, bag.map(([key, n]) => el('li', {}, el('b', {}, n), ` ${key.replaceAll('_', ' ')}`))) : null,
+    seen.events?.length ? el('ul.happened', { 'aria-label': 'What happened' }, seen.events.map((line) => el('li', {}, line))) : null,
+    seen.messages?.length ? el('ul.happened', {}, seen.messages.map((m) => el('li', {}, el('b', {}, m.sender || m.from || ''), ` ${m.content || m.text || ''}`))) : null,
+    text && seen.text ? el('details', {}, el('summary', {}, 'In words, as an agent reads it'), el('pre.text', {}, seen.text)) : null);
+}
+
+function meter(key, value) {
+  if (typeof value === 'number' && ['health', 'food', 'drink', 'energy'].includes(key) && value >= 0 && value <= 9) {
+    return [el('meter', { min: 0, max: 9, low: 3, high: 5, optimum: 9, value, 'aria-label': key }), ` ${value}`];
+  }
+  return typeof value === 'number' ? Math.round(value * 100) / 100 : String(value);
+}

@@ -1,0 +1,59 @@
+// Elements made from data. Text goes in as text, never as markup.
+
+export function el(tag, props, ...children) {
+  const [name, ...classes] = tag.split('.');
+  const node = document.createElement(name || 'div');
+  if (classes.length) node.className = classes.join(' ');
+  for (const [key, value] of Object.entries(props || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
+    else if (key === 'class') node.classList.add(...value.split(' ').filter(Boolean));
+    else if (key === 'value' || key === 'checked' || key === 'disabled' || key === 'hidden') node[key] = value;
+    else node.setAttribute(key, value === true ? '' : String(value));
+  }
+  add(node, children);
+  return node;
+}
+
+export function add(node, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false || child === '') continue;
+    node.append(child instanceof Node ? child : String(child));
+  }
+  return node;
+}
+
+export function fill(node, ...children) {
+  node.replaceChildren();
+  return add(node, children);
+}
+
+// Sets text only where it differs, so that nothing is laid out anew for nothing.
+export function say(node, text) {
+  const said = String(text ?? '');
+  if (node.textContent !== said) node.textContent = said;
+}
+
+export function link(href, ...children) {
+  return el('a', { href }, ...children);
+}
+
+export function to(...parts) {
+  return '#/' + parts.map(encodeURIComponent).join('/');
+}
+
+export function panel(title, ...children) {
+  const heading = title ? el('h2', {}, title) : null;
+  return el('section.panel', {}, heading, ...children);
+}
+
+export function empty(...words) {
+  return el('p.empty', {}, ...words);
+}
+
+export function table(columns, rows) {
+  return el('div.scroll', { tabindex: '0', role: 'region', 'aria-label': 'Table' },
+    el('table', {},
+      el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', class: c.number ? 'num' : '' }, c.title)))),
+      el('tbody', {}, rows.map((row) => el('tr', {}, columns.map((c) => el('td', { class: c.number ? 'num' : '' }, c.cell(row))))))));
+}

@@ -1,0 +1,1 @@
+export async function logPage(context) { context.root.append('…'); }

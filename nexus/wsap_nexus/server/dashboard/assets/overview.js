@@ -1,0 +1,110 @@
+// Who is where, and what happens, live.
+
+import { get } from './api.js';
+import { add, el, empty, fill, link, panel, to } from './dom.js';
+import { calmly, eventRow, stat, stayLine, watchView } from './feed.js';
+import { thumbnail } from './blocks.js';
+import { PLAIN_KINDS, cost, count, lasting, many, plain, size } from './words.js';
+
+const FEED = 60;
+
+export async function overviewPage(context) {
+  const { root, signal } = context;
+  context.title('Overview');
+  const stats = {
+    agents: stat('Agents', '–', ''), rate: stat('Decisions', '–', ''), stays: stat('Stays', '–', ''),
+    models: stat('Models, last day', '–', ''), health: stat('Running for', '–', ''),
+  };
+  const attention = el('div', {});
+  const worlds = el('div.cards', {});
+  const here = el('div', {});
+  const feed = el('ol.feed', { 'aria-label': 'What happened, newest first' });
+  add(root, [
+    el('h1', {}, 'Overview'),
+    el('div.stats', {}, Object.values(stats).map((s) => s.node)),
+    attention,
+    el('div.columns', {},
+      el('div', {}, panel('In worlds', worlds), panel('In the nexus', here)),
+      panel('What happens', feed, el('p.more', {}, link('#/log', 'The whole log')))),
+  ]);
+
+  let names = {};
+  let lines = new Map();
+  let looks = new Map();
+  let cleanup = [];
+  context.undo(() => cleanup.forEach((f) => f()));
+
+  function showWorlds(found) {
+    cleanup.forEach((f) => f());
+    cleanup = [];
+    lines = new Map();
+    looks = new Map();
+    fill(worlds, found.worlds.map((world) => {
+      const picture = el('div.thumb', { 'aria-hidden': 'true' });
+      const own = { signal, undo: (f) => cleanup.push(f) };
+      if (world.draws) looks.set(world.id, watchView(own, world.id, picture, (seen) => thumbnail(picture, seen.view), 1000));
+      else picture.append(el('span', {}, world.title.slice(0, 2)));
+      const stays = world.stays.map((stay) => {
+        const line = stayLine(stay, names[stay.agent] || stay.agent);
+        lines.set(stay.agent, { ...line, world: world.id });
+        return line.node;
+      });
+      return el('article.card', {}, picture, el('div.grow', {},
+        el('h3', {}, link(to('world', world.id), world.title), ' ', el('small', {}, world.id)), stays));
+    }), found.more_worlds ? el('p.more', {}, link('#/worlds', `${many(found.more_worlds, 'more world')}`)) : null,
+    found.worlds.length ? null : empty('Nobody is in a world now. Agents choose one by themselves within seconds; or open an ',
+      link('#/agents', 'agent'), ' and send it into one.'));
+  }
+
+  function showHere(found) {
+    const moving = new Map(found.transit.map((t) => [t.agent, t.kind]));
+    fill(here, found.nexus.length ? el('ul.chips', {}, found.nexus.map((a) => el('li', {},
+      link(to('agent', a.id), a.name),
+      moving.has(a.id) ? el('span.tag', {}, moving.get(a.id) === 'enter' ? 'on its way out' : 'coming back') : '',
+      a.state === 'paused' ? el('span.tag', {}, 'paused') : '')))
+      : empty(found.counts.agents ? 'Everybody is in a world.' : 'There are no agents yet. Add one with: wsap nexus agents add'),
+    found.counts.in_nexus > found.nexus.length ? el('p.more', {}, link('#/agents', `${many(found.counts.in_nexus - found.nexus.length, 'more agent')}`)) : null);
+  }
+
+  function show(found) {
+    names = found.names;
+    stats.agents.set(count(found.counts.agents), `${count(found.counts.in_worlds)} in worlds, ${count(found.counts.in_nexus)} in the nexus`);
+    stats.rate.set(`${found.health.rate}/s`, `${count(found.health.decisions)} since the start`);
+    stats.stays.set(count(found.counts.sessions), `in ${many(found.counts.worlds, 'world')}`);
+    const spent = found.spent;
+    stats.models.set(spent.calls ? cost(spent.cost) : 'none asked', spent.calls ? `${many(spent.calls, 'call')}, ${count(spent.prompt_tokens + spent.completion_tokens)} tokens` : 'agents decide by rules');
+    stats.health.set(lasting(found.now - found.health.since), found.health.database_bytes ? `database ${size(found.health.database_bytes)}, version ${found.health.version}` : `version ${found.health.version}`);
+    fill(attention, found.attention.length ? el('section.panel.attention', {}, el('h2', {}, 'Needs you'),
+      el('ul', {}, found.attention.map((item) => el('li', {},
+        item.kind === 'agent' ? link(to('agent', item.id), item.name) : el('b', {}, plain(item.name)), ` – ${item.what}`)))) : null);
+    showWorlds(found);
+    showHere(found);
+    fill(feed, found.recent.filter((e) => !PLAIN_KINDS.has(e.kind)).map((e) => eventRow(e, names)),
+      found.recent.length ? null : el('li.empty', {}, 'Nothing has happened yet.'));
+  }
+
+  async function load() { show(await get('/dashboard/data/overview', signal)); }
+  await load();
+
+  // Who moves changes the cards; that is asked for anew, but not for each of a hundred at once.
+  const again = calmly(() => load().catch(() => {}), 1500);
+  context.undo(() => again.stop());
+  context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
+  context.on('nexus', (event) => {
+    if (['entered', 'left', 'agent_registered', 'agent_removed', 'agent_failed', 'agent_paused', 'agent_resumed', 'resumed'].includes(event.kind)) again();
+    if (PLAIN_KINDS.has(event.kind) || feed.querySelector(`[data-seq="${Number(event.seq)}"]`)) return;
+    feed.querySelector('.empty')?.remove();
+    feed.prepend(eventRow(event, names));
+    while (feed.children.length > FEED) feed.lastChild.remove();
+  });
+  context.on('pulse', (pulse) => {
+    stats.rate.set(`${pulse.rate}/s`, `${count(pulse.decisions)} since the start`);
+    for (const stay of pulse.agents) {
+      const line = lines.get(stay.agent);
+      if (!line) continue;
+      line.update(stay);
+      looks.get(line.world)?.();
+    }
+  });
+}
+

@@ -1,0 +1,2 @@
+export async function runsPage(context) { context.root.append('…'); }
+export async function runPage(context) { context.root.append('…'); }

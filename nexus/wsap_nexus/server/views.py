@@ -1,0 +1,375 @@
+"""What the dashboard is told: who is where, what agents are, what has happened. Only for looking, page by page.
+
+Any, in this module: JSON-ready data for the page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from sqlalchemy import func, select
+
+from wsap_core.wire import encode
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+from wsap_nexus.hub.stay import Stay
+from wsap_nexus.server.dashboard.frames import Frames
+from wsap_nexus.server.dashboard.guard import reader
+from wsap_nexus.server.dashboard.shown import observation_shown, shortened, stay_in_short, told
+from wsap_nexus.server.dashboard.spent import spent_by_session, spent_lately
+from wsap_nexus.server.deps import Hub
+from wsap_nexus.storage.tables import METADATA
+
+_T = METADATA.tables
+_AGENT, _SESSION, _WORLD, _EVENT = _T["agent"], _T["session"], _T["world"], _T["nexus_event"]
+_AVATAR, _METAGOAL, _LETTER, _GAME, _RUN = _T["avatar"], _T["metagoal"], _T["letter"], _T["game"], _T["run"]
+
+router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
+
+WORLDS_SHOWN = 24
+"""Worlds on the overview, and on a page of the list."""
+
+AGENTS_SHOWN = 60
+"""Agents in the nexus on the overview."""
+
+Limit = Annotated[int, Query(ge=1, le=500)]
+Id = Annotated[str, Query(max_length=200)]
+
+
+@router.get("/overview")
+async def overview(nexus: Hub, request: Request) -> Response:
+    """Who is where, in figures and by name, and what needs a person."""
+    with nexus.ledger.look() as book:
+        counts = _counts(book)
+        here = _agents(book, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
+        tables = _tables(nexus.stays.values())
+        shown = tables[:WORLDS_SHOWN]
+        names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
+        recent = _newest(book, 40)
+        names |= _names(book, [e["agent_id"] for e in recent])
+        moving = book.transfers("prepared", "unknown")[:100]
+        body = {
+            "now": time.time(),
+            "seq": book.last_seq(),
+            "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.stays)},
+            "worlds": [_world_card(nexus, run, stays) for run, stays in shown],
+            "more_worlds": len(tables) - len(shown),
+            "nexus": here,
+            "names": names,
+            "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
+            "recent": recent,
+            "attention": _attention(book),
+            "spent": spent_lately(nexus, book),
+            "health": _health(nexus, request),
+            "games": [encode(info) for info in nexus.games()],
+        }
+    return told(body)
+
+
+@router.get("/agents")
+async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = "") -> Response:
+    """Agents by id, a page at a time, those whose id or name holds a text."""
+    where = (_AGENT.c.id > after) & (_AGENT.c.state != "removed")
+    if search:
+        where &= _AGENT.c.id.contains(search, autoescape=True) | _AGENT.c.name.icontains(search, autoescape=True)
+    with nexus.ledger.look() as book:
+        found = _agents(book, where, limit)
+    for row in found:
+        stay = nexus.stays.get(row["id"])
+        row["stay"] = stay_in_short(stay) if stay is not None else None
+    return told({"agents": found})
+
+
+@router.get("/agents/{agent_id}")
+async def agent(nexus: Hub, agent_id: str) -> Response:
+    """Everything about an agent that fits a page."""
+    stay = nexus.stays.get(agent_id)
+    with nexus.ledger.look() as book:
+        identity = book.agent(agent_id)
+        sessions = book.sessions(agent_id=agent_id, limit=30)
+        body = {
+            "agent": encode(identity),
+            "stay": stay_in_short(stay) if stay is not None else None,
+            "skills": _skills(book, agent_id),
+            "achievements": [dict(row._mapping) for row in book.achievements(agent_id)[:300]],
+            "items": [encode(item) for item in book.items(agent_id)[:200]],
+            "avatars": [encode(avatar) for avatar in book.avatars(agent_id)[:100]],
+            "sessions": [_session(s) for s in sessions],
+            "visits": _visits(book, agent_id),
+            "meta_goals": _rows(book, select(_METAGOAL).where(_METAGOAL.c.agent_id == agent_id).limit(50)),
+            "letters": _letters(book, agent_id),
+            "spent": spent_by_session(nexus, book, sessions),
+            "failure": _failure(book, identity),
+        }
+    return told(body)
+
+
+@router.get("/agents/{agent_id}/now")
+async def now(nexus: Hub, agent_id: str) -> Response:
+    """What an agent sees at this moment, as it was told last."""
+    stay = nexus.stays.get(agent_id)
+    if stay is None or stay.last is None:
+        with nexus.ledger.look() as book:
+            book.agent(agent_id)
+        return told({"stay": None if stay is None else stay_in_short(stay), "observation": None, "plan": []})
+    step = stay.last
+    return told(
+        {
+            "stay": stay_in_short(stay),
+            "observation": observation_shown(step.result.observation),
+            "plan": [shortened(line, 300) for line in step.plan[:40]],
+        }
+    )
+
+
+@router.get("/agents/{agent_id}/sessions")
+async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30) -> Response:
+    """An agent's stays, newest first, opened before a session's id."""
+    query = select(_SESSION.c.id).where(_SESSION.c.agent_id == agent_id).order_by(_SESSION.c.id.desc()).limit(limit)
+    if before:
+        query = query.where(_SESSION.c.id < before)
+    with nexus.ledger.look() as book:
+        found = [book.session(key) for key in book.connection.execute(query).scalars()]
+        return told({"sessions": [_session(s) for s in found], "spent": spent_by_session(nexus, book, found)})
+
+
+@router.get("/worlds")
+async def worlds(nexus: Hub, after: Id = "", limit: Limit = 60) -> Response:
+    """Worlds by id, a page at a time: those that somebody is in, and those that sleep."""
+    open_in: dict[str, list[Stay]] = {}
+    for stay in nexus.stays.values():
+        open_in.setdefault(stay.session.world_id, []).append(stay)
+    columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
+    query = select(*columns).where(_WORLD.c.id > after).order_by(_WORLD.c.id).limit(limit)
+    with nexus.ledger.look() as book:
+        found = _rows(book, query)
+        names = _names(book, [row["owner"] for row in found])
+    for row in found:
+        row["agents"] = [stay.session.agent_id for stay in open_in.get(row["id"], ())]
+    return told({"worlds": found, "names": names})
+
+
+@router.get("/worlds/{world_id}")
+async def world(nexus: Hub, world_id: str) -> Response:
+    """A world: who is in it, whose bodies are there, and who was."""
+    stays = [stay for stay in nexus.stays.values() if stay.session.world_id == world_id]
+    with nexus.ledger.look() as book:
+        record = book.world(world_id)
+        past = book.sessions(world_id=world_id, limit=30)
+        bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
+        found = _rows(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
+        body = {
+            "world": {
+                "id": record.id,
+                "game": record.game,
+                "owner": record.owner,
+                "seed": record.seed,
+                "created": record.created,
+                "failures": record.failures,
+            },
+            "run": stays[0].session.run_id if stays else (past[0].run_id if past else None),
+            "stays": [stay_in_short(stay) for stay in stays],
+            "avatars": found,
+            "sessions": [_session(s) for s in past],
+            "names": _names(book, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
+        }
+    info = [game for game in nexus.games() if game.id == record.game]
+    return told({**body, "game": encode(info[0]) if info else None})
+
+
+@router.get("/worlds/{world_id}/view")
+async def view(nexus: Hub, request: Request, world_id: str) -> Response:
+    """What a world looks like now."""
+    stay = next((s for s in nexus.stays.values() if s.session.world_id == world_id), None)
+    if stay is None:
+        with nexus.ledger.look() as book:
+            book.world(world_id)
+        return told({"view": None, "remark": "Nobody is in this world now; it sleeps."})
+    frames: Frames = request.app.state.frames
+    frame = await frames.of_run(stay.session.run_id)
+    return told({"view": frame.view, "remark": frame.remark}, request, etag=frame.etag)
+
+
+@router.get("/events")
+async def events(
+    nexus: Hub,
+    before: Annotated[int | None, Query(ge=0)] = None,
+    after: Annotated[int | None, Query(ge=0)] = None,
+    limit: Limit = 100,
+    agent: Id = "",
+    kind: Id = "",
+) -> Response:
+    """The nexus' log, newest first: the events before one, or those right after one."""
+    query = select(_EVENT).limit(limit)
+    query = query.order_by(_EVENT.c.seq if after is not None else _EVENT.c.seq.desc())
+    if before is not None:
+        query = query.where(_EVENT.c.seq < before)
+    if after is not None:
+        query = query.where(_EVENT.c.seq > after)
+    if agent:
+        query = query.where(_EVENT.c.agent_id == agent)
+    if kind:
+        query = query.where(_EVENT.c.kind.in_(kind.split(",")[:20]))
+    with nexus.ledger.look() as book:
+        found = _events_of(book, query)
+        if after is not None:
+            found.reverse()
+        return told({"events": found, "names": _names(book, [e["agent_id"] for e in found])})
+
+
+# --- parts ------------------------------------------------------------------------------------------
+
+
+def _counts(book: Book) -> dict[str, int]:
+    read = book.connection.execute
+    found = {"in_nexus": 0, "in_worlds": 0, "paused": 0}
+    grouped = select(_AGENT.c.place, _AGENT.c.state, func.count()).where(_AGENT.c.state != "removed")
+    for place, state, count in read(grouped.group_by(_AGENT.c.place, _AGENT.c.state)):
+        found["in_worlds" if place == "world" else "in_nexus"] += count
+        found["paused"] += count if state == "paused" else 0
+    found["agents"] = found["in_nexus"] + found["in_worlds"]
+    # Ids and numbers are given out in order, so their highest says how many there were, at once.
+    number = select(_T["counter"].c.value).where(_T["counter"].c.name == "session")
+    found["sessions"] = int(read(number).scalar() or 0)
+    found["worlds"] = int(read(select(func.count()).select_from(_WORLD)).scalar_one())
+    found["events"] = book.last_seq()
+    return found
+
+
+def _agents(book: Book, where: Any, limit: int) -> list[dict[str, Any]]:
+    columns = (
+        _AGENT.c.id, _AGENT.c.name, _AGENT.c.state, _AGENT.c.place, _AGENT.c.lifetime_steps, _AGENT.c.playtime,
+        _AGENT.c.policies,
+    )  # fmt: skip
+    found = _rows(book, select(*columns).where(where).order_by(_AGENT.c.id).limit(limit))
+    for row in found:
+        row["decides"] = sorted({str(p.get("agent", "")) for p in row.pop("policies").values()})[:5]
+    return found
+
+
+def _tables(stays: Iterable[Stay]) -> list[tuple[str, list[Stay]]]:
+    """Return the open stays by the run they share, in the order of their worlds."""
+    found: dict[str, list[Stay]] = {}
+    for stay in sorted(stays, key=lambda s: (s.session.world_id, s.session.agent_id)):
+        found.setdefault(stay.session.run_id, []).append(stay)
+    return list(found.items())
+
+
+def _world_card(nexus: Nexus, run: str, stays: list[Stay]) -> dict[str, Any]:
+    session = stays[0].session
+    face = nexus.faces.get(run)
+    draws = face is not None and "render" in face.spec.abilities
+    title = face.spec.display_title if face is not None else session.game
+    shown = [stay_in_short(stay) for stay in stays[:16]]
+    return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
+
+
+def _names(book: Book, ids: Iterable[str | None]) -> dict[str, str]:
+    wanted = sorted({key for key in ids if key})[:1000]
+    if not wanted:
+        return {}
+    rows = book.connection.execute(select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(wanted)))
+    return {row.id: row.name for row in rows}
+
+
+def _newest(book: Book, limit: int) -> list[dict[str, Any]]:
+    return _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(limit))
+
+
+def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
+    from json import loads
+
+    rows = book.connection.execute(query)
+    return [{**row._mapping, "body": loads(row.body) if len(row.body) < 100_000 else {}} for row in rows]
+
+
+def _attention(book: Book) -> list[dict[str, Any]]:
+    """Return what a person should see to: agents that failed, and games that are not available."""
+    failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
+    found: list[dict[str, Any]] = []
+    for row in book.connection.execute(failed).all():
+        why = _last_failure(book, row.id)
+        if why:
+            found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
+    for row in book.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20)):
+        found.append({"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]})
+    return found
+
+
+def _failure(book: Book, identity: AgentIdentity) -> str:
+    return _last_failure(book, identity.id) if identity.state == "paused" else ""
+
+
+def _last_failure(book: Book, agent_id: str) -> str:
+    """Return why an agent is paused, if it failed; empty if a person paused it."""
+    kinds = ("agent_failed", "agent_paused", "agent_resumed")
+    query = select(_EVENT).where(_EVENT.c.agent_id == agent_id, _EVENT.c.kind.in_(kinds))
+    newest = _events_of(book, query.order_by(_EVENT.c.seq.desc()).limit(1))
+    if not newest or newest[0]["kind"] != "agent_failed":
+        return ""
+    return shortened(newest[0]["body"].get("error", "It failed."), 500)
+
+
+def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    size = None
+    if nexus.store.database.is_sqlite:
+        path = Path(nexus.store.database.where)
+        size = sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
+    return {
+        "since": request.app.state.started,
+        "database_bytes": size,
+        "version": version("wsap-nexus"),
+        "decisions": request.app.state.board.decisions,
+        "rate": round(request.app.state.board.rate(), 1),
+    }
+
+
+def _skills(book: Book, agent_id: str) -> list[dict[str, Any]]:
+    proof: dict[str, list[dict[str, Any]]] = {}
+    for row in book.evidence(agent_id)[:2000]:
+        proof.setdefault(row.domain, []).append(
+            {"game": row.game, "source": row.source, "times": row.times, "gained": round(row.gained, 5)}
+        )
+    return [
+        {"domain": domain, "level": round(level, 5), "evidence": proof.get(domain, [])[:200]}
+        for domain, level in book.skills(agent_id).items()
+    ]
+
+
+def _session(session: SessionRecord) -> dict[str, Any]:
+    found: dict[str, Any] = encode(session)
+    # What was done, deed by deed, is in the run; here its totals are enough.
+    found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
+    return found
+
+
+def _visits(book: Book, agent_id: str) -> list[dict[str, Any]]:
+    query = (
+        select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
+        .where(_SESSION.c.agent_id == agent_id)
+        .group_by(_SESSION.c.game)
+        .order_by(_SESSION.c.game)
+        .limit(100)
+    )
+    return _rows(book, query)
+
+
+def _letters(book: Book, agent_id: str) -> list[dict[str, Any]]:
+    either = (_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)
+    found = _rows(book, select(_LETTER).where(either).order_by(_LETTER.c.id.desc()).limit(50))
+    for row in found:
+        row["content"] = shortened(row["content"], 4000)
+    return found[::-1]
+
+
+def _rows(book: Book, query: Any) -> list[dict[str, Any]]:
+    return [dict(row._mapping) for row in book.connection.execute(query)]
+
+
