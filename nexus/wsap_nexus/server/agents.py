@@ -1,51 +1,33 @@
-"""Agents over the wire: register, list, look at, act for."""
+"""Agents over the wire: register, list, look at, change, act for."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Response
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Query, Response
 
-from wsap_core.models import Action
-from wsap_nexus.hub.errors import NotInWorldError
-from wsap_nexus.hub.external import ExternalAgent
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.references import load_agent_spec
+from wsap_core.wire import encode
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import AGENT_ID, EXTERNAL, Policy
-from wsap_nexus.server.deps import WAIT_MOST, Hub, Known, Owner, Vault, answer
+from wsap_nexus.hub.records import EXTERNAL, Policy
+from wsap_nexus.server import letters, shapes
+from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once, pending
+from wsap_nexus.server.refusals import ForbiddenError
+from wsap_nexus.server.seats import act_errand, check_external, current_seat, observe, place_of, the_agent
 
-router = APIRouter()
-
-
-class NewAgent(BaseModel):
-    """A registration."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: str = Field(pattern=AGENT_ID)
-    name: str = Field(default="", max_length=80)
-    persona: str = Field(default="", max_length=10_000)
-    policies: dict[str, dict[str, Any]] | None = Field(default=None, max_length=100)
-    """Game -> {"agent": ..., "options": {...}}; decided over the wire when left out."""
+router = APIRouter(tags=["agents"])
+_STILL = "The action is being resolved; ask again with the same idempotency key."
 
 
-class ActRequest(BaseModel):
-    """An action."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str = Field(max_length=200)
-    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
-    reasoning: str | None = Field(default=None, max_length=20_000)
-
-
-@router.post("/nexus/agents")
-async def register(nexus: Hub, new: NewAgent, by: Owner, tokens: Vault) -> Response:
-    """Register an agent, or get the one of that id; the answer to a new one has its token."""
-    given = {"*": EXTERNAL}
-    if new.policies is not None:
-        given = {game: Policy(str(p["agent"]), dict(p.get("options", {}))) for game, p in new.policies.items()}
+@router.post("/nexus/agents", responses={200: {"model": shapes.Registered}, 201: {"model": shapes.Registered}})
+async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: Vault) -> Response:
+    """Register an agent (201, with its token), or get the one of that id as it is (200)."""
+    if by.agent_id is not None:
+        by.may_act_for(new.id)
+        return answer({"agent": the_agent(nexus, new.id)})
+    given = {"*": EXTERNAL} if new.policies is None else _policies(nexus, new.policies)
     with nexus.ledger.change() as book:
         agent, fresh = book.register(new.id, name=new.name, persona=new.persona, policies=given)
     body: dict[str, Any] = {"agent": agent}
@@ -55,23 +37,23 @@ async def register(nexus: Hub, new: NewAgent, by: Owner, tokens: Vault) -> Respo
     return answer(body, 201 if fresh else 200)
 
 
-@router.get("/nexus/agents")
+@router.get("/nexus/agents", responses={200: {"model": shapes.AgentPage}})
 async def agents(
     nexus: Hub, after: Annotated[str, Query(max_length=64)] = "", limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> Response:
     """List agents by id, a page at a time."""
     with nexus.ledger.look() as book:
-        found = book.agents(after=after, limit=limit)
-    return answer({"agents": found})
+        found = book.agents(after=after, limit=limit + 1)
+    page = found[:limit]
+    return answer({"agents": page, "next": page[-1].id if len(found) > limit else None})
 
 
-@router.get("/nexus/agents/{agent_id}")
-async def agent(nexus: Hub, agent_id: str) -> Response:
+@router.get("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Whole}})
+async def agent(nexus: Hub, agent_id: AgentId) -> Response:
     """Everything that is kept of an agent."""
     with nexus.ledger.look() as book:
-        identity = book.agent(agent_id)
         body = {
-            "agent": identity,
+            "agent": book.agent(agent_id),
             "skills": book.skills(agent_id),
             "items": book.items(agent_id),
             "avatars": book.avatars(agent_id),
@@ -81,50 +63,159 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
     return answer(body)
 
 
-@router.get("/nexus/agents/{agent_id}/observation")
-async def observation(
-    nexus: Hub, agent_id: str, by: Known, wait: Annotated[float, Query(ge=0, le=WAIT_MOST)] = 10.0
-) -> Response:
-    """What the agent sees at its next decision, in the nexus or in a world."""
+@router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registered}})
+async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Owner) -> Response:
+    """Change who an agent is and who decides for it; that holds from its next session or visit on."""
+    values: dict[str, Any] = {}
+    if patch.name is not None:
+        values["name"] = patch.name or agent_id
+    if patch.persona is not None:
+        values["persona"] = patch.persona
+    if patch.policies is not None:
+        given = _policies(nexus, patch.policies)
+        values["policies"] = {game: encode(policy) for game, policy in given.items()}
+    with nexus.ledger.change() as book:
+        book.agent(agent_id)
+        if values:
+            book.update_agent(agent_id, **values)
+            book.note("agent_changed", agent=agent_id, changed=sorted(values))
+        found = book.agent(agent_id)
+    return answer({"agent": found})
+
+
+@router.post("/nexus/agents/{agent_id}/token", responses={201: {"model": shapes.TokenAnswer}})
+async def new_token(nexus: Hub, agent_id: AgentId, by: Owner, tokens: Vault) -> Response:
+    """Give an agent a new token; those that it had are good no longer."""
+    the_agent(nexus, agent_id)
+    return answer({"agent_id": agent_id, "token": tokens.issue(agent_id)}, 201)
+
+
+@router.post("/nexus/agents/{agent_id}/pause", responses={200: {"model": shapes.Registered}})
+async def pause(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+    """Let an agent begin no further decision."""
+    nexus.pause(agent_id)
+    return answer({"agent": the_agent(nexus, agent_id)})
+
+
+@router.post("/nexus/agents/{agent_id}/resume", responses={200: {"model": shapes.Registered}})
+async def resume(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+    """Let a paused agent go on."""
+    nexus.resume(agent_id)
+    return answer({"agent": the_agent(nexus, agent_id)})
+
+
+@router.post("/nexus/agents/{agent_id}/step", responses={200: {"model": shapes.Registered}})
+async def step(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+    """Let a paused agent make one decision."""
+    found = the_agent(nexus, agent_id)
+    nexus.step_once(agent_id)
+    return answer({"agent": found})
+
+
+# --- its senses and its hands ---------------------------------------------------------------------
+
+
+@router.get(
+    "/nexus/agents/{agent_id}/observation",
+    responses={200: {"model": shapes.Seen}, 202: {"model": shapes.Pending}},
+)
+async def observation(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.0) -> Response:
+    """What the agent sees at its next decision, in the nexus or in a world; 202 when there is none in time."""
     by.may_act_for(agent_id)
-    external = _external(nexus, agent_id)
-    try:
-        async with asyncio.timeout(wait):
-            seen = await external.observation()
-    except TimeoutError:
-        return answer({"pending": True}, 202)
-    return answer({"place": _place(nexus, agent_id), "observation": seen})
+    check_external(nexus, the_agent(nexus, agent_id))
+    return await observe(nexus, agent_id, wait)
 
 
-@router.post("/nexus/agents/{agent_id}/act")
+@router.post("/nexus/agents/{agent_id}/act", responses={200: {"model": shapes.Acted}, 202: {"model": shapes.Pending}})
 async def act(
     nexus: Hub,
-    agent_id: str,
-    action: ActRequest,
+    agent_id: AgentId,
+    action: shapes.ActRequest,
     by: Known,
-    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
-    wait: Annotated[float, Query(ge=0, le=WAIT_MOST)] = 10.0,
+    answers: Once,
+    key: Key = None,
+    wait: Wait = 10.0,
 ) -> Response:
     """Hand in the agent's action; 202 when it is not resolved in time, and the same key asks again."""
     by.may_act_for(agent_id)
-    external = _external(nexus, agent_id)
-    future = external.act(Action(action.name, action.parameters, action.reasoning), idempotency_key)
-    try:
-        async with asyncio.timeout(wait):
-            result = await asyncio.shield(future)
-    except TimeoutError:
-        return answer({"pending": True}, 202)
-    return answer({"result": result})
+    check_external(nexus, the_agent(nexus, agent_id))
+    errand = act_errand(nexus, agent_id, action, agent_id)
+    return await once(answers, by, key, errand, wait, _STILL)
 
 
-def _external(nexus: Nexus, agent_id: str) -> ExternalAgent:
-    with nexus.ledger.look() as book:
+@router.get(
+    "/nexus/agents/{agent_id}/action-space",
+    responses={200: {"model": shapes.Spaces}, 202: {"model": shapes.Pending}},
+)
+async def action_space(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.0) -> Response:
+    """All actions there are where the agent is; what is legal now is in its observation."""
+    by.may_act_for(agent_id)
+    check_external(nexus, the_agent(nexus, agent_id))
+    seat = await current_seat(nexus, agent_id, wait)
+    if seat is None:
+        return pending("The agent is on its way.")
+    return answer({"place": place_of(nexus, agent_id)[0], "action_space": seat.action_space})
+
+
+@router.get(
+    "/nexus/agents/{agent_id}/description",
+    responses={200: {"model": shapes.Described}, 202: {"model": shapes.Pending}},
+)
+async def description(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.0) -> Response:
+    """What the agent is told of where it is, once."""
+    by.may_act_for(agent_id)
+    check_external(nexus, the_agent(nexus, agent_id))
+    seat = await current_seat(nexus, agent_id, wait)
+    if seat is None:
+        return pending("The agent is on its way.")
+    return answer({"place": place_of(nexus, agent_id)[0], "description": seat.description})
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+@router.post("/nexus/agents/{agent_id}/messages", responses={201: {"model": shapes.Sent}})
+async def send(nexus: Hub, agent_id: AgentId, message: shapes.NewMessage, by: Known) -> Response:
+    """Send a message from an agent to another, or to everybody."""
+    by.may_act_for(agent_id)
+    with nexus.ledger.change() as book:
         book.agent(agent_id)
-    if agent_id not in nexus.external:
-        raise NotInWorldError(f"{agent_id!r} is not decided for over the wire.")
-    return nexus.external[agent_id]
+        count = letters.send(book, agent_id, message.to, message.content)
+    return answer({"recipients": count}, 201)
 
 
-def _place(nexus: Nexus, agent_id: str) -> str:
-    stay = nexus.stays.get(agent_id)
-    return "nexus" if stay is None else stay.session.game
+@router.get("/nexus/agents/{agent_id}/messages", responses={200: {"model": shapes.Messages}})
+async def messages(
+    nexus: Hub,
+    agent_id: AgentId,
+    by: Known,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """The messages that an agent got, oldest first; they count as read from then on."""
+    by.may_act_for(agent_id)
+    with nexus.ledger.change() as book:
+        book.agent(agent_id)
+        found = letters.received(book, agent_id, after=after, limit=limit)
+    return answer({"messages": found})
+
+
+def _policies(nexus: Nexus, given: Mapping[str, shapes.PolicyShape]) -> dict[str, Policy]:
+    """Return policies of agents that are installed: over the wire, no file is named and run.
+
+    Raises:
+        ForbiddenError: a policy names a file.
+        UnknownNameError: there is no such agent, or no such game.
+    """
+    found: dict[str, Policy] = {}
+    for game, policy in given.items():
+        if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.games()]):
+            raise UnknownNameError("game", game, games)
+        if "/" in policy.agent or "\\" in policy.agent or ":" in policy.agent:
+            raise ForbiddenError("Over the wire an agent is named, not a file of this machine.")
+        if policy.agent != EXTERNAL.agent:
+            load_agent_spec(policy.agent, nexus.host)
+        elif policy.options:
+            raise UsageError("An agent that decides over the wire has no options.")
+        found[game] = Policy(policy.agent, policy.options)
+    return found

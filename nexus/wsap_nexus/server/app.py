@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from fastapi import FastAPI
 
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.server import agents, errors, events, transit
+from wsap_nexus.server import agents, errors, events, games, openapi, sessions, transit
+from wsap_nexus.server.answers import Answers
 from wsap_nexus.server.auth import Tokens
+from wsap_nexus.server.dashboard.app import install
+from wsap_nexus.server.feed import Feed
+from wsap_nexus.server.guard import Guard, Limits
 
 
-def create_app(nexus: Nexus, tokens: Tokens) -> FastAPI:
-    """Return the application of a nexus; whoever serves it starts and stops the nexus."""
-    app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None)
-    app.state.nexus, app.state.tokens = nexus, tokens
+def create_app(
+    nexus: Nexus,
+    tokens: Tokens,
+    *,
+    limits: Limits | None = None,
+    hosts: frozenset[str] | None = frozenset(),
+    guarded: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+) -> FastAPI:
+    """Return the application of a nexus; whoever serves it starts and stops the nexus.
+
+    Args:
+        nexus: what is served.
+        tokens: who may do what.
+        limits: what a request, and a caller, may take.
+        hosts: names that the Host header may have besides this machine's own; None for any.
+        guarded: whether reading needs a token, too.
+        clock: for the rates.
+    """
+    app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
+    limits = limits or Limits()
+    state = app.state
+    state.nexus, state.tokens, state.limits = nexus, tokens, limits
+    state.answers, state.feed = Answers(nexus.ledger), Feed(nexus.ledger)
     errors.install(app)
-    for module in (events, agents, transit):
+    for module in (events, agents, games, transit, sessions):
         app.include_router(module.router)
+    openapi.install(app)
+    app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=clock)
+    install(app, nexus)
     return app

@@ -15,25 +15,14 @@ from pathlib import Path
 
 from sqlalchemy import delete, insert, select
 
-from wsap_core.errors import WsapError
+from wsap_core.errors import ConfigError
 from wsap_nexus.hub.book import Ledger
+from wsap_nexus.server.refusals import ForbiddenError, UnauthorizedError
 from wsap_nexus.storage.tables import METADATA
 
 _TOKEN = METADATA.tables["token"]
-
-
-class UnauthorizedError(WsapError):
-    """There is no token, or none that is known."""
-
-    code = "UNAUTHORIZED"
-    http_status = 401
-
-
-class ForbiddenError(WsapError):
-    """The token is good for somebody else."""
-
-    code = "FORBIDDEN"
-    http_status = 403
+SHORTEST = 20
+"""Characters that a token must have."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +31,11 @@ class Caller:
 
     agent_id: str | None
     """The agent whose token it is; None for whoever runs the nexus."""
+
+    @property
+    def name(self) -> str:
+        """Whose keys these are."""
+        return f"agent:{self.agent_id}" if self.agent_id is not None else "owner"
 
     def may_act_for(self, agent_id: str) -> None:
         """Refuse another agent's affairs.
@@ -64,6 +58,11 @@ class Tokens:
     def __init__(self, ledger: Ledger, own: str) -> None:
         self._ledger = ledger
         self._own = own.encode()
+
+    @property
+    def own(self) -> str:
+        """The token of whoever runs the nexus."""
+        return self._own.decode()
 
     def check(self, header: str | None) -> Caller:
         """Return who asks, by an `Authorization` header.
@@ -93,13 +92,27 @@ class Tokens:
 
 
 def own_token(path: Path) -> str:
-    """Return the token in a file that its owner alone can read; made at the first time."""
-    if path.exists():
-        return path.read_text(encoding="ascii").strip()
+    """Return the token in a file that its owner alone can read; made at the first time.
+
+    Raises:
+        ConfigError: others can read the file, or there is no token in it.
+    """
     token = secrets.token_urlsafe(32)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read_token(path)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(token + "\n")
+    return token
+
+
+def _read_token(path: Path) -> str:
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise ConfigError(f"Others can read {path}, so that its token guards nothing; run: chmod 600 {path}")
+    token = path.read_text(encoding="ascii", errors="replace").strip()
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{path} holds no token of at least {SHORTEST} characters; delete it, and a new one is made.")
     return token
 
 

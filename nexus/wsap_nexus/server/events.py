@@ -1,61 +1,178 @@
-"""What happens in the nexus, as a stream."""
+"""What happens in the nexus, as a stream; and whether it works."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Annotated
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from starlette.responses import StreamingResponse
+from sqlalchemy import func, select
 
-from wsap_core.wire import dumps
+from wsap_core.errors import StorageError
+from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import Hub, answer
+from wsap_nexus.server.feed import Feed
+from wsap_nexus.server.guard import Limits, Receive, Scope, Send
+from wsap_nexus.server.refusals import TooManyStreamsError
+from wsap_nexus.storage.tables import METADATA
 
-router = APIRouter()
+router = APIRouter(tags=["nexus"])
+_AGENT = METADATA.tables["agent"]
+_SEQ = 2**63 - 1
+_LOG = logging.getLogger("wsap_nexus.server")
+_RETRY = "retry: 1000\n\n"
+"""Milliseconds after which a client connects again."""
 
 
-@router.get("/nexus")
-async def about(nexus: Hub) -> Response:
+@router.get("/nexus", responses={200: {"model": shapes.About}})
+async def about(nexus: Hub, request: Request) -> Response:
     """What runs here."""
-    with nexus.ledger.look() as book:
-        agents = len(book.agents())
-    return answer({"name": "WSAP nexus", "protocol_version": "1.0.0", "agents": agents, "in_worlds": len(nexus.stays)})
+    feed: Feed = request.app.state.feed
+    return answer(
+        {
+            "name": "WSAP nexus",
+            "protocol_version": PROTOCOL_VERSION,
+            "agents": _count(nexus),
+            "in_worlds": len(nexus.stays),
+            "last_event": feed.last(),
+        }
+    )
 
 
-@router.get("/nexus/events")
-async def events(
-    nexus: Hub,
-    request: Request,
-    last_event_id: Annotated[int | None, Header()] = None,
-    after: Annotated[int | None, Query(ge=0)] = None,
-    agent: Annotated[str | None, Query(max_length=64)] = None,
-) -> StreamingResponse:
-    """Stream what happens (server-sent events), from after an event on."""
-    start = after if after is not None else last_event_id
-    return StreamingResponse(_stream(nexus, request, start, agent), media_type="text/event-stream")
-
-
-async def _stream(nexus: Nexus, request: Request, after: int | None, agent: str | None) -> AsyncIterator[str]:
-    wake = asyncio.Event()
-    stop = nexus.ledger.listen(lambda event: wake.set())
+@router.get("/nexus/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
+async def health(nexus: Hub, request: Request) -> Response:
+    """Whether it works: 200 if it does, 503 if the database can't be read."""
+    feed: Feed = request.app.state.feed
     try:
-        with nexus.ledger.look() as book:
-            seq = book.last_seq() if after is None else after
-        yield ": hello\n\n"
-        while not await request.is_disconnected():
-            wake.clear()
-            with nexus.ledger.look() as book:
-                found = book.events(after=seq, agent=agent)
-            for event in found:
-                seq = event.seq
-                yield f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event)}\n\n"
-            if not found:
+        agents, works = _count(nexus), True
+    except StorageError:
+        agents, works = 0, False
+    body = {
+        "status": "ok" if works else "degraded",
+        "database": works,
+        "agents": agents,
+        "in_worlds": len(nexus.stays),
+        "streams": feed.listeners,
+    }
+    return answer(body, 200 if works else 503)
+
+
+def _count(nexus: Nexus) -> int:
+    with nexus.ledger.look() as book:
+        query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state != "removed")
+        return int(book.connection.execute(query).scalar_one())
+
+
+@router.get(
+    "/nexus/events",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Server-sent events: `id` is the number to go on from, `event` the kind, `data` the event.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        }
+    },
+)
+async def events(
+    request: Request,
+    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
+    after: Annotated[int | None, Query(ge=0, le=_SEQ)] = None,
+    agent: Annotated[str | None, Query(max_length=64)] = None,
+    kind: Annotated[list[Annotated[str, Query(max_length=100)]] | None, Query(max_length=50)] = None,
+    until: Annotated[int | None, Query(ge=0, le=_SEQ, description="End after this event.")] = None,
+) -> Response:
+    """Stream what happens from now on, or from after an event on (`Last-Event-ID`, or `after`)."""
+    feed: Feed = request.app.state.feed
+    limits: Limits = request.app.state.limits
+    if feed.listeners >= limits.streams:
+        raise TooManyStreamsError(f"{limits.streams} streams are open already; try again later.")
+    start = after
+    if start is None and last_event_id is not None and last_event_id.isdigit() and len(last_event_id) < 19:
+        start = int(last_event_id)
+    wanted = frozenset(kind or ())
+
+    def passes(agent_id: str | None, what: str) -> bool:
+        return (agent is None or agent_id == agent) and (not wanted or what in wanted)
+
+    return EventStream(feed, feed.last() if start is None else start, passes, limits, until)
+
+
+class EventStream(Response):
+    """An answer that goes on: events as they happen, a sign of life when none do.
+
+    A client that leaves what it is sent unread for too long is let go; it can go on from where it was.
+
+    Args:
+        feed: where events come from.
+        after: the number to begin after.
+        passes: says by agent and kind which events are sent.
+        limits: how patient it is.
+        until: the number to end at; None to go on.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        after: int,
+        passes: Callable[[str | None, str], bool],
+        limits: Limits,
+        until: int | None = None,
+    ) -> None:
+        super().__init__(
+            media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        del self.headers["content-length"]
+        self._feed = feed
+        self._after = after
+        self._passes = passes
+        self._limits = limits
+        self._until = until
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client goes."""
+        self._feed.listeners += 1
+        sending = asyncio.ensure_future(self._run(send))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done() and not sending.cancelled():
+                sending.result()
+        except (TimeoutError, OSError) as error:
+            _LOG.debug("A stream of events ended: %r", error)  # the client is slow, or went away
+        finally:
+            self._feed.listeners -= 1
+            for task in (sending, gone):
+                task.cancel()
+            await asyncio.gather(sending, gone, return_exceptions=True)
+
+    async def _run(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await self._say(send, ": hello\n" + _RETRY)
+        while self._until is None or self._after < self._until:
+            fresh = self._feed.fresh()
+            lines, self._after = self._feed.after(self._after)
+            text = "".join(line.text for line in lines if self._passes(line.agent_id, line.kind))
+            if text:
+                await self._say(send, text)
+            if not lines:
                 try:
-                    async with asyncio.timeout(15):
-                        await wake.wait()
+                    async with asyncio.timeout(self._limits.heartbeat):
+                        await fresh.wait()
                 except TimeoutError:
-                    yield ": still here\n\n"
-    finally:
-        stop()
+                    await self._say(send, ": still here\n\n")
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _say(self, send: Send, text: str) -> None:
+        async with asyncio.timeout(self._limits.send_seconds):
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+
+
+async def _gone(receive: Receive) -> None:
+    # Any: ASGI's messages.
+    message: Any = {}
+    while message.get("type") != "http.disconnect":
+        message = await receive()

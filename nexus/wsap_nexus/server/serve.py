@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, UsageError
 from wsap_nexus.hub.errors import NexusRunningError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.auth import Tokens, own_token
+from wsap_nexus.server.guard import Limits
+from wsap_nexus.server.patience import PatientProtocol
 
 PORT = 9998
 """Where a nexus listens if nothing else is said."""
@@ -78,6 +81,7 @@ async def serve(
     *,
     ready: Callable[[str], None] | None = None,
     until: asyncio.Event | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Start a nexus, serve it until it is told to stop, and stop it in good order.
 
@@ -87,6 +91,7 @@ async def serve(
         token_file: where the token lies that guards whatever changes state.
         ready: told the address of the dashboard once requests are answered.
         until: set when it is to stop; None to serve until the task is cancelled.
+        limits: what a request, and a caller, may take.
 
     Raises:
         PortInUseError: something else listens there.
@@ -94,9 +99,16 @@ async def serve(
     """
     address.check()
     listening = _listen(address)
-    app = create_app(nexus, Tokens(nexus.ledger, own_token(token_file)))
+    app = _app(nexus, address, token_file, limits)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2, server_header=False
+        app,
+        http=PatientProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+        server_header=False,
     )
     url = _url(*listening.getsockname()[:2])
     server = _Server(config, lambda: ready(url) if ready is not None else None)
@@ -117,6 +129,23 @@ async def serve(
         listening.close()
 
 
+def _app(nexus: Nexus, address: Address, token_file: Path, limits: Limits | None) -> FastAPI:
+    """Return the application for an address: where others can reach it, reading needs the token, too.
+
+    Raises:
+        ConfigError: others can read the token's file, or there is no token in it.
+    """
+    try:
+        token = own_token(token_file)
+        tokens = Tokens(nexus.ledger, token)
+        near = address.is_loopback
+        return create_app(
+            nexus, tokens, limits=limits, hosts=frozenset({address.host}) if near else None, guarded=not near
+        )
+    except OSError as error:
+        raise ConfigError(f"The token's file {token_file} can't be used ({error.strerror}).") from None
+
+
 def _url(host: str, port: int) -> str:
     """Return the address by which it is reached from this machine."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound to
@@ -130,7 +159,8 @@ async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
 
 def _listen(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))

@@ -1,0 +1,96 @@
+"""What happens in the nexus, for many listeners at once: the newest events in memory, all of them in the log.
+
+A listener is a number: the last event it was given. One that keeps up is served from memory, and one
+that fell behind reads the log, so that a slow client costs no more memory than a quick one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wsap_core.wire import dumps
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.records import NexusEvent
+
+KEPT = 2048
+"""Events in memory."""
+PAGE = 500
+"""Events read from the log at once."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An event, ready to be sent."""
+
+    seq: int
+    kind: str
+    agent_id: str | None
+    text: str
+    """As server-sent events have it, the empty line at the end included."""
+
+
+class Feed:
+    """The events of a nexus.
+
+    Args:
+        ledger: where they come from.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._lines: deque[Line] = deque(maxlen=KEPT)
+        self._fresh = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.listeners = 0
+        """How many listen now."""
+        self._stop: Callable[[], None] = ledger.listen(self._take)
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._stop()
+
+    def last(self) -> int:
+        """Return the number of the newest event."""
+        if self._lines:
+            return self._lines[-1].seq
+        with self._ledger.look() as book:
+            return book.last_seq()
+
+    def fresh(self) -> asyncio.Event:
+        """Return what is set when something happens from now on; look for events after taking it."""
+        self._loop = asyncio.get_running_loop()
+        return self._fresh
+
+    def after(self, seq: int) -> tuple[list[Line], int]:
+        """Return the next events above a number, oldest first, and the number to go on from."""
+        lines = self._lines
+        if lines and lines[0].seq <= seq + 1:
+            at = bisect.bisect_right(lines, seq, key=lambda line: line.seq)
+            found = [lines[i] for i in range(at, min(len(lines), at + PAGE))]
+        else:
+            with self._ledger.look() as book:
+                found = [line_of(event) for event in book.events(after=seq, limit=PAGE)]
+        return found, found[-1].seq if found else seq
+
+    def _take(self, event: NexusEvent) -> None:
+        # Two transactions may be through in another order than their events are numbered.
+        if not self._lines or event.seq > self._lines[-1].seq:
+            self._lines.append(line_of(event))
+        else:
+            self._lines.clear()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        fresh, self._fresh = self._fresh, asyncio.Event()
+        fresh.set()
+
+
+def line_of(event: NexusEvent) -> Line:
+    """Return an event, ready to be sent."""
+    text = f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event)}\n\n"
+    return Line(event.seq, event.kind, event.agent_id, text)

@@ -1,0 +1,456 @@
+"""What requests look like, and what answers do, for those who read the OpenAPI document.
+
+Requests are read by these classes. Answers are written as canonical JSON by `wsap_core.wire`, and
+described here; what is a message of the protocol is described by the protocol's own schema, which
+`part` names. Names and texts from outside are limited in length, and names hold nothing that moves
+a terminal's cursor.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from wsap_core.specs import GameInfo
+from wsap_core.untrusted import one_line
+from wsap_nexus.hub.records import AGENT_ID
+
+PART = "x-wsap-message"
+"""Where a schema says which message of the protocol stands there, until the document is put together."""
+
+
+def part(name: str) -> Any:
+    """Return the type of a field that holds a message of the protocol. Any: it is a type for pydantic."""
+    return Annotated[dict[str, Any], WithJsonSchema({PART: name})]
+
+
+def _plain(text: str) -> str:
+    if one_line(text) != text:
+        raise ValueError("a name is one line, without control or direction characters, or spaces around it")
+    return text
+
+
+Name = Annotated[str, Field(max_length=80), AfterValidator(_plain)]
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(max_length=10_000)]
+
+
+class Request(BaseModel):
+    """A body; names that it does not have are refused, so that a slip of the pen is noticed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PolicyShape(Request):
+    """Who decides for an agent."""
+
+    agent: Word
+    """A registered agent, or `external` for one that decides over the wire."""
+    options: dict[str, Any] = Field(default_factory=dict, max_length=100)
+
+
+Policies = Annotated[dict[Word, PolicyShape], Field(max_length=100)]
+
+
+class NewAgent(Request):
+    """A registration."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"id": "eve", "name": "Eve", "persona": "Careful, curious."}]}
+    )
+
+    id: str = Field(pattern=AGENT_ID)
+    name: Name = ""
+    persona: Text = ""
+    policies: Policies | None = None
+    """Game (`nexus`, or `*` for everywhere else) -> who decides; over the wire everywhere when left out."""
+
+
+class AgentPatch(Request):
+    """What is to be changed of an agent; what is left out stays."""
+
+    name: Name | None = None
+    persona: Text | None = None
+    policies: Policies | None = None
+
+
+class ActRequest(Request):
+    """An action of the protocol."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "move_left", "parameters": {}, "reasoning": "Trees."}]}
+    )
+
+    name: Word
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    reasoning: str | None = Field(default=None, max_length=20_000)
+
+
+class EnterRequest(Request):
+    """A way into a game."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"agent_id": "eve", "game": "crafter", "exit_when": "health < 30%"}]},
+    )
+
+    agent_id: str = Field(pattern=AGENT_ID)
+    game: Word
+    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
+    exit_when: str = Field(default="", max_length=500)
+    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
+    steps: int | None = Field(default=None, ge=1, le=10**9)
+    """Most decisions."""
+    spawn: Literal["safe", "challenging", "random"] = "safe"
+    difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
+    avatar: Word | None = None
+    """Which of its bodies; `new` for a new one; the one that sleeps when left out."""
+
+
+Mode = Literal["dormant", "suspend", "despawn"]
+
+
+class ExitRequest(Request):
+    """A way out of a game."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"agent_id": "eve"}]})
+
+    agent_id: str = Field(pattern=AGENT_ID)
+    mode: Mode = "dormant"
+    force: bool = False
+    """Leave without asking the world whether it is safe; for whoever runs the nexus alone."""
+    destination: EnterRequest | None = None
+    """Where to go straight on to."""
+
+
+class JackOutRequest(Request):
+    """A way out of a body."""
+
+    mode: Mode = "dormant"
+
+
+class JackInRequest(Request):
+    """The body to be in."""
+
+    avatar_id: Word
+
+
+class TransferRequest(Request):
+    """A transfer, by its id."""
+
+    transfer_id: Word
+
+
+class NewMessage(Request):
+    """A message to others in the nexus."""
+
+    content: str = Field(min_length=1, max_length=2000)
+    to: str | None = Field(default=None, pattern=AGENT_ID)
+    """To whom; to everybody when left out."""
+
+
+class NewGame(Request):
+    """A game in another process."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"base_url": "http://127.0.0.1:7801", "token": None}]}
+    )
+
+    base_url: str = Field(max_length=500, pattern=r"^https?://[^\s@?#]+$")
+    """Where its bridge answers."""
+    token: str | None = Field(default=None, min_length=1, max_length=500, pattern=r"^[!-~]+$")
+    """What the bridge wants to be shown; kept by the nexus."""
+
+
+# --- answers ------------------------------------------------------------------------------------
+
+
+class Answer(BaseModel):
+    """An answer; a newer minor version may add fields."""
+
+
+class ErrorShape(Answer):
+    """What went wrong."""
+
+    code: str
+    """Stable, for programs."""
+    message: str
+    """One sentence for people."""
+    details: dict[str, Any]
+    timestamp: str
+    """ISO 8601, UTC."""
+    retry: bool
+    """Whether the same request can succeed later."""
+
+
+class ErrorAnswer(Answer):
+    """Every refusal has this form (seed 001, section 7, with `retry` added)."""
+
+    error: ErrorShape
+
+
+class Pending(Answer):
+    """It is not through yet: ask again, with the same idempotency key if there was one."""
+
+    pending: Literal[True]
+    message: str
+
+
+class About(Answer):
+    """What runs here."""
+
+    name: str
+    protocol_version: str
+    agents: int
+    in_worlds: int
+    last_event: int
+    """The number of the newest event."""
+
+
+class Health(Answer):
+    """Whether it works."""
+
+    status: Literal["ok", "degraded"]
+    database: bool
+    agents: int
+    in_worlds: int
+    streams: int
+
+
+class PolicyAnswer(Answer):
+    """Who decides."""
+
+    agent: str
+    options: dict[str, Any]
+
+
+class Identity(Answer):
+    """Who an agent is."""
+
+    id: str
+    name: str
+    created: str
+    state: str
+    """`active` or `paused`."""
+    place: str
+    """`nexus` or `world`."""
+    session_id: str | None
+    persona: str
+    policies: dict[str, PolicyAnswer]
+    core_memories: list[str]
+    strategies: list[str]
+    lifetime_steps: int
+    playtime: float
+    """Seconds in worlds."""
+
+
+class Registered(Answer):
+    """A registered agent."""
+
+    agent: Identity
+    token: str | None = None
+    """Good for this agent alone; shown once, when it is new."""
+
+
+class TokenAnswer(Answer):
+    """A new token; those before are good no longer."""
+
+    agent_id: str
+    token: str
+
+
+class AgentPage(Answer):
+    """Agents by id."""
+
+    agents: list[Identity]
+    next: str | None
+    """What to give as `after` for the next page; None at the end."""
+
+
+class Session(Answer):
+    """One stay of an agent in a world."""
+
+    id: str
+    agent_id: str
+    game: str
+    world_id: str
+    avatar_id: str
+    run_id: str
+    opened: str
+    closed: str | None
+    reason: str | None
+    steps: int
+    terms: dict[str, Any]
+    stats: dict[str, Any]
+
+
+class ItemShape(Answer):
+    """A portable item and where it is."""
+
+    item: part("PortableItem")
+    agent_id: str
+    place: str
+    place_id: str | None
+    note: str
+
+
+class AvatarShape(Answer):
+    """A body of an agent."""
+
+    world_id: str
+    agent_id: str
+    game: str
+    avatar: part("Avatar")
+    left_at: int
+
+
+class AchievementShape(Answer):
+    """What was achieved, and how often."""
+
+    agent_id: str
+    game: str
+    name: str
+    first: str
+    times: int
+
+
+class Whole(Answer):
+    """Everything that is kept of an agent."""
+
+    agent: Identity
+    skills: dict[str, float]
+    items: list[ItemShape]
+    avatars: list[AvatarShape]
+    achievements: list[AchievementShape]
+    sessions: list[Session]
+
+
+class Seen(Answer):
+    """What an agent sees at its next decision."""
+
+    place: str
+    """`nexus`, or the game."""
+    session_id: str | None
+    observation: part("Observation")
+
+
+class Acted(Answer):
+    """What came of an action."""
+
+    result: part("ActionResult")
+
+
+class Spaces(Answer):
+    """What can be done where the agent is."""
+
+    place: str
+    action_space: part("ActionSpace")
+
+
+class Described(Answer):
+    """What the agent is told of where it is."""
+
+    place: str
+    description: str
+
+
+class Games(Answer):
+    """The games that can be entered."""
+
+    games: list[GameInfo]
+
+
+class GameAnswer(Answer):
+    """A game."""
+
+    game: GameInfo
+
+
+class Entered(Answer):
+    """An agent has arrived."""
+
+    session: Session
+    bridge_url: str
+    """Where its world is reached: `{bridge_url}/observation`, `{bridge_url}/act` and so on."""
+    avatar: part("Avatar") | None
+    """The body that it is in."""
+    receipt: part("Receipt") | None
+    """What its skills were worth, and which items were let in."""
+    observation: part("Observation") | None
+    """The first; None for an agent that is not decided for over the wire."""
+
+
+class Left(Answer):
+    """An agent has left its world."""
+
+    session: Session
+    package: part("TransitPackage")
+    """What it carries out."""
+    observation: part("Observation") | None
+    """What it sees in the nexus; None where it went straight on, or is not decided for over the wire."""
+    entered: Entered | None
+    """The stay in the world that it went straight on to."""
+    onward_error: ErrorShape | None
+    """Why it did not get to its destination, though it left; it is in the nexus then."""
+
+
+class Avatars(Answer):
+    """Bodies."""
+
+    avatars: list[part("Avatar")]
+
+
+class ViewAnswer(Answer):
+    """What a viewer can draw."""
+
+    view: part("View") | None
+
+
+class JackedIn(Answer):
+    """What came of entering a body."""
+
+    jack_in: part("JackInResult")
+
+
+class ReceiptAnswer(Answer):
+    """What the world let in."""
+
+    receipt: part("Receipt")
+
+
+class PackageAnswer(Answer):
+    """What the world let out."""
+
+    package: part("TransitPackage")
+
+
+class SnapshotAnswer(Answer):
+    """A world's state."""
+
+    state: str
+    """Base64."""
+
+
+class MessageShape(Answer):
+    """A message."""
+
+    id: int
+    sender: str
+    recipient: str
+    kind: str
+    content: str
+    created: str
+    read: bool
+
+
+class Messages(Answer):
+    """Messages, oldest first."""
+
+    messages: list[MessageShape]
+
+
+class Sent(Answer):
+    """Who gets a message."""
+
+    recipients: int
