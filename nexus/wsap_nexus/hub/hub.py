@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
-from wsap_core.errors import UnknownNameError, WorldError, WsapError
+from wsap_core.errors import PluginError, SnapshotError, StorageError, UnknownNameError, WorldError, WsapError
 from wsap_core.host import PluginHost
-from wsap_core.models import Avatar, AvatarState, Goal, TransitPackage
-from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.models import ActionResult, Avatar, AvatarState, Goal
+from wsap_core.references import load_adapter_spec, load_agent_spec, names_object
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, GameInfo, resolve
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, NotInWorldError
+from wsap_nexus.hub.errors import (
+    ConservationError,
+    GameUnavailableError,
+    IncompatibleGameError,
+    NotInWorldError,
+    WorldFailedError,
+    is_failure,
+)
 from wsap_nexus.hub.external import ExternalAgent, Outside
 from wsap_nexus.hub.lead import lead
 from wsap_nexus.hub.lobby import Lobby
+from wsap_nexus.hub.mishaps import GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
+from wsap_nexus.hub.placement import Placement
 from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import Deeds, Stay
 from wsap_nexus.hub.transit import (
-    Departure,
     Way,
     commit_enter,
     commit_leave,
     let_in,
+    let_out,
     prepare_enter,
     take_back,
     way_seed,
 )
 from wsap_nexus.hub.venue import START, KeptVenue, record_start
-from wsap_nexus.hub.worlds import LocalWorld, WorldFace
+from wsap_nexus.hub.workers.pool import Patience
+from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
@@ -69,7 +82,15 @@ class Settings:
     lobby_seconds: float = 3.0
     """How long a game of several seats waits for others, before their seats are filled."""
     max_failures: int = 3
-    """Failures of a game after which it is taken offline."""
+    """Failures of a game within the window after which it is taken offline."""
+    failure_window: float = 600.0
+    """Seconds that a failure counts."""
+    workers: int = 0
+    """Most worker processes that worlds run in; 0 for worlds in this process."""
+    patience: Patience = field(default_factory=Patience)
+    """How long is waited for workers."""
+    logs: Path | None = None
+    """The folder for what games in workers print; None keeps nothing of it."""
 
 
 class Nexus:
@@ -103,7 +124,10 @@ class Nexus:
         """Open sessions that are being played, by agent."""
         self._clock = clock or SystemClock()
         self._services = services or Services()
-        self._make_world = make_world or self._local_world
+        self.standings = Standings(self.ledger, self.settings.max_failures, self.settings.failure_window)
+        """Which games may be entered, and why others may not."""
+        self._placement = Placement(self.settings, self._world_context, self._world_stumbled)
+        self._make_world = make_world or self._placement.make
         self._models: Models | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._controls: dict[str, Controls] = {}
@@ -149,7 +173,7 @@ class Nexus:
         """Let every agent finish its decision, keep everything, and stop leading."""
         self._stopping = True
         for stay in list(self.stays.values()):
-            stay.stop(SHUTDOWN)
+            stay.stop(SHUTDOWN, at_once=True)
         for run in self._runs.values():
             run.controls.stop()
         await asyncio.gather(*self._tables.values(), return_exceptions=True)
@@ -158,6 +182,7 @@ class Nexus:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._placement.close()
         if self._models is not None:
             await self._models.aclose()
         with self.ledger.change() as book:
@@ -203,12 +228,31 @@ class Nexus:
         if agent_id in self._controls:
             self._controls[agent_id].step_once()
 
+    async def halt(self, agent_id: str) -> None:
+        """Pause an agent, bring it back from its world or its way there, and end its task; it is in the nexus then."""
+        self.pause(agent_id)
+        asked = False
+        while agent_id in self.stays or self._on_its_way(agent_id):
+            if agent_id in self.stays and not asked:
+                asked = True
+                await self.exit(agent_id)
+            else:
+                await self._clock.sleep(0.02)
+        task = self._tasks.pop(agent_id, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _on_its_way(self, agent_id: str) -> bool:
+        with self.ledger.look() as book:
+            return any(row.agent_id == agent_id for row in book.transfers("prepared"))
+
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
         """Bring an agent back from its world, safe or not; return whether it was in one."""
         stay = self.stays.get(agent_id)
         if stay is not None:
             stay.stop(reason)
-        return stay is not None
+        return stay is not None or self._fetch_home(agent_id, reason) is not None
 
     async def enter(self, agent_id: str, game: str, terms: Terms) -> Stay:
         """Send an agent that is in the nexus into a game, and return its stay once it has arrived.
@@ -233,6 +277,10 @@ class Nexus:
         Raises:
             NotInWorldError: it is in no world.
         """
+        if agent_id not in self.stays:
+            closed = self._fetch_home(agent_id, reason)
+            if closed is not None:
+                return closed
         leaving = self.await_exit(agent_id)
         self.stays[agent_id].stop(reason)
         return await leaving
@@ -258,7 +306,8 @@ class Nexus:
             skills = book.skills(agent_id)
             carried = [r.item.name for r in book.items(agent_id, place="escrow")]
             achieved = [f"{row.name} ({row.game})" for row in book.achievements(agent_id)]
-            sessions = book.sessions(agent_id=agent_id, limit=200)
+            sessions = book.sessions(agent_id=agent_id, limit=5)
+            visits = book.visits(agent_id)
             bodies = book.avatars(agent_id)
         entries = []
         for info in self.games():
@@ -267,10 +316,10 @@ class Nexus:
                 for b in bodies
                 if b.game == info.id and b.avatar.state is not AvatarState.DESTROYED
             ]
-            visits = sum(1 for s in sessions if s.game == info.id)
+            been = visits.get(info.id, 0)
             entries.append(
                 GameEntry(
-                    info.id, info.name, info.description, info.status, info.active_agents, info.capacity, visits, own
+                    info.id, info.name, info.description, info.status, info.active_agents, info.capacity, been, own
                 )
             )
         return Surroundings(
@@ -280,7 +329,7 @@ class Nexus:
             achieved,
             entries,
             suggestions(entries, skills, {g.id: g.skill_domains for g in self.games()}),
-            sessions[:5],
+            sessions,
             (),
             self._goals(agent_id),
         )
@@ -296,7 +345,8 @@ class Nexus:
                 spec = self._spec(name)
             except WsapError:
                 continue
-            found.append(replace(GameInfo.of(spec), active_agents=active.get(name, 0)))
+            info = GameInfo.of(spec)
+            found.append(replace(info, active_agents=active.get(info.id, 0), status=self.standings.of(info.id).status))
         return found
 
     def game_info(self, game: str) -> GameInfo:
@@ -311,11 +361,30 @@ class Nexus:
                 return info
         raise UnknownNameError("world", game, [g.id for g in games])
 
+    def set_game_status(self, game: str, status: str, reason: str = "") -> Standing:
+        """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
+
+        Args:
+            game: its name.
+            status: "available", "maintenance" or "offline".
+            reason: told to whoever wants to enter.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+            UsageError: there is no such status.
+        """
+        self.game_info(game)
+        standing = self.standings.put(game, status, reason)
+        if status != "available":
+            self._clear(game)
+        return standing
+
     def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
         """Prepare an agent's way into a game."""
         info = self.game_info(game)
         if info.status != "available":
-            raise GameUnavailableError(f"{info.name} is {info.status}.")
+            reason = self.standings.of(info.id).reason
+            raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
             raise IncompatibleGameError(
                 f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
@@ -329,20 +398,21 @@ class Nexus:
     async def _live(self, agent_id: str) -> None:
         """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
         try:
-            with self.ledger.look() as book:
-                agent = book.agent(agent_id)
-            if agent.session_id is not None:
-                await self._go_on(agent.session_id)
             while not self._stopping:
+                with self.ledger.look() as book:
+                    agent = book.agent(agent_id)
+                if agent.state != "active":
+                    break  # it was paused, by a person or because it failed, and lives again when it is resumed
+                if agent.session_id is not None:
+                    await self._go_on(agent.session_id)
+                    continue
                 way = self._ways.pop(agent_id, None) or await self._visit(agent_id)
                 if way is not None:
                     await self._travel(way)
                 elif not self._stopping:
                     await self._clock.sleep(1.0)
         except WsapError as error:
-            with self.ledger.change() as book:
-                book.update_agent(agent_id, state="paused")
-                book.note("agent_failed", agent=agent_id, error=str(error), code=error.code)
+            self._agent_failed(agent_id, error)
 
     async def _visit(self, agent_id: str) -> Way | None:
         """Let an agent be in the nexus until it is on its way somewhere."""
@@ -383,12 +453,15 @@ class Nexus:
         if run_id is not None:
             await asyncio.shield(self._tables[run_id])
 
-    async def _sit_down(self, ways: Sequence[Way], spec: AdapterSpec) -> str | None:
+    async def _sit_down(
+        self, ways: Sequence[Way], spec: AdapterSpec, where: tuple[WorldRecord, bytes | None, bool] | None = None
+    ) -> str | None:
         """Bring agents into one world, begin to play, and return the run; None if the world didn't let them in."""
-        record, kept, new = self._world_for(ways, spec)
-        face = self._make_world(spec, record)
+        record, kept, new = where or self._world_for(ways, spec)
+        face: WorldFace | None = None
         names = seat_names(ways, spec)
         try:
+            face = self._make_world(spec, record)
             if kept is None:
                 await face.begin(record.seed)
             arrivals = [
@@ -396,19 +469,22 @@ class Nexus:
                 for way, name in zip(ways, names, strict=False)
             ]
             world_state = await face.snapshot() if face.can_snapshot and len(names) == 1 else None
+            plan = self._plan_of(ways, names, spec)
+            run_id = self._record_run(plan, spec.name)
+            recorder = Recorder(self.store.writer, run_id)
+            recorder.note("started")
+            record_start(recorder, arrivals, world_state)
+            self.store.writer.flush()
+            with self.ledger.change() as book:
+                sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
+                book.keep_world(record.id, run_id=run_id)
         except Exception as error:
-            await face.close()
+            if face is not None:
+                await face.close()
+            if self._placement.must_stay_home(spec.name, error):
+                return await self._sit_down(ways, spec, (record, kept, new))
             self._not_let_in(ways, record, new=new, error=error)
             return None
-        plan = self._plan_of(ways, names, spec)
-        run_id = self._record_run(plan, spec.name)
-        recorder = Recorder(self.store.writer, run_id)
-        recorder.note("started")
-        record_start(recorder, arrivals, world_state)
-        self.store.writer.flush()
-        with self.ledger.change() as book:
-            sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
-            book.keep_world(record.id, run_id=run_id)
         venue = KeptVenue(face, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._begin_table(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
@@ -420,30 +496,39 @@ class Nexus:
             record = book.world(session.world_id)
             together = [s for s in book.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
         if session.run_id not in self._tables:
-            self._resume_table(session.run_id, together, record)
+            standing = self.standings.of(session.game)
+            if standing.status != "available":
+                self._bring_home(together, standing.reason or standing.status, reason=GAME_OFFLINE)
+                return
+            try:
+                self._resume_table(session.run_id, together, record)
+            except WorldError as error:
+                self._world_failed(together, record.id, error)
+                return
         await asyncio.shield(self._tables[session.run_id])
 
     def _resume_table(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
         repository = self.store.repository
         spec = self._spec(record.game)
         plan = RunPlan.from_config(repository.get_run(run_id).config)
-        codec = Codec([resolve(reference) for reference in spec.wire_types])
+        codec = _codec_of(spec)
         start = next(repository.read_events(run_id, kinds=(START,)))
         seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
         by_seat = {seats[s.agent_id]: s for s in sessions}
         agents = self._agents_of(plan, {seat: s.agent_id for seat, s in by_seat.items()})
         past = read_past(repository, run_id, plan, spec, agents, codec)
         deeds: dict[str, Deeds] = {seat: Deeds() for seat in by_seat}
+        last: dict[str, ActionResult] = {}
         for event in repository.read_events(run_id, kinds=("step",)):
             if event.seat in deeds:
-                deeds[event.seat].count_logged(event)
+                last[event.seat] = deeds[event.seat].count_logged(event, codec)
         recorder = Recorder(self.store.writer, run_id)
         recorder.note("resumed")
         with self.ledger.change() as book:
             for session in sessions:
                 book.note("resumed", agent=session.agent_id, game=session.game, session=session.id)
         venue = KeptVenue(self._make_world(spec, record), seed=record.seed, start=start.body)
-        self._begin_table(by_seat, spec, plan, recorder, venue, deeds, past)
+        self._begin_table(by_seat, spec, plan, recorder, venue, deeds, past, last)
 
     def _begin_table(
         self,
@@ -454,14 +539,16 @@ class Nexus:
         venue: KeptVenue,
         deeds: Mapping[str, Deeds],
         past: Past | None,
+        last: Mapping[str, ActionResult] | None = None,
     ) -> None:
-        """Play what is open in one world, by seat, in a task of its own."""
+        """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""
         stays: dict[str, Stay] = {}
         with self.ledger.look() as book:
             agents = {seat: book.agent(session.agent_id) for seat, session in sessions.items()}
         for seat, session in sessions.items():
             controls = self._new_controls(agents[seat])
             stay = Stay(session, seat, deeds=deeds.get(seat) or Deeds(), controls=controls, on_step=self._tell)
+            stay.take_up((last or {}).get(seat))
             stays[seat] = self.stays[session.agent_id] = stay
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id
@@ -484,7 +571,7 @@ class Nexus:
             # They came in while the nexus was being stopped: the stay begins when it is started again.
             run.controls.stop()
             for stay in stays.values():
-                stay.stop(SHUTDOWN)
+                stay.stop(SHUTDOWN, at_once=True)
         self._tables[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
         for stay in stays.values():
             arriving = self._arriving.pop(stay.session.agent_id, None)
@@ -495,48 +582,129 @@ class Nexus:
         self, run: Run, stays: Mapping[str, Stay], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
     ) -> None:
         try:
-            await self._play(run, recorder)
-            for stay in stays.values():
-                reason = self._why_over(run, stay)
-                if reason != SHUTDOWN:
-                    await self._leave(stay, spec, venue, run, reason)
+            state: bytes | None = None
+            leaving = False
+            try:
+                await self._play(run, recorder)
+                # What is saved while agents leave has let go of what they carry, before that is written down.
+                state, leaving = venue.face.last_state, True
+                for stay in stays.values():
+                    reason = self._why_over(run, stay)
+                    if reason != SHUTDOWN:
+                        await self._leave(stay, spec, venue, run, reason)
+            except StorageError:
+                raise
+            except Exception as error:
+                self._table_failed(run, stays, error, state if leaving else venue.face.last_state)
         finally:
             for stay in stays.values():
                 self.stays.pop(stay.session.agent_id, None)
             self._tables.pop(str(run.run_id), None)
             self._runs.pop(str(run.run_id), None)
             self.faces.pop(str(run.run_id), None)
-            await venue.face.close()
+            with contextlib.suppress(WorldError):  # it has said all that matters
+                await venue.face.close()
+
+    def _table_failed(self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None) -> None:
+        """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
+        alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
+        culprit = stays.get(run.failed_seat or "") or alone
+        if isinstance(error, WsapError) and not isinstance(error, WorldError | ConservationError) and culprit:
+            self._agent_failed(culprit.session.agent_id, error, culprit.session)
+            return
+        deeds = {stay.session.id: stay.deeds for stay in stays.values()}
+        sessions = [stay.session for stay in stays.values()]
+        self._world_failed(
+            sessions, sessions[0].world_id, error, state=state, deeds=deeds, seconds=run.summary().seconds
+        )
+
+    def _agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
+        """Pause an agent that failed, or whose model did; where it is, it goes on once it is resumed."""
+        with self.ledger.change() as book:
+            book.update_agent(agent_id, state="paused")
+            game, stay = (session.game, session.id) if session else (None, None)
+            book.note("agent_failed", agent=agent_id, game=game, session=stay, error=str(error), code=error.code)
+
+    def _world_failed(
+        self,
+        sessions: Sequence[SessionRecord],
+        world_id: str,
+        error: Exception,
+        *,
+        state: bytes | None = None,
+        deeds: Mapping[str, Deeds] | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """Bring all home from a world that failed, and hold it against the game."""
+        self._bring_home(sessions, str(error), state=state, deeds=deeds, seconds=seconds)
+        known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
+        if not known:
+            self._world_stumbled(sessions[0].game, world_id, error)
+
+    def _bring_home(
+        self,
+        sessions: Sequence[SessionRecord],
+        error: str,
+        *,
+        reason: str = WORLD_FAILED,
+        state: bytes | None = None,
+        deeds: Mapping[str, Deeds] | None = None,
+        seconds: float = 0.0,
+    ) -> list[SessionRecord]:
+        """Close sessions of one run without asking their world, and return them closed."""
+        run_id, game = sessions[0].run_id, sessions[0].game
+        self.store.writer.flush()
+        repository = self.store.repository
+        try:
+            spec = self._spec(game)
+        except WsapError:
+            spec = AdapterSpec(game, "", "")  # it is not installed any more
+        if state is None:
+            state = last_state(repository, run_id)
+        closed = []
+        with self.ledger.change() as book:
+            for session in sessions:
+                if book.session(session.id).closed is not None:
+                    continue
+                done = (deeds or {}).get(session.id) or logged_deeds(repository, run_id, session.agent_id)
+                closed.append(
+                    bring_home(
+                        book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
+                    )
+                )
+        for session in closed:
+            leaving = self._leaving.pop(session.agent_id, None)
+            if leaving is not None and not leaving.done():
+                leaving.set_result(session)
+        return closed
+
+    def _fetch_home(self, agent_id: str, reason: str) -> SessionRecord | None:
+        """Bring an agent home whose world nobody plays in now, because it is paused; None if that is not so."""
+        task = self._tasks.get(agent_id)
+        with self.ledger.look() as book:
+            session_id = book.agent(agent_id).session_id
+            session = None if session_id is None else book.session(session_id)
+        if session is None or session.run_id in self._tables or (task is not None and not task.done()):
+            return None
+        return next(iter(self._bring_home([session], "", reason=reason)), None)
+
+    def _world_stumbled(self, game: str, world_id: str, error: Exception) -> None:
+        """Hold a failure against a game, and take it offline if that was one too many."""
+        if self.standings.count(game, world_id, error):
+            self._clear(game)
+
+    def _clear(self, game: str) -> None:
+        for stay in list(self.stays.values()):
+            if stay.session.game == game:
+                stay.stop(GAME_OFFLINE)
 
     async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
         """Bring an agent back into the nexus with what it may carry."""
         session, face = stay.session, venue.face
         with self.ledger.change() as book:
-            transfer_id = book.prepare(session.agent_id, "leave", world_id=session.world_id, session=session.id)
+            transfer_id = book.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
-        keeps = face.can_snapshot and reason != "finished"
-        if seat.left is None:
-            body = await self._body(face, stay)
-            if body.state is AvatarState.BOUND:
-                # Whoever is taken out leaves a body that nothing can happen to.
-                seat.leave("suspend" if keeps else "despawn")
-        body = await self._body(face, stay)
-        if body.state is AvatarState.BOUND or not keeps:
-            body = replace(body, state=AvatarState.SUSPENDED if keeps else AvatarState.DESTROYED, bound_agent=None)
-        died = body.state is AvatarState.DESTROYED and reason not in ("finished", "jack_out")
-        death = await face.death(body.avatar_id) if died else None
-        package = await face.release(body.avatar_id, transfer_id)
-        if not isinstance(package, TransitPackage):
-            raise WorldError(f"The game {spec.name!r} released a {type(package).__name__}, not a TransitPackage.")
-        departure = Departure(
-            "death" if died else reason,
-            package,
-            body,
-            stay.deeds,
-            death,
-            seconds=run.summary().seconds,
-            world_state=await face.snapshot() if keeps else None,
-        )
+        departure = await let_out(face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds)
         self.store.writer.flush()
         with self.ledger.change() as book:
             commit_leave(book, session, spec, departure, transfer_id)
@@ -588,7 +756,10 @@ class Nexus:
             if way.avatar is not None:
                 return book.world(way.avatar.world_id), book.world_snapshot(way.avatar.world_id), False
             owner = way.agent_id if spec.seats[1] == 1 else None
-            return book.add_world(spec.name, owner, way_seed(self.settings.seed, way), {}), None, True
+            record = book.add_world(spec.name, owner, way_seed(self.settings.seed, way), {})
+            for each in ways:
+                book.send_to(each.transfer_id, record.id)
+            return record, None, True
 
     def _not_let_in(self, ways: Sequence[Way], record: WorldRecord, *, new: bool, error: Exception) -> None:
         with self.ledger.change() as book:
@@ -597,6 +768,9 @@ class Nexus:
                 book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
             if new:
                 book.drop_world(record.id)
+        counted = isinstance(error, WorldFailedError) and error.counted
+        if not counted and (is_failure(error) or not isinstance(error, WsapError)):
+            self._world_stumbled(record.game, record.id, error)
         known = error if isinstance(error, WsapError) else WorldError(f"{record.game!r} failed: {error}")
         for way in ways:
             arriving = self._arriving.pop(way.agent_id, None)
@@ -606,15 +780,14 @@ class Nexus:
     def _settle(self) -> None:
         """Take back what was prepared and not committed when the nexus last ended."""
         with self.ledger.change() as book:
-            for row in book.transfers("prepared"):
+            for row in book.open_transfers():
                 if row.kind == "enter":
                     take_back(book, row.id, row.agent_id, "the nexus ended in the middle of it")
+                    if row.world_id is not None and not book.lived_in(row.world_id):
+                        book.drop_world(row.world_id)
                 else:
+                    # The stay goes on, and ends with the same transfer.
                     book.settle(row.id, "cancelled", why="the nexus ended in the middle of it")
-            lived_in = {s.world_id for s in book.sessions(limit=1_000_000)}
-            for world in book.worlds():
-                if world.id not in lived_in:
-                    book.drop_world(world.id)
 
     def _plan_of(self, ways: Sequence[Way], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
         seats = []
@@ -656,11 +829,15 @@ class Nexus:
         self._controls[agent.id] = controls
         return controls
 
-    def _local_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
-        context = Context(clock=self._clock, services=self._services)
-        return LocalWorld(spec, record.seed, record.options, context)
+    def _world_context(self) -> Context:
+        return Context(clock=self._clock, services=self._services)
 
     def _spec(self, game: str) -> AdapterSpec:
+        for reference in self.settings.games or ():
+            # One in a file is known by its own name, too, once it has been looked at.
+            if reference not in self._specs and names_object(reference):
+                spec = load_adapter_spec(reference, self.host)
+                self._specs[reference] = self._specs[spec.name] = spec
         if game not in self._specs:
             self._specs[game] = load_adapter_spec(game, self.host)
         return self._specs[game]
@@ -673,6 +850,18 @@ class Nexus:
 
     def _goals(self, agent_id: str) -> Sequence[Goal]:
         return ()
+
+
+def _codec_of(spec: AdapterSpec) -> Codec:
+    """Return what reads a game's recorded messages.
+
+    Raises:
+        WorldFailedError: its types can't be loaded.
+    """
+    try:
+        return Codec([resolve(reference) for reference in spec.wire_types])
+    except PluginError as error:
+        raise WorldFailedError(f"The game {spec.name!r} can't be loaded: {error}") from error
 
 
 def seat_names(ways: Sequence[Way], spec: AdapterSpec) -> list[str]:

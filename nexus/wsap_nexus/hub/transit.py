@@ -179,8 +179,11 @@ async def let_in(
     if kept is not None:
         # A snapshot is given back to a world with the same seats.
         await world.begin(record.seed)
-        await world.open_seat(seat_name)
+        sleeping = await world.open_seat(seat_name)
         await world.restore(kept)
+        if sleeping.left is None:
+            # It was saved in the middle of play: nobody left it in order, because the world failed.
+            await leave(sleeping, "suspend")
         avatar = await _body(world, seat_name, way.avatar.avatar.avatar_id if way.avatar else None)
     else:
         wanted = AvatarSpec(agent.name, spawn_location=way.terms.spawn, skill_bonuses=skills)

@@ -101,6 +101,8 @@ class Run:
         self.spec = spec
         self.run_id = run_id
         self.controls = controls or Controls()
+        self.failed_seat: str | None = None
+        """The seat that ended the run with an error, if one did."""
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
         self._pictures = PictureBook(self._recorder)
@@ -220,6 +222,7 @@ class Run:
         agent_options: list[Options] = []
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
+            self.failed_seat = seat_plan.name  # until it is there
             spec = self._agent_specs[seat_plan.name]
             # Where nobody outside is asked, nothing is needed to be let in.
             offline = self._past.offline
@@ -255,9 +258,12 @@ class Run:
         names = sorted({s.agent for s in plan.seats})
         check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
         for loop in self._loops:
+            self.failed_seat = loop.seat.agent_id
             await loop.initialize()
         for loop, seat_plan in zip(self._loops, plan.seats, strict=True):
+            self.failed_seat = seat_plan.name
             self._minds.begin(seat_plan, loop.agent)
+        self.failed_seat = None
         if self._past.world is not None:
             await self._venue.restore(self._past.world)
             for loop in self._loops:
@@ -293,7 +299,11 @@ class Run:
             await asyncio.gather(*tasks, stop, return_exceptions=True)
 
     async def _play_seat(self, loop: SeatLoop) -> None:
-        await loop.episode(self._episode)
+        try:
+            await loop.episode(self._episode)
+        except Exception:
+            self.failed_seat = self.failed_seat or loop.seat.agent_id
+            raise
         if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
             # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
             await leave(loop.seat)

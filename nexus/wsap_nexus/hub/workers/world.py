@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 SNAPSHOT_EVERY = 50
 """Steps between two saved states of a world."""
+CLOSING = 5.0
+"""Seconds that a game has to close; it is not waited for any longer."""
 AGAIN = 5
 """How often a world is brought back without getting on, if it is not to blame for it."""
 
@@ -99,6 +101,11 @@ class WorkerWorld:
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
         return self._can_snapshot
+
+    @property
+    def last_state(self) -> bytes | None:
+        """The newest state that was saved on the way."""
+        return None if self._journal.state is None else base64.b64decode(self._journal.state)
 
     async def begin(self, seed: int) -> None:
         """Begin the first episode."""
@@ -177,7 +184,7 @@ class WorkerWorld:
         if link is not None and not link.gone:
             closed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             self._call(link, request("close", self.number), partial(_settle, closed), self._deadline)
-            await asyncio.wait({closed, link.ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({closed, link.ended}, timeout=CLOSING, return_when=asyncio.FIRST_COMPLETED)
         self._pool.leave(self, link)
 
     # --- asking -----------------------------------------------------------------------------------------
@@ -313,14 +320,14 @@ class WorkerWorld:
             self.failures += 1
             self._blamed_in_row += 1
             self._cause.counted = True
-            if self._on_failure is not None:
-                self._on_failure(self, self._cause)
         for reply in list(self._replies):
             if not reply.done():
                 reply.set_exception(WorkerLostError(str(self._cause)))
                 reply.exception()  # not everyone who could be told is waiting
         if (self._journal.open or self._reads) and not self._is_coming and self._dead is None:
             self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
+        if to_blame and self._on_failure is not None:
+            self._on_failure(self, self._cause)
 
     @property
     def _is_coming(self) -> bool:
