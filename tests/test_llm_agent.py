@@ -381,3 +381,34 @@ def test_a_persons_template_replaces_the_default(tmp_path: Any) -> None:
     # What is filled in is never read as a template.
     assert "A {{ town }}." in backend.requests[0].messages[0].text()
     assert prompts.version != Prompts().version
+
+
+def test_history_that_the_context_has_no_room_for_is_told_once() -> None:
+    told: list[str] = []
+    backend = ScriptedBackend(['{"action": "wait"}'] * 40, abilities=Abilities(context=1500))
+    options = LLMOptions("Town", plan=False, window=16, sampling=Sampling(max_tokens=100))
+    agent = LLMAgent(backend, options, tell=told.append)
+
+    async def play_on() -> None:
+        await agent.initialize("A town.", SPACE)
+        for step in range(40):
+            await agent.decide(Observation(step=step, status={"mood": "calm " * 20}))
+
+    asyncio.run(play_on())
+    about_context = [text for text in told if "context" in text]
+    assert len(about_context) == 1
+    assert "a context of 1500 tokens, which is too little for 16 steps of history" in about_context[0]
+
+
+def test_history_that_is_as_long_as_was_asked_for_is_cut_without_a_word() -> None:
+    told: list[str] = []
+    backend = ScriptedBackend(['{"action": "wait"}'] * 40, abilities=Abilities(context=100_000))
+    agent = LLMAgent(backend, LLMOptions("Town", plan=False, window=4), tell=told.append)
+
+    async def play_on() -> None:
+        await agent.initialize("A town.", SPACE)
+        for step in range(40):
+            await agent.decide(Observation(step=step))
+
+    asyncio.run(play_on())
+    assert not [text for text in told if "context" in text]

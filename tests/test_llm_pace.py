@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wsap_core.errors import ConfigError, SnapshotError
 from wsap_core.llm.agent import LLMAgent, LLMOptions
 from wsap_core.llm.changes import CONDITIONS, Condition
-from wsap_core.llm.pace import Pace, PaceOptions, Wake, quiet_action
+from wsap_core.llm.pace import Pace, PaceOptions, Wake, fallback_action, quiet_action
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.scripted import ScriptedBackend
 from wsap_core.llm.stretch import NOTHING_SAID, Steps
@@ -208,6 +208,26 @@ def test_the_quiet_action_is_the_declared_one_or_one_that_waits(
 ) -> None:
     legal = [SAY if name == "say" else ActionDef(name) for name in names]
     assert quiet_action(legal, fallback) == quiet
+
+
+@pytest.mark.parametrize(
+    ("fallback", "names", "taken"),
+    [
+        ("go", ["go", "wait"], {"go"}),
+        ("say", ["say", "wait"], {"say"}),
+        (None, ["go", "inspect_self", "wait"], {"wait"}),
+        (None, ["inspect_self", "left", "right", "say", "jack_out"], {"left", "right"}),
+        (None, ["inspect_self", "go", "jack_out"], {"go"}),
+        (None, ["say", "inspect_self", "jack_out"], {"inspect_self"}),
+        (None, ["say", "jack_out"], {"jack_out"}),
+        (None, ["say"], {"say"}),
+    ],
+)
+def test_what_is_taken_for_a_reply_that_is_not_understood_waits_or_else_moves_on(
+    fallback: str | None, names: list[str], taken: set[str]
+) -> None:
+    legal = [SAY if name == "say" else ActionDef(name) for name in names]
+    assert {fallback_action(legal, fallback, random.Random(seed)) for seed in range(40)} == taken
 
 
 @pytest.mark.parametrize(("every", "wake"), [(0, "change"), (1001, "change"), (2, "sometimes")])

@@ -253,3 +253,10 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_mind_and_no_lock(tmp_pa
         assert mind.memory == bytes([mind.revision % 256]) * 300_000
         with store.hold("ada"):
             pass
+
+
+def test_a_persona_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    minds = Minds(tmp_path)
+    minds.path("ada").with_suffix(".md").write_bytes(b"I am\xff")
+    with pytest.raises(NotADatabaseError, match="The persona of the mind 'ada'"):
+        minds.persona("ada")

@@ -24,6 +24,7 @@ from wsap_core.llm.wrappers import Recorded, Replayed
 from wsap_core.options import Options
 from wsap_core.services import Parts
 from wsap_core.specs import MemorySpec, ToolSpec, build
+from wsap_core.textfile import read_text
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.runtime.asked import Again, JournalledModels
 from wsap_nexus.runtime.journal import SeatJournal
@@ -193,10 +194,7 @@ def _text(context: Context, name: str, default: str) -> str:
     if not isinstance(value, str):
         return str(value)
     if value.startswith("@"):
-        try:
-            return Path(value[1:]).expanduser().read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The file for the option {name} can't be read: {error}.") from error
+        return read_text(Path(value[1:]).expanduser(), f"The option {name}")
     return value
 
 

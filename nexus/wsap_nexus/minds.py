@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import (
+    ConfigError,
     NotADatabaseError,
     StorageError,
     StorageFullError,
@@ -29,6 +30,7 @@ from wsap_core.errors import (
     UnknownNameError,
     UsageError,
 )
+from wsap_core.textfile import read_text
 from wsap_core.untrusted import one_line
 
 VERSION = 1
@@ -208,12 +210,12 @@ class Minds:
         """
         path = self.path(name).with_suffix(".md")
         with _told(f"The persona of the mind {name!r}"):
-            try:
-                return path.read_text(encoding="utf-8").strip() or None
-            except FileNotFoundError:
+            if not path.exists():
                 return None
-            except UnicodeDecodeError as error:
-                raise NotADatabaseError(f"The persona of the mind {name!r} is no text in UTF-8: {error}.") from None
+            try:
+                return read_text(path, f"The persona of the mind {name!r}").strip() or None
+            except ConfigError as error:
+                raise NotADatabaseError(str(error)) from None
 
     @contextmanager
     def hold(self, name: str) -> Iterator[HeldMind]:

@@ -6,9 +6,8 @@ import asyncio
 import inspect
 import json
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
 from wsap_core.decisions import DecisionInfo, ReflectionInfo
 from wsap_core.errors import SnapshotError
@@ -16,68 +15,28 @@ from wsap_core.interfaces import Look, Snapshots
 from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.binding import Binding
-from wsap_core.llm.errors import ContextTooSmallError
+from wsap_core.llm.conversation import Conversation
 from wsap_core.llm.json_style import legal_actions
 from wsap_core.llm.memory import AgentMemory
-from wsap_core.llm.pace import EVERY_STEP, Pace, PaceOptions, Thinking
+from wsap_core.llm.options import LLMOptions
+from wsap_core.llm.pace import Pace, fallback_action
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
 from wsap_core.llm.reflection import Reflector, read_lines
 from wsap_core.llm.sight import Sight
 from wsap_core.llm.speech import Voice
 from wsap_core.llm.styles import JsonStyle, Made, Style, Turn
-from wsap_core.llm.tokens import estimate_message, estimate_request, estimate_tokens
 from wsap_core.llm.toolbox import Toolbox
 from wsap_core.llm.tools import AgentTool
-from wsap_core.llm.types import DEFAULT_SAMPLING, Constraint, Message, Reply, Request, Sampling
+from wsap_core.llm.types import Constraint, Message, Reply, Request
 from wsap_core.llm.window import Turn as WindowTurn
-from wsap_core.llm.window import Window
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
+from wsap_core.models import Action, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
 from wsap_core.untrusted import one_line
 
 __all__ = ["Call", "LLMAgent", "LLMOptions"]
 
 SPOKEN = ("speech", "message", "chat", "whisper")
 """Kinds of events whose text somebody else wrote."""
-
-
-@dataclass(frozen=True)
-class LLMOptions:
-    """How a model is asked."""
-
-    game_name: str = "a game"
-    persona: str = ""
-    """Who the agent is, in a person's words; part of the system message."""
-    window: int = 16
-    """About how many steps of the conversation are sent along: from half to twice as many."""
-    sampling: Sampling = DEFAULT_SAMPLING
-    thinking: Thinking = None
-    """Whether the model is asked to think first: "auto" for only where something happened, None for its default."""
-    pace: PaceOptions = EVERY_STEP
-    """When the model is asked."""
-    provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Provider options by backend name."""
-    constrain: bool = True
-    """Constrain replies where the backend can."""
-    strict: bool = False
-    """Refuse to play where replies can't be bound to what is legal."""
-    fallback: str | None = None
-    """The action taken when a reply can't be understood twice; a quiet legal one when None."""
-    tool_calls: int = 3
-    """Most tool calls in a decision."""
-    recall_tokens: int = 200
-    """About how many tokens of memories are shown with each observation."""
-    plan: bool = True
-    """Ask for a plan at the start of an episode, and when goals change."""
-    plan_lines: int = 6
-    reflect: bool = True
-    """Ask for lessons at the end of an episode and on a death, where there is a memory to keep them."""
-    reflect_every: int = 0
-    """Ask for lessons after so many decisions, too; 0 for never."""
-    lessons: int = 3
-    """Most lessons at a time."""
-    pictures: int = 0
-    """How many of the newest pictures that the world draws the model is shown; 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +114,8 @@ class LLMAgent:
         self._random = generator or random.Random(0)
         self._sight = Sight(backend, self.options, tell)
         self._pace = Pace(own.pace, thinking=own.thinking, fallback=own.fallback)
-        # The newest picture is in the question, the others are in the window.
-        self._window = Window(self.options.window, pictures=max(0, self.options.pictures - 1))
-        self._system = ""
-        self._opening = Message("system", "")
+        # The newest picture is in the question, the others are in the conversation.
+        self._conversation = Conversation(backend, steps=own.window, pictures=max(0, own.pictures - 1), tell=tell)
         self._space = ActionSpace()
         self._plan: list[str] = []
         self._account = account or Account()
@@ -180,7 +137,7 @@ class LLMAgent:
         self._binding.check()
         self._space = action_space
         tools = list(self._tools.values())
-        self._system = self._prompts.render(
+        system = self._prompts.render(
             "system",
             game_name=one_line(self.options.game_name),
             persona=self.options.persona.strip(),
@@ -189,8 +146,7 @@ class LLMAgent:
             tools="\n".join(f"- {t.definition.name}: {one_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
         )
-        self._opening = Message("system", self._system)  # the same each time: its encoding is kept with it
-        self._window.clear()
+        self._conversation.begin(system)
         self._pace.clear()
         self._seen = None
 
@@ -246,9 +202,12 @@ class LLMAgent:
         action = made.action
         forced = action is None
         if action is None:
-            action = Action(self._fallback(legal), reasoning="(the reply could not be understood)")
+            action = Action(
+                fallback_action(legal, self.options.fallback, self._random),
+                reasoning="(the reply could not be understood)",
+            )
         said = made.said or f'{{"action": "{action.name}", "params": {{}}}}'
-        self._window.add(WindowTurn(shown, said, turn.picture))
+        self._conversation.add(WindowTurn(shown, said, turn.picture))
         repaired = made.repaired and not forced
         self.last_decision = DecisionInfo(repaired, forced, usage, turn.unconstrained, turn.cut, made.resumption)
         self.last_made = made
@@ -307,8 +266,8 @@ class LLMAgent:
         """Return the conversation, the plan, the memory, and what its tools keep."""
         version, state, gauss = self._random.getstate()
         data = {
-            "turns": [turn.to_json() for turn in self._window.turns],
-            "cut": self._window.cut,
+            "turns": [turn.to_json() for turn in self._conversation.turns],
+            "cut": self._conversation.cut,
             "plan": self._plan,
             "pace": self._pace.snapshot(),
             "unbound": self._binding.reason,
@@ -346,7 +305,7 @@ class LLMAgent:
             tool: object = self._tools.get(name)
             if isinstance(tool, Snapshots):
                 tool.restore(kept)
-        self._window.restore(turns, cut)
+        self._conversation.restore(turns, cut)
         self._plan = plan
         self._binding.reason = unbound
 
@@ -391,7 +350,7 @@ class LLMAgent:
         stop: Sequence[str] = (),
     ) -> Reply:
         request = Request(
-            (self._opening, *self._window.messages(), *messages),
+            self._conversation.with_messages(messages),
             prefill=prefill,
             stop=tuple(stop),
             constraint=constraint,
@@ -400,39 +359,9 @@ class LLMAgent:
             options=self.options.provider,
             purpose=purpose,
         )
-        request = self._fitted(request, messages)
+        request = self._conversation.fitted(request, messages)
         reply = await collect(self.backend, request)
         self._account.add(reply.usage)
         if self._on_call is not None:
             self._on_call(Call(purpose, request, reply))
         return reply
-
-    def _fitted(self, request: Request, messages: Sequence[Message]) -> Request:
-        """Cut the window until the prompt and the reply's reserve fit into the model's context.
-
-        Raises:
-            ContextTooSmallError: they don't fit even without any history.
-        """
-        context = self.backend.abilities.context
-        if context is None:
-            return request
-        reserve = request.sampling.max_tokens or 0
-        if estimate_request(request) + reserve <= context:
-            return request
-        needed = estimate_tokens(self._system) + estimate_tokens(request.prefill) + reserve + 16
-        needed += sum(map(estimate_message, messages))
-        if needed > context:
-            raise ContextTooSmallError(
-                f"{self.backend.model} has a context of {context} tokens; the system message, this observation and "
-                f"{reserve} tokens for the reply need about {needed}. Give it more context, or allow shorter replies."
-            )
-        self._window.fit(context - needed)
-        return replace(request, messages=(self._opening, *self._window.messages(), *messages))
-
-    def _fallback(self, legal: Sequence[ActionDef]) -> str:
-        names = [a.name for a in legal]
-        if self.options.fallback in names:
-            return str(self.options.fallback)
-        free = [a.name for a in legal if all(p.optional for p in a.parameters) and a.name != "jack_out"]
-        quiet = [n for n in free if n in ("noop", "wait", "pass", "inspect_self")]
-        return (quiet or free or names)[0]

@@ -15,6 +15,7 @@ the game, of the log and of the count like any other; only the first has the mod
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -27,7 +28,7 @@ from wsap_core.llm.stretch import NOTHING_SAID, Steps, repeatable
 from wsap_core.models import Action, ActionDef, ActionResult, AgentMessage, Event, Observation
 from wsap_core.wire import Codec, encode
 
-__all__ = ["EVERY_STEP", "Pace", "PaceOptions", "Thinking", "Wake", "quiet_action"]
+__all__ = ["EVERY_STEP", "Pace", "PaceOptions", "Thinking", "Wake", "fallback_action", "quiet_action"]
 
 Wake = Literal["blocked", "hurt", "change", "never"]
 """What has a model asked before its time; `never` for nothing but the end of the episode."""
@@ -36,6 +37,7 @@ Thinking = bool | Literal["auto"] | None
 WAKES: tuple[Wake, ...] = (*CONDITIONS, "never")
 QUIET = ("noop", "wait", "pass", "inspect_self")
 """Actions that do nothing, in the order of preference."""
+LOOKS, LEAVES = "inspect_self", "jack_out"
 DECIDING = ("decide", "tool", "re-ask")
 """Purposes of the requests that make up one decision."""
 MOST_MISSED = 24
@@ -277,6 +279,24 @@ def quiet_action(legal: Sequence[ActionDef], fallback: str | None = None) -> str
     """Return the action that does least: the declared fallback if it is legal, one that waits, or None."""
     free = [a.name for a in legal if all(p.optional for p in a.parameters)]
     return next((name for name in (fallback, *QUIET) if name is not None and name in free), None)
+
+
+def fallback_action(legal: Sequence[ActionDef], fallback: str | None, generator: random.Random) -> str:
+    """Return the action that is taken where a reply can't be understood.
+
+    The declared one if it is legal, else one that waits. Where a game has none, any that needs no
+    parameters: one that only looks would be taken again and again, and a game in which others
+    wait for a move would never end.
+    """
+    names = [a.name for a in legal]
+    if fallback in names:
+        return str(fallback)
+    free = [a.name for a in legal if all(p.optional for p in a.parameters)]
+    waits = [name for name in QUIET if name in free and name != LOOKS]
+    moves = [name for name in free if name not in (LOOKS, LEAVES)]
+    if not waits and len(moves) > 1:
+        return generator.choice(moves)
+    return (waits or moves or [name for name in free if name != LEAVES] or free or names)[0]
 
 
 def _repeated(stretch: _Stretch | None) -> ActionDef | None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.textfile import read_text
+from wsap_core.untrusted import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -200,8 +202,8 @@ class Prompts:
             files = sorted(path.glob("*.j2"))
             if not path.is_dir():
                 raise ConfigError(f"There is no folder {str(path)!r} with prompt templates.")
-            return cls({file.stem: file.read_text(encoding="utf-8") for file in files})
-        except (OSError, UnicodeDecodeError) as error:
+            return cls({file.stem: read_text(file, "The prompt template") for file in files})
+        except OSError as error:
             raise ConfigError(f"The prompt templates in {str(path)!r} can't be read: {error}.") from error
 
     @cached_property
@@ -220,8 +222,9 @@ class Prompts:
 
         try:
             return self._templates[name].render(values).strip("\n")
-        except TemplateError as error:
-            raise ConfigError(f"The prompt template {name!r} can't be filled in: {error}.") from error
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
+            why = one_line(error).rstrip(".")
+            raise ConfigError(f"The prompt template {name!r} can't be filled in: {why}.") from error
 
     @cached_property
     def _templates(self) -> dict[str, Template]:

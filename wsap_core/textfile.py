@@ -1,0 +1,39 @@
+"""Texts that a person wrote into a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wsap_core.errors import ConfigError
+
+__all__ = ["LONGEST", "read_text"]
+
+LONGEST = 200_000
+"""Most bytes of such a file: more is no text that a person wrote for a prompt, and fits into none."""
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return what a file says, its lines as they are.
+
+    Args:
+        path: the file; never more of it is read than is allowed, so it may as well be a device.
+        what: what it is, to begin messages with: "The persona".
+
+    Raises:
+        ConfigError: it can't be read, is too long, or is no text in UTF-8.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{what} can't be read from {str(path)!r}: {why}.") from error
+    if len(data) > LONGEST:
+        raise ConfigError(f"{what} in {str(path)!r} is longer than {LONGEST // 1000} kB; make it shorter.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{what} in {str(path)!r} is no text in UTF-8 (byte {error.start + 1}).") from error
+    if "\0" in text:
+        raise ConfigError(f"{what} in {str(path)!r} is no text: it holds zero bytes.")
+    return text.replace("\r\n", "\n")
