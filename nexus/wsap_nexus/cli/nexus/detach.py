@@ -87,7 +87,8 @@ def _words(request: StartRequest) -> list[str]:
              "--pace", str(request.pace), "--keep-days", str(request.keep_days)]  # fmt: skip
     for name in request.games:
         words += ["--game", name]
-    for option, value in (("--model", request.model), ("--database", request.database)):
+    options = (("--model", request.model), ("--workers", request.workers), ("--database", request.database))
+    for option, value in options:
         if value is not None:
-            words += [option, value]
+            words += [option, str(value)]
     return [*words, *(["--expose"] if request.expose else [])]

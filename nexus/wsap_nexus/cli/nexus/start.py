@@ -44,6 +44,7 @@ class StartRequest:
     pace: float
     games: tuple[str, ...]
     model: str | None
+    workers: int | None
     keep_days: float
     as_json: bool
     database: str | None
@@ -62,8 +63,16 @@ class StartRequest:
 @click.option("--seed", type=SEED, default=0, show_default=True, help="What chance follows from.")
 @click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
               help="Most decisions a second of each agent, so that one can watch; 0 for as fast as it goes.")  # fmt: skip
-@click.option("--game", "games", multiple=True, metavar="NAME", help="A game that may be entered; all if not given.")
+@click.option(
+    "--game",
+    "games",
+    multiple=True,
+    metavar="NAME",
+    help="A game that may be entered, installed or ./file.py:Name; all that are installed if not given.",
+)
 @click.option("--model", metavar="ADDRESS", help="A language model for new agents; they need none if not given.")
+@click.option("--workers", type=click.IntRange(0, 64), show_default="one for each processor, at most 4",
+              help="Processes that worlds run in, so that a game that fails harms no other; 0 for none.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Forget what is older, once a day; 0 keeps everything.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Leave it running in the background; wsap nexus stop ends it.")
@@ -136,11 +145,20 @@ def _prepare_folder(folder: object) -> None:
 
 
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
+    from wsap_core.references import load_adapter_spec
     from wsap_nexus.hub.hub import Nexus, Settings
+    from wsap_nexus.hub.workers.pool import sensible_workers
+    from wsap_nexus.paths import home
 
     for name in request.games:
-        host.games.get(name)  # a name that is none is refused before anything is written
-    settings = Settings(seed=request.seed, pace=request.pace or None, games=request.games or None)
+        load_adapter_spec(name, host)  # a name that is none is refused before anything is written
+    settings = Settings(
+        seed=request.seed,
+        pace=request.pace or None,
+        games=request.games or None,
+        workers=sensible_workers() if request.workers is None else request.workers,
+        logs=home(os.environ) / "logs",
+    )
     hub = Nexus(host, store, settings)
     with hub.ledger.change() as book:
         if not book.agents(limit=1) and not book.last_seq():
