@@ -1,0 +1,263 @@
+"""MiniGrid as a world of the protocol: eight levels, one body, keys that travel."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from wsap_core.context import Context, derive_seed
+from wsap_core.errors import ConfigError
+from wsap_core.models import (
+    Action,
+    ActionResult,
+    AvatarState,
+    Effect,
+    Entity,
+    Event,
+    Goal,
+    Location,
+    PortableItem,
+    View,
+)
+from wsap_core.worlds.grid import GridObservation, chart, compass, offset
+from wsap_core.worlds.one_body import OneBodyGame, Refused
+from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
+from wsap_minigrid.words import COLOURS, DESCRIPTION, FACINGS, LEGEND, PORTABLE, SPACE, USELESS, name_of
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
+
+import gymnasium
+import minigrid  # noqa: F401  # registers its environments
+
+NAMES = tuple(LEVELS)
+
+
+class MiniGridAdapter(OneBodyGame):
+    """Eight levels of MiniGrid and the one who walks through them; the option `level` (1 to 8) begins at a later one.
+
+    Raises:
+        ConfigError: `level` is none.
+    """
+
+    game_id = "minigrid"
+    game_description = DESCRIPTION
+    action_space = SPACE
+    transfer_rules = TRANSFER_RULES
+
+    def __init__(self, context: Context | None = None) -> None:
+        super().__init__()
+        context = context or Context()
+        first = context.config.get("level", 1)
+        if type(first) is not int or not 1 <= first <= len(NAMES):
+            raise ConfigError(f"MiniGrid's `level` is a whole number from 1 to {len(NAMES)}, not {first!r}.")
+        self._first, self._seed, self._episode = first - 1, context.seed, 0
+        self._won: Counter[str] = Counter()
+        self.reset(context.seed)
+
+    def begin(self, seed: int | None) -> None:
+        """Begin at the first level, with nothing won."""
+        self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
+        self._won, self._achieved = Counter(), list[str]()
+        self._enter(self._first)
+
+    def _enter(self, level: int, news: str = "") -> None:
+        """Begin a level, whose own seed follows from the world's, the episode and the level."""
+        self._level, self._news = level, news
+        # Any: a MiniGridEnv of whatever kind, whose attributes are read and set as they are.
+        env: Any = gymnasium.make(LEVELS[NAMES[level]], disable_env_checker=True).unwrapped
+        env.reset(seed=derive_seed(self._seed, "level", self._episode, level))
+        self._env, self._limit = env, int(env.max_steps)
+        self._things = [o for o in env.grid.grid if o is not None and o.type in ("key", "ball", "box", "door")]
+
+    def _game(self) -> Any:
+        """Return the game, with what skills are worth to its player."""
+        env = self._env
+        env.agent_view_size, env.see_through_walls = 7 + self.gifts["sight"], self.gifts["hearing"] > 0
+        env.max_steps = self._limit * (100 + self.gifts["time"]) // 100
+        return env
+
+    # --- what can be done -------------------------------------------------------------------------
+
+    def refusal(self, action: Action) -> str:
+        """Return why MiniGrid would do nothing. Boxes stay closed: these are empty, and gone once opened."""
+        ahead, hand, name = self._env.grid.get(*self._env.front_pos), self._env.carrying, action.name
+        what = f"there is {name_of(ahead)} ahead"
+        if name == "forward" and ahead and not ahead.can_overlap():
+            return f"{what}, in the way"
+        if name == "pickup" and (hand or not (ahead and ahead.can_pickup())):
+            return f"your hand is full: it holds {name_of(hand)}" if hand else f"{what}, which can't be picked up"
+        if name == "drop" and (ahead or not hand):
+            return f"{what}, in the way" if hand else "your hand is empty"
+        if name == "toggle" and not (ahead and ahead.type == "door"):
+            return f"{what}, and no door"
+        if name == "toggle" and ahead.is_locked and not self._opener(ahead):
+            return f"it is locked, and you have no {ahead.color} key"
+        return ""
+
+    def play(self, action: Action) -> ActionResult:
+        """Do one step of MiniGrid, and tell what came of it."""
+        env, name = self._game(), action.name
+        ahead = env.grid.get(*env.front_pos)
+        did = [f"take_{ahead.type}"] if name == "pickup" else []
+        if name == "toggle" and not ahead.is_open:
+            did += ["open_door", "unlock_door"] if ahead.is_locked else ["open_door"]
+            did += ["improvise"] if ahead.is_locked and self._unlock(ahead) else []
+        _, reward, over, late, _ = env.step(SPACE.names.index(name))
+        self._news = ""
+        if over and reward > 0:
+            did.append(f"solve_{NAMES[self._level]}")
+            self._solve()
+        elif over:
+            self._news = "You went into the lava."
+            self.die("lava")
+        elif late:
+            self._news, self.done = "Your time for this level is up.", True
+        new = [name for name in did if name not in self._achieved]
+        self._achieved += new
+        return ActionResult(True, self._news or f"Done: {name}.", float(reward), new, self.done, self.observe())
+
+    def _opener(self, door: Any) -> str:
+        """Return what opens a locked door: the key in hand, one in the pack, a lockpick or a tool; empty if nothing."""
+        key = f"{door.color} key"
+        have = {"hand": name_of(self._env.carrying) == key, key: self._pack()[key]}
+        have |= {"lockpick": self.gifts["lockpick"], "tool": self._pack()["tool"]}
+        return next((name for name, amount in have.items() if amount), "")
+
+    def _unlock(self, door: Any) -> bool:
+        """Unlock a door, unless the game will do so by the key in hand; return whether it was unlocked here."""
+        opener = self._opener(door)
+        if opener == "lockpick":
+            self.gifts["lockpick"] -= 1
+        elif opener == "tool":
+            self.use_up("tool", "broken on a locked door")
+        door.is_locked = opener == "hand"
+        return opener != "hand"
+
+    def _solve(self) -> None:
+        """Put what was in hand into the pack, and go on to the next level."""
+        hand, self.done = self._env.carrying, self._level + 1 == len(NAMES)
+        if hand and self._pack().total() < self._room:
+            self._won[name_of(hand)] += 1
+        if self.done:
+            self._news = "You have solved the last level."
+        else:
+            self._enter(self._level + 1, f"You have solved the level {NAMES[self._level]!r}; here is the next.")
+
+    # --- what is carried, and comes and goes --------------------------------------------------------
+
+    def _pack(self) -> Counter[str]:
+        return self._won + self.luggage.count()
+
+    @property
+    def _room(self) -> int:
+        return 6 + self.gifts["pack"]
+
+    def thing_for(self, item: PortableItem) -> str | Refused:
+        """Return what an item is here: what left MiniGrid is itself again, a tool a tool, any key a key."""
+        if item.category in USELESS:
+            return Refused(USELESS[item.category])
+        if self._pack().total() >= self._room:
+            return Refused(f"the pack holds {self._room} things already, the most it can")
+        hint = item.hints.get(self.game_id, "")
+        colour, _, kind = hint.partition(" ")
+        if colour in COLOURS and kind in PORTABLE and PORTABLE[kind][0] == item.category:
+            return hint
+        return "tool" if item.category == "tool" else f"{COLOURS[item.tier % len(COLOURS)]} key"
+
+    def take_out(self) -> Sequence[PortableItem]:
+        """Take what was won out of the pack; what is in hand belongs to the level."""
+        won, self._won = sorted(self._won.elements()), Counter()
+        return [PortableItem("", n, *PORTABLE[n.split()[1]], {}, self.game_id, {self.game_id: n}) for n in won]
+
+    # --- what is perceived --------------------------------------------------------------------------
+
+    def observe(self) -> GridObservation:
+        """Return what is in view, and nothing beyond."""
+        env, gifts = self._game(), self.gifts
+        (x, y), (left, top, right, bottom) = map(int, env.agent_pos), map(int, env.get_view_exts())
+        seen = env.gen_obs_grid()[1]
+        across = range(left, right)
+        rows = ["".join(self._cell(i, j, seen[env.relative_coords(i, j)]) for i in across) for j in range(top, bottom)]
+        spots = [(left + i, top + j) for j, row in enumerate(rows) for i, c in enumerate(row) if c in "kob_DL"]
+        things = [(name_of(env.grid.get(i, j)), i - x, j - y) for i, j in spots]
+        hand, ahead = env.carrying, env.grid.get(*env.front_pos)
+        equipment, alive = {"hand": name_of(hand)} if hand else {}, int(self.body.state is not AvatarState.DESTROYED)
+        pack = dict(self._pack() + Counter({"lockpick": gifts["lockpick"]}))
+        return GridObservation(
+            status={
+                "level": f"{self._level + 1} of {len(NAMES)}",
+                "steps_left": max(0, env.max_steps - env.step_count),
+                "ahead": name_of(ahead),
+                "in_hand": name_of(hand) if hand else "nothing",
+            },
+            inventory=pack,
+            location=Location((x, y), NAMES[self._level], f"level {NAMES[self._level]!r}"),
+            nearby_entities=[
+                Entity(n.split()[-1], n, abs(i) + abs(j), compass(i, j), description=f"{n}, {offset(i, j)}")
+                for n, i, j in things
+            ],
+            active_effects=[Effect(r.bonus.name, r.description) for r in TRANSFER_RULES if gifts[r.bonus.name]],
+            current_goals=[] if self.done else [Goal(NAMES[self._level], env.mission)],
+            recent_events=[Event(self._news)] if self._news else [],
+            step=self.steps,
+            available_actions=self.possible(),
+            avatar=self.avatar(position=(x, y), health=alive, max_health=1, inventory=pack, equipment=equipment),
+            facing=FACINGS[env.agent_dir],
+            vision_range=env.agent_view_size // 2 + env.agent_view_size - 1,
+            vision_cone=180.0,
+            local_map=rows,
+            legend=LEGEND,
+        )
+
+    def _cell(self, x: int, y: int, seen: Any = True) -> str:
+        env = self._env
+        if (x, y) == tuple(env.agent_pos):
+            return ">v<^"[env.agent_dir]
+        if not seen or not (0 <= x < env.width and 0 <= y < env.height):
+            return " "
+        word = name_of(env.grid.get(x, y)).split(" ")
+        door = "open door" if "open" in word else "locked door" if "locked" in word else "closed door"
+        return next(c for c, name in LEGEND.items() if name == (door if word[-1] == "door" else word[-1]))
+
+    def render(self) -> View:
+        """Return the whole level, also what the player does not see."""
+        rows = ["".join(self._cell(x, y) for x in range(self._env.width)) for y in range(self._env.height)]
+        return chart(rows, LEGEND, f"MiniGrid, level {NAMES[self._level]}: {self._env.mission}")
+
+    # --- keeping ------------------------------------------------------------------------------------
+
+    def dump(self) -> Any:
+        """Return the level by its seed, and where its things are by now."""
+        env, cells = self._env, self._env.grid.grid
+        spot = {id(thing): number for number, thing in enumerate(cells) if thing is not None}
+        things = [spot.get(id(o), -1) if o.type != "door" else [o.is_open, o.is_locked] for o in self._things]
+        place = [int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir), env.step_count]
+        own = [self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)]
+        return [own, place, things]
+
+    def load(self, data: Any) -> None:
+        """Build the level from its seed again, and put its things where they were."""
+        (seed, episode, level, news, achieved, won), (x, y, facing, steps), things = data
+        whole = (seed, episode, level, x, y, facing, steps, *won.values())
+        if not all(type(n) is int and n >= 0 for n in whole) or facing > 3 or level >= len(NAMES):
+            raise ValueError("a number is out of its range")
+        if any(name.partition(" ")[0] not in COLOURS or name.partition(" ")[2] not in PORTABLE for name in won):
+            raise ValueError("nothing like that can be won")
+        self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
+        self._enter(level, str(news))
+        env, cells = self._env, self._env.grid.grid
+        cells[:] = [None if o is not None and o.type in ("key", "ball", "box") else o for o in cells]
+        for thing, state in zip(self._things, things, strict=True):
+            if thing.type == "door":
+                thing.is_open, thing.is_locked = state[0] is True, state[1] is True
+            elif state == -1 and env.carrying is None:
+                env.carrying = thing
+            elif 0 <= state < len(cells) and cells[state] is None:
+                cells[state] = thing
+            else:
+                raise ValueError("two things are in one place")
+        if not (x < env.width and y < env.height) or name_of(env.grid.get(x, y)) == "wall":
+            raise ValueError("nobody can stand there")
+        env.agent_pos, env.agent_dir, env.step_count = (x, y), facing, steps

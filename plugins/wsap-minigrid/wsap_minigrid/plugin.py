@@ -1,0 +1,90 @@
+"""What this package registers, and what is worth what. Light: neither the game nor numpy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.models import Achievement, Bonus, TransferRule
+from wsap_core.specs import AdapterSpec, AgentSpec, EpisodeSummary, ScoreMetric
+
+LEVELS: Mapping[str, str] = {
+    "key": "MiniGrid-DoorKey-5x5-v0",
+    "lava": "MiniGrid-LavaGapS5-v0",
+    "box": "MiniGrid-UnlockPickup-v0",
+    "rooms": "MiniGrid-MultiRoom-N4-S5-v1",
+    "blocked": "MiniGrid-BlockedUnlockPickup-v0",
+    "corridor": "MiniGrid-KeyCorridorS3R1-v0",
+    "hall": "MiniGrid-DoorKey-8x8-v0",
+    "maze": "MiniGrid-KeyCorridorS3R3-v0",
+}
+"""The levels of an episode, in order -> the environment that MiniGrid registers."""
+
+ACHIEVEMENTS = (
+    Achievement("take_key", "Pick up a key.", "common"),
+    Achievement("take_ball", "Pick up a ball.", "uncommon"),
+    Achievement("take_box", "Pick up a box.", "uncommon"),
+    Achievement("open_door", "Open a door.", "common"),
+    Achievement("unlock_door", "Open a locked door.", "common"),
+    Achievement("improvise", "Open a locked door with what is not of this level.", "rare"),
+    *(Achievement(f"solve_{name}", f"Solve the level {name!r}.", "rare") for name in LEVELS),
+)
+
+SKILLS: Mapping[str, tuple[str, ...]] = {
+    "exploration": ("open_door", "solve_rooms", "solve_maze"),
+    "resource_management": ("take_key", "take_ball", "take_box", "solve_box"),
+    "survival": ("solve_lava",),
+    "puzzle_solving": ("unlock_door", "solve_key", "solve_corridor"),
+    "planning": ("solve_blocked", "solve_hall"),
+    "adaptation": ("improvise",),
+}
+"""Skill domain to the achievements that are evidence for it. Nothing here is combat, crafting or social."""
+
+TRANSFER_RULES = (
+    TransferRule("explorer", "exploration", 0.2, Bonus("stat", "sight", 2), "you see 9 by 9 cells instead of 7 by 7"),
+    TransferRule("puzzler", "puzzle_solving", 0.6, Bonus("ability", "hearing", 1), "you perceive through walls"),
+    TransferRule("planner", "planning", 0.2, Bonus("stat", "time", 50), "half as many steps again for each level"),
+    TransferRule("crafter", "crafting", 0.2, Bonus("item", "lockpick", 1), "a lockpick: it opens one locked door"),
+    TransferRule("thrifty", "resource_management", 0.3, Bonus("stat", "pack", 3), "a pack for 3 things more"),
+)
+
+
+def levels_solved(episodes: Sequence[EpisodeSummary]) -> float:
+    """Return how many of the eight levels were solved, mean over episodes."""
+    solved = sum(name.startswith("solve_") for episode in episodes for name in episode.achievements)
+    return solved / len(episodes) if episodes else 0.0
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer MiniGrid."""
+    return [
+        AdapterSpec(
+            "minigrid",
+            "Find keys, open doors and fetch things in MiniGrid: eight levels of rooms, each harder than the last.",
+            "wsap_minigrid.adapter:MiniGridAdapter",
+            title="MiniGrid",
+            abilities=("seed", "snapshot", "render", "avatars", "transit"),
+            default_agent="minigrid-finder",
+            score_metrics=(ScoreMetric("levels", "Levels solved, of eight", levels_solved, "", 0.0, 8.0),),
+            achievements=ACHIEVEMENTS,
+            wire_types=("wsap_core.worlds.grid:GridObservation",),
+            skills=SKILLS,
+            transfer_rules=TRANSFER_RULES,
+            genre="puzzle",
+            dimensions="2D",
+        )
+    ]
+
+
+@hookimpl
+def wsap_agents() -> Iterable[AgentSpec]:
+    """Offer the agent that plays MiniGrid by rules."""
+    return [
+        AgentSpec(
+            "minigrid-finder",
+            "Plays MiniGrid by rules: remembers what it saw, looks for what is needed, goes the shortest way.",
+            "wsap_minigrid.finder:Finder",
+            games=("minigrid",),
+        )
+    ]

@@ -1,0 +1,60 @@
+"""MiniGrid in words: its rules, its actions, its things, and what things of other worlds are here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wsap_core.models import ActionDef, ActionSpace
+
+DESCRIPTION = """\
+You are in rooms of square cells, seen from above, and face north, east, south or west. You see what is
+ahead of you and to the sides, not what is behind you, and not through walls and closed doors. You solve
+a level by doing what its goal says; there are eight, one after the other, each with a limit of steps.
+Being quick counts. Lava kills. You hold one thing at a time. A locked door opens with a key of its
+colour, in your hand or in your pack. What is in your hand when a level is solved goes into your pack,
+and stays with you. A tool from another world breaks one locked door open, and a lockpick opens one; then
+they are gone."""
+
+SPACE = ActionSpace(
+    [
+        ActionDef("turn_left", "Turn left, on the spot", category="movement"),
+        ActionDef("turn_right", "Turn right, on the spot", category="movement"),
+        ActionDef("forward", "Go one cell ahead", category="movement"),
+        ActionDef("pickup", "Take what lies right ahead into your hand", preconditions=["Your hand is empty"]),
+        ActionDef("drop", "Lay down what is in your hand, right ahead", preconditions=["The cell ahead is free"]),
+        ActionDef("toggle", "Open or close the door right ahead", preconditions=["If locked, you can open it"]),
+    ]
+)
+"""In the order of MiniGrid's own numbers."""
+
+LEGEND = {
+    **dict.fromkeys("^>v<", "you"),
+    ".": "floor", "#": "wall", "G": "goal", "~": "lava", "k": "key", "o": "ball", "b": "box",
+    "_": "open door", "D": "closed door", "L": "locked door", " ": "not seen",
+}  # fmt: skip
+"""Character of a map -> what it stands for; you face where the arrow points."""
+
+FACINGS = ("east", "south", "west", "north")
+COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
+
+PORTABLE = {"key": ("key_item", 1), "ball": ("material", 3), "box": ("material", 5)}
+"""Kind of thing that travels -> category and tier."""
+
+USELESS = {
+    "weapon": "there is nobody to fight in these rooms",
+    "armor": "nothing in these rooms hurts but lava, and no armor helps against that",
+    "consumable": "nobody gets hungry or thirsty in these rooms",
+    "currency": "there is nobody to buy from in these rooms",
+}
+"""Category -> why it is not let in."""
+
+
+def name_of(thing: Any) -> str:
+    """Return a thing of MiniGrid in words: "yellow key", "locked red door", "floor"."""
+    # Any: a WorldObj of any kind; which attributes there are depends on the kind.
+    if thing is None:
+        return "floor"
+    if thing.type in ("wall", "goal", "lava"):
+        return str(thing.type)
+    state = "" if thing.type != "door" else "open " if thing.is_open else "locked " if thing.is_locked else "closed "
+    return f"{state}{thing.color} {thing.type}"
