@@ -110,8 +110,16 @@ def test_an_id_that_is_taken_is_not_given_again(database: Database) -> None:
     assert ids == ["20261120-crafter-aaaa", "20261120-crafter-bbbb"]
 
 
+def test_when_a_day_has_used_up_the_short_ids_longer_ones_are_given(database: Database) -> None:
+    tokens = iter(["aaaa", *["aaaa"] * 4, "bbbb", "cccc"])
+    repository = Repository(database, now=lambda: START, token=lambda: next(tokens))
+    ids = [repository.create_run(a_run()).id for _ in range(2)]
+    assert ids == ["20261120-crafter-aaaa", "20261120-crafter-bbbbcccc"]
+
+
 def test_a_source_of_ids_that_repeats_itself_is_an_error_not_a_hang(database: Database) -> None:
     repository = Repository(database, now=lambda: START, token=lambda: "aaaa")
+    repository.create_run(a_run())
     repository.create_run(a_run())
     with pytest.raises(StorageError, match="No free run id"):
         repository.create_run(a_run())

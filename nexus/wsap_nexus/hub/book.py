@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -61,6 +61,8 @@ _COUNTER = _T["counter"]
 _NAME = re.compile(AGENT_ID)
 _LONGEST_NOTE = 500
 # What a world says about an item is kept as far as that.
+_AT_ONCE = 500
+# Items that one statement moves.
 _WRITERS_TURN = 0x57534151
 # The advisory lock's number on PostgreSQL under which changes are made, one after the other.
 
@@ -361,6 +363,39 @@ class Book:
         if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
             raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
         self.note("item_moved", agent=agent_id, item_id=item_id, to=to_place, to_id=to_id, why=note)
+
+    def move_items(
+        self,
+        agent_id: str,
+        item_ids: Sequence[str],
+        *,
+        from_place: str,
+        to_place: str,
+        from_id: str | None = None,
+        to_id: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Move some items that are in one place to another, told of in one event.
+
+        Raises:
+            ConservationError: one is not there.
+        """
+        if not item_ids:
+            return
+        if len(item_ids) == 1:
+            self.move_item(
+                agent_id, item_ids[0], from_place=from_place, from_id=from_id, to_place=to_place, to_id=to_id, note=note
+            )
+            return
+        wanted = sorted(item_ids)
+        note = note[:_LONGEST_NOTE]
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            where = _ITEM.c.id.in_(some) & (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == from_place)
+            where &= _ITEM.c.place_id.is_(None) if from_id is None else _ITEM.c.place_id == from_id
+            if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
+                raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
+        self.note("items_moved", agent=agent_id, items=wanted, to=to_place, to_id=to_id, why=note)
 
     # --- worlds and avatars ---------------------------------------------------------------------
 

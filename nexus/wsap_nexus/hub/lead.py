@@ -47,7 +47,8 @@ class _FileLead:
         from filelock import FileLock  # deferred for weight: reading needs no lock
 
         self._database = database
-        self._lock = FileLock(Path(f"{database.where}.nexus.lock"), timeout=0)
+        # Resolved, so that whoever reaches the file by another path meets the same lock.
+        self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
 
     def acquire(self) -> None:
         from filelock import Timeout

@@ -131,22 +131,15 @@ def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: Terms) ->
         terms=terms.to_json(),
         items=[record.item.item_id for record in carried],
     )
-    for record in carried:
-        book.move_item(agent_id, record.item.item_id, from_place="escrow", to_place="transfer", to_id=transfer_id)
+    carried_ids = [record.item.item_id for record in carried]
+    book.move_items(agent_id, carried_ids, from_place="escrow", to_place="transfer", to_id=transfer_id)
     return Way(transfer_id, agent_id, spec.name, terms, avatar)
 
 
 def take_back(book: Book, transfer_id: str, agent_id: str, why: str) -> None:
     """Cancel a prepared way: the items are in escrow again, and the agent never left the nexus."""
-    for record in book.items(agent_id, place="transfer", place_id=transfer_id):
-        book.move_item(
-            agent_id,
-            record.item.item_id,
-            from_place="transfer",
-            from_id=transfer_id,
-            to_place="escrow",
-            note=why,
-        )
+    items = [record.item.item_id for record in book.items(agent_id, place="transfer", place_id=transfer_id)]
+    book.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
     book.settle(transfer_id, "cancelled", why=why)
     book.note("transfer_cancelled", agent=agent_id, transfer=transfer_id, why=why)
 
@@ -242,19 +235,10 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
     if arrival.package is not None:
         # Before the newcomer's own things are written in: this is about what lay there.
         _take_items(book, way.agent_id, record.id, way.game, arrival.package, session="")
-    for item_id in receipt.admitted:
-        book.move_item(
-            way.agent_id,
-            item_id,
-            from_place="transfer",
-            from_id=way.transfer_id,
-            to_place="world",
-            to_id=record.id,
-        )
-    for item_id, why in sorted(receipt.refused.items()):
-        book.move_item(
-            way.agent_id, item_id, from_place="transfer", from_id=way.transfer_id, to_place="escrow", note=why
-        )
+    ways = {"from_place": "transfer", "from_id": way.transfer_id}
+    book.move_items(way.agent_id, receipt.admitted, **ways, to_place="world", to_id=record.id)
+    for why, refused in _by_reason(receipt.refused).items():
+        book.move_items(way.agent_id, refused, **ways, to_place="escrow", note=why)
     session = book.open_session(way.agent_id, way.game, record.id, avatar.avatar_id, run_id, way.terms)
     book.settle(way.transfer_id, "done", session=session.id, receipt=encode(receipt))
     book.note(
@@ -337,22 +321,25 @@ def _take_items(
 ) -> dict[str, str]:
     """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
     inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
+    there = {"from_place": "world", "from_id": world_id}
     refused: dict[str, str] = {}
+    out: list[str] = []
     for item in package.items:
         if item.item_id in inside:
             inside.discard(item.item_id)
-            book.move_item(agent_id, item.item_id, from_place="world", from_id=world_id, to_place="escrow")
+            out.append(item.item_id)
             continue
         try:
             book.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
         except ConservationError as error:
             refused[str(item.item_id)[:200]] = str(error)
-    for item_id, why in sorted(package.lost.items()):
-        if item_id not in inside:
-            refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
-            continue
-        inside.discard(item_id)
-        book.move_item(agent_id, item_id, from_place="world", from_id=world_id, to_place="lost", note=str(why))
+    book.move_items(agent_id, out, **there, to_place="escrow")
+    for why, gone in _by_reason(package.lost).items():
+        for item_id in gone:
+            if item_id not in inside:
+                refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
+        lost = [item_id for item_id in gone if item_id in inside]
+        book.move_items(agent_id, lost, **there, to_place="lost", note=why)
     if refused:
         book.note("items_refused", agent=agent_id, game=game, session=session, items=refused)
     return refused
@@ -360,15 +347,17 @@ def _take_items(
 
 def _lose_world(book: Book, agent_id: str, world_id: str) -> None:
     """Write off what lies in a world that is not kept."""
-    for record in book.items(agent_id, place="world", place_id=world_id):
-        book.move_item(
-            agent_id,
-            record.item.item_id,
-            from_place="world",
-            from_id=world_id,
-            to_place="lost",
-            note="the world that it was in is no more",
-        )
+    items = [record.item.item_id for record in book.items(agent_id, place="world", place_id=world_id)]
+    why = "the world that it was in is no more"
+    book.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the items of each reason: reason -> item ids."""
+    found: dict[str, list[str]] = {}
+    for item_id, why in sorted(reasons.items()):
+        found.setdefault(str(why), []).append(item_id)
+    return found
 
 
 async def let_out(

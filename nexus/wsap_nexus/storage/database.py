@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,13 +48,15 @@ _MAGIC = b"SQLite format 3\x00"
 class Database:
     """An open database; get one from `Database.open` and close it when done."""
 
-    def __init__(self, engine: Engine, where: str, *, read_only: bool) -> None:
+    def __init__(self, engine: Engine, where: str, *, read_only: bool, busy_seconds: float = BUSY_SECONDS) -> None:
         self.engine = engine
         """SQLAlchemy's engine; `read` and `write` below are the ways to use it."""
         self.where = where
         """The path or URL for a reader, without a password."""
         self.read_only = read_only
         """Whether writing is refused."""
+        self._busy_seconds = busy_seconds
+        self._writing = threading.Lock()
 
     @classmethod
     def open(
@@ -94,7 +97,7 @@ class Database:
         else:
             where = url.render_as_string(hide_password=True)
             engine = _server_engine(url, where)
-        database = cls(engine, where, read_only=read_only)
+        database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
         try:
             database._bring_up_to_date()
         except BaseException:
@@ -124,8 +127,26 @@ class Database:
             raise StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
         # IMMEDIATE: a transaction that reads first and writes later could find itself outrun.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
-        with said_clearly(self.where), engine.begin() as connection:
+        with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
             yield connection
+
+    @contextmanager
+    def turn_to_write(self) -> Iterator[None]:
+        """Wait until no other thread of this process writes.
+
+        A file has one writer at a time. SQLite has those who wait look again and again, after longer
+        and longer pauses (up to 0.1 s), and one of them may be an event loop; a lock wakes them at once.
+        """
+        if not self.is_sqlite:
+            yield
+            return
+        # Whoever holds it for too long is found out by SQLite, which says so clearly.
+        mine = self._writing.acquire(timeout=self._busy_seconds)
+        try:
+            yield
+        finally:
+            if mine:
+                self._writing.release()
 
     def problems(self) -> list[str]:
         """Return what SQLite finds wrong with the file, an empty list if nothing; servers look after themselves.

@@ -31,6 +31,7 @@ _PAGE_EVENTS = 256
 # into the file.
 
 _ATTEMPTS = 20
+_SHORT_ATTEMPTS = 4
 
 
 def _utc_now() -> datetime:
@@ -80,12 +81,17 @@ class Repository:
             "protocol_version": PROTOCOL_VERSION,
             "summary": None,
         }
-        for _ in range(_ATTEMPTS):
-            values["id"] = new_run_id(run.game, now, self._token)
+        for attempt in range(_ATTEMPTS):
+            # A day of many short runs uses the short names up.
+            token = self._token if attempt < _SHORT_ATTEMPTS else self._long_token
+            values["id"] = new_run_id(run.game, now, token)
             checked_run(values)
             if self._insert(values):
                 return self._exactly(values["id"])
         raise StorageError("No free run id was found; the source of ids keeps repeating itself.")
+
+    def _long_token(self) -> str:
+        return self._token() + self._token()
 
     def _insert(self, values: Mapping[str, Any]) -> bool:
         """Insert a run, or return False if its id is taken."""

@@ -79,6 +79,7 @@ class SqliteSink:
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
 
     def __init__(self, database: Database, *, busy_seconds: float) -> None:
+        self._database = database
         self._wal = Path(database.where + "-wal")
         self._pooled = database.engine.raw_connection()
         raw = self._pooled.driver_connection
@@ -92,14 +93,15 @@ class SqliteSink:
     def commit(self, group: Group) -> None:
         """Commit a group; it has then reached the operating system."""
         raw = self._raw
-        raw.execute("BEGIN IMMEDIATE")
-        try:
-            self._write(group)
-            raw.execute("COMMIT")
-        except BaseException:
-            if raw.in_transaction:
-                raw.execute("ROLLBACK")
-            raise
+        with self._database.turn_to_write():
+            raw.execute("BEGIN IMMEDIATE")
+            try:
+                self._write(group)
+                raw.execute("COMMIT")
+            except BaseException:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+                raise
 
     def force(self) -> None:
         """Return when all that was committed has reached the disk.

@@ -238,7 +238,8 @@ class SessionRow(Base, table=True):
 
     __tablename__ = "session"
     __table_args__ = (
-        Index("session_agent", "agent_id", "opened"),
+        Index("session_agent", "agent_id", "id"),
+        Index("session_visits", "agent_id", "game"),
         Index("session_world", "world_id"),
         # At most one open stay for an agent, whoever tries.
         Index("session_open", "agent_id", unique=True, sqlite_where=text("closed IS NULL"),
@@ -362,6 +363,7 @@ class NexusEventRow(Base, table=True):
     __tablename__ = "nexus_event"
     __table_args__ = (
         Index("nexus_event_agent", "agent_id", "seq"),
+        Index("nexus_event_kind", "kind", "seq"),
         {"sqlite_autoincrement": True},
     )
 

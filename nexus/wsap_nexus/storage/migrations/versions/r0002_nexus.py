@@ -80,6 +80,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("nexus_event_agent", "nexus_event", ["agent_id", "seq"])
+    op.create_index("nexus_event_kind", "nexus_event", ["kind", "seq"])
     op.create_table(
         "token",
         sa.Column("hash", sa.String(200), nullable=False),
@@ -175,7 +176,8 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["agent_id"], ["agent.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index("session_agent", "session", ["agent_id", "opened"])
+    op.create_index("session_agent", "session", ["agent_id", "id"])
+    op.create_index("session_visits", "session", ["agent_id", "game"])
     op.create_index(
         "session_open",
         "session",
