@@ -11,7 +11,7 @@ from pathlib import Path
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
 from wsap_core.errors import PluginError, SnapshotError, StorageError, UnknownNameError, WorldError, WsapError
 from wsap_core.host import PluginHost
-from wsap_core.models import ActionResult, Avatar, AvatarState, Goal
+from wsap_core.models import ActionResult, Avatar
 from wsap_core.references import load_adapter_spec, load_agent_spec, names_object
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, GameInfo, resolve
@@ -19,6 +19,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.diary import Entry as DiaryEntry
 from wsap_nexus.hub.errors import (
     ConservationError,
     GameUnavailableError,
@@ -28,14 +29,17 @@ from wsap_nexus.hub.errors import (
     is_failure,
 )
 from wsap_nexus.hub.external import ExternalAgent, Outside
+from wsap_nexus.hub.guests import EXIT_GAME
 from wsap_nexus.hub.lead import lead
+from wsap_nexus.hub.life import Life
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.mishaps import GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, NexusPlace, Suggestion, Surroundings
+from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace, Surroundings
 from wsap_nexus.hub.placement import Placement
-from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import Deeds, Stay
+from wsap_nexus.hub.talk import Answer
 from wsap_nexus.hub.transit import (
     Way,
     commit_enter,
@@ -51,7 +55,7 @@ from wsap_nexus.hub.workers.pool import Patience
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.plan import RunPlan
 from wsap_nexus.runtime.recorder import Recorder
 from wsap_nexus.runtime.resume import read_past
 from wsap_nexus.runtime.run import Past, Run
@@ -132,7 +136,6 @@ class Nexus:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._controls: dict[str, Controls] = {}
         self._ways: dict[str, Way] = {}
-        self._news: dict[str, asyncio.Event] = {}
         self.external = Outside()
         """Agents that somebody outside decides for, while they are in a world or in the nexus."""
         self._arriving: dict[str, asyncio.Future[Stay]] = {}
@@ -149,6 +152,8 @@ class Nexus:
         self._specs: dict[str, AdapterSpec] = {}
         self._stopping = False
         self._lead = lead(store.database)
+        self.life = Life(self, self._clock)
+        """What agents perceive in the nexus, remember, say and write."""
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -182,6 +187,7 @@ class Nexus:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self.life.aclose()
         await self._placement.close()
         if self._models is not None:
             await self._models.aclose()
@@ -301,38 +307,29 @@ class Nexus:
 
     def surroundings(self, agent_id: str) -> Surroundings:
         """Return what an agent in the nexus perceives."""
-        with self.ledger.look() as book:
-            agent = book.agent(agent_id)
-            skills = book.skills(agent_id)
-            carried = [r.item.name for r in book.items(agent_id, place="escrow")]
-            achieved = [f"{row.name} ({row.game})" for row in book.achievements(agent_id)]
-            sessions = book.sessions(agent_id=agent_id, limit=5)
-            visits = book.visits(agent_id)
-            bodies = book.avatars(agent_id)
-        entries = []
-        for info in self.games():
-            own = [
-                f"{b.avatar.avatar_id} ({b.avatar.state.value})"
-                for b in bodies
-                if b.game == info.id and b.avatar.state is not AvatarState.DESTROYED
-            ]
-            been = visits.get(info.id, 0)
-            entries.append(
-                GameEntry(
-                    info.id, info.name, info.description, info.status, info.active_agents, info.capacity, been, own
-                )
-            )
-        return Surroundings(
-            agent,
-            skills,
-            carried,
-            achieved,
-            entries,
-            suggestions(entries, skills, {g.id: g.skill_domains for g in self.games()}),
-            sessions,
-            (),
-            self._goals(agent_id),
-        )
+        return self.life.surroundings(agent_id)
+
+    async def talk(self, agent_id: str, text: str) -> Answer:
+        """Say something to an agent: in the nexus it answers, in a world it hears a whisper.
+
+        Raises:
+            UnknownNameError: there is no such agent.
+            UsageError: nothing was said, or too much.
+        """
+        return await self.life.talk(agent_id, text)
+
+    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
+        """Return an agent's diary, newest first, a page at a time; `before` is the number of the last entry seen."""
+        return self.life.diary(agent_id, before=before, limit=limit)
+
+    @property
+    def services(self) -> Services:
+        """What games and agents are handed."""
+        return self._services
+
+    def specs(self) -> dict[str, AdapterSpec]:
+        """Return every game that can be entered, by name."""
+        return {info.id: self._spec(info.id) for info in self.games()}
 
     def games(self) -> list[GameInfo]:
         """Return what is known of every game that can be entered."""
@@ -406,6 +403,7 @@ class Nexus:
                 if agent.session_id is not None:
                     await self._go_on(agent.session_id)
                     continue
+                self.life.go_on(agent_id)
                 way = self._ways.pop(agent_id, None) or await self._visit(agent_id)
                 if way is not None:
                     await self._travel(way)
@@ -418,15 +416,15 @@ class Nexus:
         """Let an agent be in the nexus until it is on its way somewhere."""
         with self.ledger.look() as book:
             agent = book.agent(agent_id)
-        policy = agent.policies.get(GAME) or agent.policy(GAME) or Policy(NEXUS_SPEC.default_agent)
-        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self, agent_id, self._wait(agent_id)))
+        seat = self.life.seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self.life, agent_id))
         run_seed = derive_seed(self.settings.seed, "visit", agent_id, agent.lifetime_steps)
-        plan = RunPlan(GAME, (SeatPlan(agent_id, policy.agent, policy.options),), run_seed)
+        plan = RunPlan(GAME, (seat,), run_seed)
         record = self.visits[agent_id] = self._record_run(plan, GAME)
         recorder = Recorder(self.store.writer, record)
         recorder.note("started")
         controls = self._new_controls(agent)
-        agents = {agent_id: self._agent_spec(agent_id, policy.agent)}
+        agents = {agent_id: self._agent_spec(agent_id, seat.agent)}
         venue = OwnVenue(spec, run_seed, {}, self._clock, self._services)
         run = Run(
             plan,
@@ -437,8 +435,12 @@ class Nexus:
             controls=controls,
             services=self._services,
             venue=venue,
+            minds=self.life.minds(record, {agent_id: agent_id}, None, recorder),
         )
-        await self._play(run, recorder)
+        try:
+            await self._play(run, recorder)
+        finally:
+            self.life.end_visit(agent_id, record)
         return self._ways.pop(agent_id, None)
 
     async def _travel(self, way: Way) -> None:
@@ -564,7 +566,11 @@ class Nexus:
             services=self._services,
             venue=venue,
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
+            minds=self.life.minds(
+                run_id, {s: agent.id for s, agent in agents.items()}, past.minds if past else None, recorder
+            ),
         )
+        venue.around = self.life.guests(sessions, past, recorder)
         self._runs[run_id] = run
         self.faces[run_id] = venue.face
         if self._stopping:
@@ -599,6 +605,7 @@ class Nexus:
         finally:
             for stay in stays.values():
                 self.stays.pop(stay.session.agent_id, None)
+                self.life.gone(stay.session.agent_id, str(run.run_id))
             self._tables.pop(str(run.run_id), None)
             self._runs.pop(str(run.run_id), None)
             self.faces.pop(str(run.run_id), None)
@@ -706,9 +713,11 @@ class Nexus:
         seat = venue.seat(stay.seat_name)
         departure = await let_out(face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds)
         self.store.writer.flush()
+        departure = self.life.with_mind(departure, session, stay.seat_name)
         with self.ledger.change() as book:
             commit_leave(book, session, spec, departure, transfer_id)
             closed = book.session(session.id)
+        self.life.came_back(closed)
         leaving = self._leaving.pop(session.agent_id, None)
         if leaving is not None and not leaving.done():
             leaving.set_result(closed)
@@ -734,7 +743,7 @@ class Nexus:
             return stay.stopped
         seat = run.seat(stay.seat_name)
         if seat.left is not None:
-            return "jack_out"
+            return "jack_out" if self.life.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
         if seat.done:
             return "finished"
         return SHUTDOWN if self._stopping else "step_limit"
@@ -793,10 +802,8 @@ class Nexus:
         seats = []
         with self.ledger.look() as book:
             for number, name in enumerate(names):
-                policy = Policy(spec.default_agent)
-                if number < len(ways):
-                    policy = book.agent(ways[number].agent_id).policy(spec.name) or policy
-                seats.append(SeatPlan(name, policy.agent, policy.options))
+                agent = book.agent(ways[number].agent_id) if number < len(ways) else None
+                seats.append(self.life.seat_plan(name, agent, spec.name, spec.default_agent))
         seed = way_seed(self.settings.seed, ways[0])
         return RunPlan(spec.name, tuple(seats), seed, ways[0].terms.steps, {}, self.settings.snapshot_every)
 
@@ -842,15 +849,6 @@ class Nexus:
             self._specs[game] = load_adapter_spec(game, self.host)
         return self._specs[game]
 
-    def _wait(self, agent_id: str) -> Callable[[float], object]:
-        async def wait(seconds: float) -> None:
-            await self._clock.sleep(seconds)
-
-        return wait
-
-    def _goals(self, agent_id: str) -> Sequence[Goal]:
-        return ()
-
 
 def _codec_of(spec: AdapterSpec) -> Codec:
     """Return what reads a game's recorded messages.
@@ -869,28 +867,3 @@ def seat_names(ways: Sequence[Way], spec: AdapterSpec) -> list[str]:
     if spec.seats[1] == 1:
         return [ways[0].agent_id]
     return list(spec.names_of_seats(max(len(ways), spec.seats[0])))
-
-
-def suggestions(
-    entries: Sequence[GameEntry], skills: Mapping[str, float], domains: Mapping[str, Sequence[str]]
-) -> list[Suggestion]:
-    """Return where it would be good to go, best first: what is new, what was visited least, what one can grow in."""
-    most = max((e.visits for e in entries), default=0)
-    found = []
-    for entry in entries:
-        if entry.status != "available":
-            continue
-        reasons = []
-        score = 0.3 * (1 - entry.visits / (most + 1))
-        if not entry.visits:
-            score += 0.4
-            reasons.append("you have never been there")
-        if entry.avatars:
-            score += 0.1
-            reasons.append("a body of yours sleeps there")
-        low = sorted(d for d in domains.get(entry.game, ()) if skills.get(d, 0.0) < 0.3)
-        if low:
-            score += 0.2
-            reasons.append(f"you can still learn {', '.join(low[:3])}")
-        found.append(Suggestion(entry.game, round(min(score, 1.0), 3), reasons or ["it is open"]))
-    return sorted(found, key=lambda s: (-s.score, s.game))

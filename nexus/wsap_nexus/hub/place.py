@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from wsap_core.errors import WsapError
 from wsap_core.models import (
     Action,
     ActionAvailability,
     ActionDef,
     ActionResult,
     ActionSpace,
+    Event,
     Goal,
     Observation,
     ParamDef,
 )
 from wsap_core.models.base import Part, freeze_sequences
-from wsap_core.specs import AdapterSpec, GameInfo
+from wsap_core.specs import AdapterSpec
+from wsap_core.text import one_line
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
+from wsap_nexus.hub.letters import Letter
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord, Terms
 
 GAME = "nexus"
@@ -50,7 +55,7 @@ class GameEntry(Part):
     visits: int = 0
     """How often this agent has been there."""
     avatars: Sequence[str] = ()
-    """This agent's bodies there: "avatar-1 (dormant)"."""
+    """This agent's bodies there, dead ones too: "avatar-1 (dormant)"."""
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "avatars")
@@ -58,7 +63,11 @@ class GameEntry(Part):
 
 @dataclass(frozen=True)
 class NexusObservation(Observation):
-    """What an agent in the nexus perceives: itself, the worlds, and where it might go."""
+    """What an agent in the nexus perceives: itself, the worlds, and where it might go.
+
+    Its meta-goals are the `current_goals`, what happened since it last set out the `recent_events`,
+    and what others said to it the `messages`.
+    """
 
     agent: str = field(default="", kw_only=True)
     skills: Mapping[str, float] = field(default_factory=dict, kw_only=True)
@@ -82,19 +91,19 @@ class NexusObservation(Observation):
         lines = [super().to_text(), "", "=== WORLDS ==="]
         for entry in self.games:
             where = f", {entry.visits} visits" if entry.visits else ", never visited"
-            bodies = f"; your bodies: {', '.join(entry.avatars)}" if entry.avatars else ""
-            lines.append(f"- {entry.game} ({entry.status}{where}): {entry.summary}{bodies}")
+            bodies = f"; your bodies: {', '.join(map(one_line, entry.avatars))}" if entry.avatars else ""
+            lines.append(f"- {one_line(entry.game)} ({entry.status}{where}): {one_line(entry.summary)}{bodies}")
         if self.suggestions:
             lines += ["", "=== SUGGESTIONS ==="]
-            lines += [f"- {s.game} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions]
+            lines += [f"- {one_line(s.game)} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions]
         if self.skills:
             lines += ["", "=== SKILLS ===", ", ".join(f"{k} {v:.2f}" for k, v in sorted(self.skills.items()))]
         if self.carried:
-            lines += ["", "=== YOU CARRY ===", ", ".join(self.carried)]
+            lines += ["", "=== YOU CARRY ===", ", ".join(map(one_line, self.carried))]
         if self.recent:
-            lines += ["", "=== BEFORE ===", *(f"- {line}" for line in self.recent)]
+            lines += ["", "=== BEFORE ===", *(f"- {one_line(line)}" for line in self.recent)]
         if self.present:
-            lines += ["", "=== HERE ===", ", ".join(self.present)]
+            lines += ["", "=== HERE ===", ", ".join(map(one_line, self.present))]
         return "\n".join(lines)
 
 
@@ -103,27 +112,31 @@ class Surroundings:
     """What the nexus tells an agent of itself and of the worlds."""
 
     identity: AgentIdentity
-    skills: Mapping[str, float]
-    carried: Sequence[str]
-    achievements: Sequence[str]
-    games: Sequence[GameEntry]
-    suggestions: Sequence[Suggestion]
-    sessions: Sequence[SessionRecord]
-    present: Sequence[str]
-    goals: Sequence[Goal]
-    news: Sequence[str] = ()
-    """What happened since it was last told."""
+    skills: Mapping[str, float] = field(default_factory=dict)
+    carried: Sequence[str] = ()
+    achievements: Sequence[str] = ()
+    games: Sequence[GameEntry] = ()
+    suggestions: Sequence[Suggestion] = ()
+    sessions: Sequence[SessionRecord] = ()
+    """The last ones, newest first."""
+    present: Sequence[str] = ()
+    goals: Sequence[Goal] = ()
+    news: Sequence[Event] = ()
+    """What happened since it last set out, newest first."""
+    letters: Sequence[Letter] = ()
+    """What others said to it and it has not read, oldest first."""
+    team: str | None = None
 
 
 class Desk(Protocol):
-    """What an agent in the nexus can ask for."""
+    """What an agent in the nexus can ask for. What it can't have is told by a `WsapError`."""
 
     def surroundings(self, agent_id: str) -> Surroundings:
         """Return what the agent perceives."""
         ...
 
-    def game_info(self, game: str) -> GameInfo:
-        """Return what is known of a game."""
+    def game_details(self, agent_id: str, game: str) -> str:
+        """Return what there is to know of a game, for this agent."""
         ...
 
     def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
@@ -134,6 +147,28 @@ class Desk(Protocol):
         """
         ...
 
+    def wait(self, agent_id: str, seconds: float) -> Awaitable[bool]:
+        """Wait for some seconds, or until there is news for the agent; return whether there is."""
+        ...
+
+    def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
+        """Send a message, and return what to tell the agent."""
+        ...
+
+    def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
+        """Take messages as read."""
+        ...
+
+    def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
+        """Give the agent a meta-goal, and return what to tell it. Any: parameters of the action."""
+        ...
+
+    def abandon_goal(self, agent_id: str, goal: str) -> str:
+        """Take a meta-goal from the agent, and return what to tell it."""
+        ...
+
+
+_GOAL_TYPES = "survive_steps|visit_game|earn_achievement|reach_skill_level|complete_action|collect_items"
 
 NEXUS_ACTIONS = ActionSpace(
     (
@@ -150,16 +185,38 @@ NEXUS_ACTIONS = ActionSpace(
                 ParamDef(
                     "exit_when", "when to come back by itself, such as: health < 10% or step >= 500", optional=True
                 ),
-                ParamDef("avatar", "which of your bodies", optional=True),
+                ParamDef("steps", "1-1000000", optional=True, description="most decisions there"),
+                ParamDef("avatar", "which of your bodies, or: new", optional=True),
+                ParamDef("respawn", "how a dead body lives again, by the world's own words", optional=True),
             ),
             ("The world is available",),
             "nexus",
         ),
         ActionDef(
-            "wait_for_game", "Wait here for a while", (ParamDef("seconds", "1-600", optional=True),), (), "nexus"
+            "wait_for_game",
+            "Wait here until a world opens, somebody speaks to you, or the time is up",
+            (ParamDef("timeout", "1-600", optional=True, description="seconds"),),
+            (),
+            "nexus",
         ),
         ActionDef("review_self", "Look at who you are and what you can do", (), (), "nexus"),
         ActionDef("review_achievements", "Look at what you have achieved", (), (), "nexus"),
+        ActionDef(
+            "set_meta_goal",
+            "Set yourself a goal that spans worlds: endurance, traveller, artisan, achiever, collector, or your own",
+            (
+                ParamDef("goal", "one of these, or a name for your own"),
+                ParamDef("about", _GOAL_TYPES, optional=True),
+                ParamDef("what", "the achievement, action, skill or kind of item", optional=True),
+                ParamDef("count", "1-1000000", optional=True, description="how much; percent of a skill"),
+                ParamDef("games", "any, all, or worlds separated by commas", optional=True),
+                ParamDef("worlds", "1-1000", optional=True, description="in how many different worlds"),
+            ),
+            (),
+            "nexus",
+        ),
+        ActionDef("abandon_meta_goal", "Give up a meta-goal", (ParamDef("goal", "its name"),), (), "nexus"),
+        *MESSAGE_ACTIONS.actions,
     )
 )
 
@@ -169,6 +226,8 @@ what you can do, what you carry and what you remember; the bodies that you have 
 there until you come back to them. Look at the worlds, choose one, and enter it. Your skills are
 worth something there, and what you learn there stays with you."""
 
+_MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
+
 
 class NexusPlace:
     """The nexus around one agent: a `GameAdapter` with one seat.
@@ -176,17 +235,15 @@ class NexusPlace:
     Args:
         desk: what answers.
         agent_id: who is here.
-        wait: waits for some seconds, or until something happens.
     """
 
-    def __init__(self, desk: Desk, agent_id: str, wait: Callable[[float], Any]) -> None:
-        # Any: what waiting gives is of no interest.
+    def __init__(self, desk: Desk, agent_id: str) -> None:
         self._desk = desk
         self._agent_id = agent_id
-        self._wait = wait
         self._step = 0
         self._leaving = False
         self._seen: NexusObservation | None = None
+        self._unread: tuple[int, ...] = ()
 
     @property
     def game_description(self) -> str:
@@ -210,71 +267,111 @@ class NexusPlace:
         return self.observe()
 
     async def act(self, action: Action) -> ActionResult:
-        """Carry out an action of the nexus."""
+        """Carry out an action of the nexus; messages that were shown count as read."""
+        if self._leaving:
+            return ActionResult(False, "You are on your way already.", done=True, observation=self.observe())
+        self.observe()
+        if self._unread:
+            self._desk.mark_read(self._agent_id, self._unread)
         self._step += 1
+        try:
+            success, message = True, await self._carry_out(action)
+        except WsapError as error:
+            success, message = False, str(error)
         self._seen = None
-        success, message = await self._carry_out(action)
         return ActionResult(success, message, done=self._leaving, observation=self.observe())
 
-    async def _carry_out(self, action: Action) -> tuple[bool, str]:
-        from wsap_core.errors import WsapError
-
-        given = action.parameters
-        try:
-            if action.name == "enter_game":
-                goals = str(given.get("goals", "")).strip()
-                terms = Terms(
-                    goals=(goals,) if goals else (),
-                    exit_when=str(given.get("exit_when", "")),
-                    spawn=str(given.get("spawn", "safe")),
-                    difficulty=str(given.get("difficulty", "normal")),
-                    avatar=str(given["avatar"]) if given.get("avatar") else None,
-                )
-                message = self._desk.request_enter(self._agent_id, str(given["game"]), terms)
+    async def _carry_out(self, action: Action) -> str:
+        given, own = action.parameters, self._agent_id
+        match action.name:
+            case "enter_game":
+                message = self._desk.request_enter(own, str(given["game"]), _terms(given))
                 self._leaving = True
-                return True, message
-            if action.name == "game_details":
-                info = self._desk.game_info(str(given["game"]))
-                return True, (
-                    f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}. "
-                    f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}."
-                )
-            if action.name == "wait_for_game":
-                await self._wait(float(given.get("seconds", 10)))
-                return True, "You waited."
-        except WsapError as error:
-            return False, str(error)
-        around = self._desk.surroundings(self._agent_id)
-        if action.name == "list_games":
-            return True, "; ".join(f"{g.game} is {g.status}" for g in around.games) or "There are no worlds."
-        if action.name == "review_self":
-            own = around.identity
-            skills = ", ".join(f"{k} {v:.2f}" for k, v in sorted(around.skills.items())) or "none yet"
-            return True, (
-                f"You are {own.name}. {own.persona} You have made {own.lifetime_steps} decisions in worlds. "
-                f"Skills: {skills}. You carry: {', '.join(around.carried) or 'nothing'}."
-            )
-        return True, "You have achieved: " + (", ".join(around.achievements) or "nothing yet") + "."
+                return message
+            case "game_details":
+                return self._desk.game_details(own, str(given["game"]))
+            case "wait_for_game":
+                news = await self._desk.wait(own, float(given.get("timeout") or 10))
+                return "Something has happened." if news else "You waited."
+            case "set_meta_goal":
+                return self._desk.set_goal(own, given)
+            case "abandon_meta_goal":
+                return self._desk.abandon_goal(own, str(given["goal"]))
+            case "say" | "tell" | "tell_team":
+                to = str(given["to"]) if action.name == "tell" else None
+                return self._desk.say(own, _MESSAGES[action.name], str(given["text"]), to)
+        around = self._desk.surroundings(own)
+        return _REVIEWS[action.name](around)
 
     def _perceive(self) -> NexusObservation:
         around = self._desk.surroundings(self._agent_id)
-        open_games = [g for g in around.games if g.status == "available"]
-        closed = ActionAvailability("enter_game", bool(open_games), "" if open_games else "no world is available")
+        self._unread = tuple(letter.id for letter in around.letters)
         return NexusObservation(
             step=self._step,
             current_goals=tuple(around.goals),
-            available_actions=tuple(
-                replace(closed, name=name) if name == "enter_game" else ActionAvailability(name)
-                for name in NEXUS_ACTIONS.names
-            ),
+            recent_events=tuple(around.news),
+            messages=tuple(letter.message for letter in around.letters),
+            available_actions=_availability(around),
             agent=around.identity.name,
             skills=dict(around.skills),
             carried=tuple(around.carried),
             games=tuple(around.games),
             suggestions=tuple(around.suggestions),
-            recent=tuple(_told(s) for s in around.sessions) + tuple(around.news),
+            recent=tuple(_told(session) for session in around.sessions),
             present=tuple(around.present),
         )
+
+
+def _terms(given: Mapping[str, Any]) -> Terms:
+    # Any: parameters that were checked against their declaration.
+    goals = str(given.get("goals") or "").strip()
+    return Terms(
+        goals=(goals,) if goals else (),
+        exit_when=str(given.get("exit_when") or ""),
+        steps=int(given["steps"]) if given.get("steps") else None,
+        spawn=str(given.get("spawn") or "safe"),
+        difficulty=str(given.get("difficulty") or "normal"),
+        avatar=str(given["avatar"]) if given.get("avatar") else None,
+        respawn=str(given["respawn"]) if given.get("respawn") else None,
+    )
+
+
+def _availability(around: Surroundings) -> tuple[ActionAvailability, ...]:
+    barred = {
+        "enter_game": "" if any(g.status == "available" for g in around.games) else "no world is available",
+        "abandon_meta_goal": "" if around.goals else "you have no meta-goal",
+        "say": "" if around.present else "nobody else is here",
+        "tell_team": "" if around.team else "you are in no team",
+    }
+    return tuple(ActionAvailability(name, not barred.get(name), barred.get(name, "")) for name in NEXUS_ACTIONS.names)
+
+
+def _list_games(around: Surroundings) -> str:
+    return "; ".join(f"{g.game} is {g.status}" for g in around.games) or "There are no worlds."
+
+
+def _review_self(around: Surroundings) -> str:
+    own = around.identity
+    skills = ", ".join(f"{k} {v:.2f}" for k, v in sorted(around.skills.items())) or "none yet"
+    parts = [f"You are {own.name}.", own.persona, f"You have made {own.lifetime_steps} decisions in worlds."]
+    parts += [f"Skills: {skills}.", f"You carry: {', '.join(around.carried) or 'nothing'}."]
+    parts += [f"Your team: {around.team}."] if around.team else []
+    goals = "; ".join(f"{g.id}: {g.description} ({g.progress})" for g in around.goals)
+    parts += [f"Your goals: {goals}."] if goals else []
+    parts += [f"You remember: {line}" for line in own.core_memories[:10]]
+    parts += [f"You hold to: {line}" for line in own.strategies[:10]]
+    return one_line(" ".join(part for part in parts if part))
+
+
+def _review_achievements(around: Surroundings) -> str:
+    return f"You have achieved: {', '.join(map(one_line, around.achievements)) or 'nothing yet'}."
+
+
+_REVIEWS: Mapping[str, Callable[[Surroundings], str]] = {
+    "list_games": _list_games,
+    "review_self": _review_self,
+    "review_achievements": _review_achievements,
+}
 
 
 def _told(session: SessionRecord) -> str:

@@ -37,6 +37,7 @@ from wsap_core.wire import encode
 from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.conditions import parse_condition
 from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, ConservationError, RosterFullError
+from wsap_nexus.hub.metagoals import advance
 from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.skills import skill_gains
 from wsap_nexus.hub.stay import Deeds
@@ -254,6 +255,7 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
         bonuses=dict(receipt.bonuses_applied),
         notes=list(receipt.notes),
     )
+    advance(book, way.agent_id)
     return session
 
 
@@ -304,6 +306,7 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
         avatar_state=departure.avatar.state.value,
         items=[item.item_id for item in departure.package.items if item.item_id not in refused],
     )
+    advance(book, agent.id)
 
 
 def _learn(book: Book, session: SessionRecord, spec: AdapterSpec, deeds: Deeds) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.models import AvatarSpec, Entry
@@ -64,6 +64,8 @@ class KeptVenue:
     ) -> None:
         self.face = face
         """The world."""
+        self.around: Callable[[str, SeatFace], SeatFace] = lambda name, seat: seat
+        """Puts an agent into a seat: gives what the agent has to do with in place of the world's own."""
         self._seed = seed
         self._seats = dict(seats or {})
         self._start = start
@@ -90,6 +92,7 @@ class KeptVenue:
         for name in seats:
             if name not in self._seats:
                 self._seats[name] = await self.face.open_seat(name)
+        self._seats = {name: self.around(name, seat) for name, seat in self._seats.items()}
         return self._seats
 
     def seat(self, name: str) -> SeatFace:

@@ -30,10 +30,10 @@ class Wanderer:
     def decide(self, observation: Observation) -> Action:
         """Return where to go."""
         if not isinstance(observation, NexusObservation):
-            return Action("wait_for_game", {"seconds": 5})
+            return Action("wait_for_game", {"timeout": 5})
         games = [g.game for g in observation.games if g.status == "available"]
         if not games:
-            return Action("wait_for_game", {"seconds": 5}, "No world is available.")
+            return Action("wait_for_game", {"timeout": 5}, "No world is available.")
         suggested = [s for s in observation.suggestions if s.game in games]
         if suggested and self._random.random() >= self._curiosity:
             chosen, why = suggested[0].game, "; ".join(suggested[0].reasons)

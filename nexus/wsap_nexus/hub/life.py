@@ -1,0 +1,396 @@
+"""What makes agents live: what they perceive in the nexus and can ask for there, remember, say and write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.context import Clock, derive_seed
+from wsap_core.errors import UsageError, WsapError
+from wsap_core.models import AvatarState
+from wsap_core.text import one_line
+from wsap_nexus.hub import letters, metagoals
+from wsap_nexus.hub.chronicle import news, session_facts
+from wsap_nexus.hub.deaths import ways_back
+from wsap_nexus.hub.diary import SECONDS, Entry, composed, entries, write_entry
+from wsap_nexus.hub.guests import WHISPER, Exit, GuestSeat, read_whispers
+from wsap_nexus.hub.minds import AgentMinds, KeptMind
+from wsap_nexus.hub.persons import seat_plan
+from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, Surroundings
+from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms
+from wsap_nexus.hub.suggest import suggestions
+from wsap_nexus.hub.talk import Answer, checked, known_facts, leave_letter
+from wsap_nexus.hub.voices import speaking_plans, voice_of
+from wsap_nexus.runtime.minds import Beginning
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.recorder import Recorder
+from wsap_nexus.runtime.run import Past
+from wsap_nexus.runtime.seats import SeatFace
+from wsap_nexus.storage.records import NewRun
+
+if TYPE_CHECKING:
+    from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.hub.transit import Departure
+
+# Any, in this module: parameters of actions, and statistics as JSON.
+
+
+class Life:
+    """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries.
+
+    Args:
+        nexus: whose agents they are.
+        clock: for waiting.
+    """
+
+    def __init__(self, nexus: Nexus, clock: Clock) -> None:
+        self._nexus = nexus
+        self._clock = clock
+        self._bell = letters.Bell(clock)
+        self._guests: dict[str, GuestSeat] = {}
+        self._minds: dict[str, AgentMinds] = {}
+        self._onward: dict[str, str] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+        nexus.ledger.listen(self._bell.heard)
+
+    # --- the desk: what agents in the nexus ask for -----------------------------------------------
+
+    def surroundings(self, agent_id: str) -> Surroundings:
+        """Return what an agent in the nexus perceives."""
+        infos = self._nexus.games()
+        with self._nexus.ledger.look() as book:
+            agent = book.agent(agent_id)
+            skills = book.skills(agent_id)
+            sessions = book.sessions(agent_id=agent_id, limit=5)
+            visits, bodies = book.visits(agent_id), book.avatars(agent_id)
+            worlds = [
+                GameEntry(
+                    info.id,
+                    info.name,
+                    info.description,
+                    info.status,
+                    info.active_agents,
+                    info.capacity,
+                    visits.get(info.id, 0),
+                    _told_bodies([body for body in bodies if body.game == info.id]),
+                )
+                for info in infos
+            ]
+            pursuits = metagoals.pursuits(book, agent_id, "active")
+            return Surroundings(
+                agent,
+                skills,
+                [record.item.name for record in book.items(agent_id, place="escrow")],
+                [f"{row.name} ({row.game})" for row in book.achievements(agent_id)],
+                worlds,
+                suggestions(
+                    worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._nexus.specs()
+                ),
+                sessions,
+                letters.present(book, agent_id),
+                [pursuit.to_goal() for pursuit in pursuits],
+                news(book, agent_id),
+                letters.inbox(book, agent_id),
+                letters.team_of(book, agent_id),
+            )
+
+    def game_details(self, agent_id: str, game: str) -> str:
+        """Return what there is to know of a game, for this agent.
+
+        Raises:
+            UnknownNameError: there is no such game.
+        """
+        info = self._nexus.game_info(game)
+        spec = self._nexus.specs()[game]
+        with self._nexus.ledger.look() as book:
+            bodies, dead = book.avatars(agent_id, game), ways_back(book, agent_id, game)
+            skills = book.skills(agent_id)
+        parts = [
+            f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
+            f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
+        ]
+        for rule in spec.transfer_rules:
+            met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from {rule.threshold:g} on"
+            parts.append(f"{rule.domain} is worth {rule.description or rule.bonus.name} there ({met}).")
+        for body in bodies:
+            avatar = body.avatar
+            way = f" {dead.get(avatar.avatar_id, '')}" if avatar.state is AvatarState.DESTROYED else ""
+            parts.append(f"Your body {avatar.avatar_id} in {body.world_id} is {avatar.state.value}.{way}")
+        return one_line(" ".join(parts))
+
+    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+        """Prepare the agent's way into a game."""
+        return self._nexus.request_enter(agent_id, game, terms)
+
+    async def wait(self, agent_id: str, seconds: float) -> bool:
+        """Wait for some seconds, or until a message comes or a world stands otherwise."""
+        return await self._bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
+
+    def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
+        """Send a message to others."""
+        with self._nexus.ledger.change() as book:
+            hearers = letters.send(book, agent_id, kind, text, to=to)
+        return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
+
+    def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
+        """Take messages as read."""
+        with self._nexus.ledger.change() as book:
+            letters.mark_read(book, agent_id, ids)
+
+    def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
+        """Give the agent a meta-goal: a template by its name, or one in its own terms."""
+        name = str(wanted["goal"]).strip()
+        goal = metagoals.TEMPLATES.get(name)
+        if goal is not None and wanted.get("about"):
+            raise UsageError(f"{name!r} is a goal that there is already; take another name for your own.")
+        if goal is None:
+            if not wanted.get("about"):
+                known = "; ".join(f"{g.id} ({g.description})" for g in metagoals.TEMPLATES.values())
+                raise UsageError(
+                    f"There is no goal {name[:60]!r}. There are: {known}. For your own, say what it is about."
+                )
+            about, count = str(wanted["about"]), float(wanted.get("count") or 1)
+            goal = metagoals.own_goal(
+                name if name.isidentifier() and name.islower() else "",
+                name,
+                about,
+                what=str(wanted.get("what") or ""),
+                count=count / 100 if about == "reach_skill_level" else count,
+                games=str(wanted.get("games") or "any"),
+                worlds=int(wanted.get("worlds") or 0),
+            )
+            if goal.id in metagoals.TEMPLATES:
+                raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
+        with self._nexus.ledger.change() as book:
+            pursuit = metagoals.set_goal(book, agent_id, goal, [info.id for info in self._nexus.games()])
+        state = "you have reached it already" if pursuit.state == "reached" else f"so far {pursuit.progress}"
+        return f"Your goal {goal.id!r}: {goal.description}; {state}."
+
+    def abandon_goal(self, agent_id: str, goal: str) -> str:
+        """Take a meta-goal from the agent."""
+        with self._nexus.ledger.change() as book:
+            metagoals.abandon_goal(book, agent_id, goal)
+        return f"You have given up {goal!r}."
+
+    # --- playing ----------------------------------------------------------------------------------
+
+    def seat_plan(self, name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
+        """Return who decides in a seat, persona included."""
+        return seat_plan(name, agent, game, default)
+
+    def minds(
+        self, run_id: str, owners: Mapping[str, str], past: Mapping[str, Beginning] | None, recorder: Recorder
+    ) -> AgentMinds:
+        """Return the minds of a run's seats; `owners` says which agent of the nexus sits in which."""
+        self._minds[run_id] = AgentMinds(self._mind, owners, past, recorder=recorder)
+        return self._minds[run_id]
+
+    def remembered(self, run_id: str, seat: str) -> bytes | None:
+        """Return what a seat's agent remembers now, for its row."""
+        minds = self._minds.get(run_id)
+        return None if minds is None else minds.remembered(seat)
+
+    def guests(
+        self, sessions: Mapping[str, SessionRecord], past: Past | None, recorder: Recorder
+    ) -> Callable[[str, SeatFace], SeatFace]:
+        """Return what puts the agents of open sessions, by seat, into their seats.
+
+        Args:
+            sessions: the open sessions, by seat.
+            past: what was recorded before, for a stay that is gone on with.
+            recorder: of the run.
+        """
+        run_id = next(iter(sessions.values())).run_id
+        logged = self._nexus.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
+        whispered = read_whispers(event.data for event in logged)
+        decided = {} if past is None else {name: _next_decision(past, name) for name in sessions}
+
+        def around(name: str, seat: SeatFace) -> SeatFace:
+            session = sessions.get(name)
+            if session is None:
+                return seat
+            guest = GuestSeat(
+                seat,
+                goals=session.terms.goals,
+                recorder=recorder,
+                decision=decided.get(name, 0),
+                whispered=whispered.get(name),
+            )
+            self._guests[session.agent_id] = guest
+            return guest
+
+        return around
+
+    def exit_of(self, agent_id: str) -> Exit | None:
+        """Return how an agent left its world, if it did so by `exit_game`."""
+        guest = self._guests.get(agent_id)
+        return None if guest is None else guest.exit
+
+    def with_mind(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
+        """Return a departure with what the agent remembers, and with how it left."""
+        way = self.exit_of(session.agent_id)
+        told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
+        return replace(departure, mind=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
+
+    def gone(self, agent_id: str, run_id: str) -> None:
+        """Forget a seat that is empty now."""
+        self._guests.pop(agent_id, None)
+        self._minds.pop(run_id, None)
+
+    def came_back(self, session: SessionRecord) -> None:
+        """Take in that an agent is back: it may go straight on, and writes in its diary, beside what it does next."""
+        destination = str(session.stats.get("destination") or "")
+        if session.reason == "exit_game" and destination:
+            self._onward[session.agent_id] = destination
+        task = asyncio.create_task(self._write_diary(session), name=f"diary {session.agent_id}")
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    def go_on(self, agent_id: str) -> None:
+        """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
+        destination = self._onward.pop(agent_id, None)
+        if destination is None:
+            return
+        try:
+            self._nexus.request_enter(agent_id, destination, Terms())
+        except WsapError as error:
+            with self._nexus.ledger.change() as book:
+                book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
+
+    def end_visit(self, agent_id: str, run_id: str) -> None:
+        """Keep what an agent remembers of a visit."""
+        mind = self.remembered(run_id, agent_id)
+        self._minds.pop(run_id, None)
+        if mind is not None:
+            with self._nexus.ledger.change() as book:
+                book.keep_mind(agent_id, mind)
+
+    async def aclose(self) -> None:
+        """End what is being written: entries that are not done are put together from the log."""
+        for task in list(self._writing):
+            task.cancel()
+        await asyncio.gather(*self._writing, return_exceptions=True)
+
+    # --- words ------------------------------------------------------------------------------------
+
+    async def talk(self, agent_id: str, text: str) -> Answer:
+        """Say something to an agent and return what it answers; see `Answer`.
+
+        Raises:
+            UnknownNameError: there is no such agent.
+            UsageError: nothing was said, or too much.
+        """
+        text = checked(text)
+        with self._nexus.ledger.look() as book:
+            agent = book.agent(agent_id)
+            facts = known_facts(book, agent_id)
+        guest = self._guests.get(agent_id)
+        if guest is not None:
+            guest.whisper(text)
+            answer = Answer(f"{agent.name} hears it at its next decision.", "whisper")
+            self._note_talk("whispered", agent_id, text, answer)
+            return answer
+        policy = agent.policy(GAME)
+        if policy is not None and policy.external:
+            with self._nexus.ledger.change() as book:
+                leave_letter(book, agent_id, text)
+            answer = Answer(f"{agent.name} finds it among its messages.", "letter")
+            self._note_talk("whispered", agent_id, text, answer)
+            return answer
+        answer = await self._answer(agent, facts, text)
+        self._note_talk("talked", agent_id, text, answer)
+        return answer
+
+    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+        """Return an agent's diary, newest first, a page at a time.
+
+        Raises:
+            UnknownNameError: there is no such agent.
+        """
+        with self._nexus.ledger.look() as book:
+            book.agent(agent_id)
+            return entries(book, agent_id, before=before, limit=limit)
+
+    async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
+        hindered = ""
+        for plan in speaking_plans(agent, (GAME, "*")):
+            try:
+                words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
+            except WsapError as error:
+                hindered = f" (In my own words I can't say it now: {one_line(error)[:200]})"
+                break
+            if words:
+                return Answer(words, "words")
+        return Answer(" ".join(facts) + hindered, "facts")
+
+    async def _speak(
+        self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str, facts: Sequence[str], said: str = ""
+    ) -> str:
+        nexus = self._nexus
+        with nexus.ledger.look() as book:
+            number = book.last_seq()
+        voice = voice_of(
+            agent,
+            plan,
+            host=nexus.host,
+            services=nexus.services,
+            clock=self._clock,
+            recorder=Recorder(nexus.store.writer, run_id),
+            mind=self._mind(agent.id),
+            seed=derive_seed(nexus.settings.seed, purpose, agent.id, number),
+            title=NEXUS_SPEC.display_title,
+        )
+        async with voice as speaker:
+            return "" if speaker is None else await speaker.speak(purpose, facts, said)
+
+    def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
+        """Return the run in which an agent's words are recorded: of its visit, or else one of their own."""
+        run_id = self._nexus.visits.get(agent.id)
+        if run_id is None:
+            own = RunPlan(GAME, (plan,), derive_seed(self._nexus.settings.seed, "talk", agent.id))
+            new = NewRun(game=GAME, agent=plan.agent, seed=own.seed, step_limit=None, config=own.to_config())
+            run_id = self._nexus.store.repository.create_run(new).id
+        return run_id
+
+    async def _write_diary(self, session: SessionRecord) -> None:
+        """Write an entry about a session: in the agent's words, or else from the log."""
+        words, hindered = "", ""
+        try:
+            with self._nexus.ledger.look() as book:
+                agent, facts = book.agent(session.agent_id), session_facts(book, session)
+            if session.steps:
+                plans = speaking_plans(agent, (session.game, "*", GAME))
+                async with asyncio.timeout(SECONDS):
+                    for plan in plans:
+                        words = words or await self._speak(agent, plan, session.run_id, "diary", facts)
+        except asyncio.CancelledError:
+            hindered = "the nexus was stopped"
+        except TimeoutError:
+            hindered = f"it took longer than {SECONDS:g} s"
+        except Exception as error:  # a diary is no reason for anything to end
+            hindered = str(error)
+        with self._nexus.ledger.change() as book:
+            text = words or composed(book, session)
+            write_entry(book, session, text, own_words=bool(words), error=hindered)
+
+    def _note_talk(self, kind: str, agent_id: str, text: str, answer: Answer) -> None:
+        with self._nexus.ledger.change() as book:
+            book.note(kind, agent=agent_id, by=letters.PERSON, text=text, reply=answer.text, how=answer.how)
+
+    def _mind(self, agent_id: str) -> KeptMind:
+        with self._nexus.ledger.look() as book:
+            return KeptMind.from_bytes(book.mind(agent_id))
+
+
+def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
+    """Return an agent's bodies in a game as they are shown, those that live first."""
+    ordered = sorted(bodies, key=lambda body: body.avatar.state is AvatarState.DESTROYED)
+    return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
+
+
+def _next_decision(past: Past, seat: str) -> int:
+    """Return the number of the decision, from 0, that a seat makes first when a run is gone on with."""
+    history = past.history.get(seat)
+    return history[0].step if history else past.tallies[seat].steps

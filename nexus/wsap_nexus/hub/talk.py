@@ -1,0 +1,79 @@
+"""What a person and an agent of the nexus say to each other, and what the nexus knows to tell of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import insert
+
+from wsap_core.errors import UsageError
+from wsap_core.text import one_line
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.chronicle import news, session_facts
+from wsap_nexus.hub.letters import PERSON, present
+from wsap_nexus.hub.metagoals import pursuits
+from wsap_nexus.storage.tables import METADATA
+
+LONGEST = 2000
+"""Characters of what a person says."""
+
+How = Literal["words", "facts", "whisper", "letter"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of speaking to an agent."""
+
+    text: str
+    how: How
+    """
+    "words": the agent answered in its own; "facts": it has none, and the nexus told what it knows;
+    "whisper": it is in a world and hears it at its next decision; "letter": somebody outside decides
+    for it, and finds it among its messages.
+    """
+
+    def __str__(self) -> str:
+        """Return what was answered."""
+        return self.text
+
+
+def checked(text: str) -> str:
+    """Return what a person says, if it can be said.
+
+    Raises:
+        UsageError: it is empty or too long.
+    """
+    if not text.strip():
+        raise UsageError("There is nothing to say in an empty message.")
+    if len(text) > LONGEST:
+        raise UsageError(f"That is too long: {len(text)} characters; at most {LONGEST}.")
+    return text.strip()
+
+
+def leave_letter(book: Book, agent_id: str, text: str) -> None:
+    """Put what a person says among an agent's messages."""
+    row = {"sender": PERSON, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
+    book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
+    # Rung for like any other message, so that an agent that waits is woken.
+    book.note("message_sent", to=agent_id, form="direct", recipients=1)
+
+
+def known_facts(book: Book, agent_id: str) -> list[str]:
+    """Return what the nexus knows of an agent, as sentences in the first person."""
+    agent = book.agent(agent_id)
+    facts = [f"I am {one_line(agent.name)}, and I am in the nexus, the place between the worlds."]
+    facts.append(f"I have made {agent.lifetime_steps} decisions in worlds so far.")
+    skills = [f"{domain} {level:.2f}" for domain, level in sorted(book.skills(agent_id).items())]
+    facts.append(f"My skills, from 0 to 1: {', '.join(skills)}." if skills else "I have no skills yet.")
+    carried = [one_line(record.item.name) for record in book.items(agent_id, place="escrow")]
+    facts.append(f"I carry {', '.join(carried[:20])}." if carried else "I carry nothing.")
+    goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(book, agent_id, "active")]
+    facts += [f"My goals: {'; '.join(one_line(goal) for goal in goals)}."] if goals else []
+    facts += [f"I hold to this: {one_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
+    for number, session in enumerate(s for s in book.sessions(agent_id=agent_id, limit=4) if s.closed):
+        told = session_facts(book, session)
+        facts.append(("Last, " if number == 0 else "Before that, ") + " ".join(told))
+    others = present(book, agent_id, limit=20)
+    facts += [f"Others who are here: {', '.join(others)}."] if others else []
+    return facts + [f"News: {event.description}" for event in news(book, agent_id)[:5] if event.type != "speech"]
