@@ -11,6 +11,8 @@ achievements, items, bodies, the worlds that bodies sleep in, and the record of 
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, and_, delete, func, or_, select
+from sqlalchemy.exc import OperationalError
 
 from wsap_core.errors import WsapError
 from wsap_nexus.hub.book import Book
@@ -43,6 +46,9 @@ _CHUNK = 2000
 
 _NAMES = 500
 # Names in one query.
+
+_KEPT_KINDS = ("diary", "agent_registered")
+# Events that are part of who an agent is.
 
 
 @dataclass(frozen=True)
@@ -78,11 +84,13 @@ def measure(database: Database, keep_days: float, *, now: float | None = None) -
             count, length = connection.execute(query).one()
             run_events, size = run_events + count, size + int(length)
         runs = len(names)
-        events, length = connection.execute(
-            select(func.count(), func.coalesce(func.sum(func.length(_NEXUS_EVENT.c.body)), 0)).where(
-                _old_events(connection, cutoff)
-            )
-        ).one()
+        gains = _newest_gains(connection)
+        old = _old_events(connection, cutoff)
+        query = select(func.count(), func.coalesce(func.sum(func.length(_NEXUS_EVENT.c.body)), 0)).where(old)
+        events, length = connection.execute(query).one()
+        for some in _batches(gains):
+            kept, bytes_kept = connection.execute(query.where(_NEXUS_EVENT.c.seq.in_(some))).one()
+            events, length = events - kept, length - bytes_kept
         transfers = connection.execute(
             select(func.count()).select_from(_TRANSFER).where(_old_transfers(cutoff))
         ).scalar_one()
@@ -148,16 +156,20 @@ def size_of(database: Database) -> int | None:
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
-def compact(database: Database) -> None:
-    """Give the room of what was deleted back to the disk; nobody else may use the database meanwhile.
+def compact(database: Database) -> bool:
+    """Give the room of what was deleted back to the disk; return whether that could be done now.
 
-    Raises:
-        StorageError: somebody does, or there is no room for the copy that this takes.
+    It takes a copy of the database meanwhile, and nobody else may be using it.
     """
-    if database.is_sqlite:
-        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    if not database.is_sqlite or shutil.disk_usage(Path(database.where).parent).free < 2 * (size_of(database) or 0):
+        return False
+    try:
+        with database.engine.connect().execution_options(wsap_begin="SELECT 1") as connection:
             connection.exec_driver_sql("VACUUM")
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    except OperationalError:
+        return False  # somebody else uses it
+    return True
 
 
 # --- what is old ------------------------------------------------------------------------------
@@ -173,13 +185,13 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
     ):
         kept.update(connection.execute(query).scalars())
     stays = select(_SESSION.c.run_id).where(_SESSION.c.closed < stamp).distinct()
-    query: Select[Any] = (
+    candidates: Select[Any] = (
         select(_RUN.c.id, _RUN.c.game, _RUN.c.status, _RUN.c.config)
         .where(_RUN.c.updated < stamp)
         .where(or_(_RUN.c.game == GAME, _RUN.c.id.in_(stays)))
         .order_by(_RUN.c.created, _RUN.c.id)
     )
-    rows = connection.execute(query).all()
+    rows = connection.execute(candidates).all()
     # A visit that says it is running is over if the nexus was killed, unless it is the agent's newest one.
     maybe_open = [row for row in rows if row.game == GAME and row.status == RunStatus.RUNNING.value]
     if maybe_open:
@@ -204,7 +216,7 @@ def _visitor(config: Any) -> str:
 
 def _old_events(connection: Connection, cutoff: float) -> Any:
     """Return the condition for events of the nexus that may go. Any: SQLAlchemy's condition."""
-    condition = _NEXUS_EVENT.c.time < cutoff
+    condition = and_(_NEXUS_EVENT.c.time < cutoff, _NEXUS_EVENT.c.kind.not_in(_KEPT_KINDS))
     opened = connection.execute(select(_SESSION.c.id).where(_SESSION.c.closed.is_(None))).scalars().all()
     if opened:
         condition &= or_(_NEXUS_EVENT.c.session_id.is_(None), _NEXUS_EVENT.c.session_id.not_in(opened))
@@ -241,17 +253,32 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
 
 
 def _delete_events(database: Database, cutoff: float) -> tuple[int, int]:
-    count = size = 0
+    count = size = after = 0
+    with database.read() as connection:
+        gains = _newest_gains(connection)
     while True:
         with database.write() as connection:
             query = select(_NEXUS_EVENT.c.seq, func.length(_NEXUS_EVENT.c.body))
-            query = query.where(_old_events(connection, cutoff)).order_by(_NEXUS_EVENT.c.seq).limit(_CHUNK)
-            rows = connection.execute(query).all()
+            query = query.where(_old_events(connection, cutoff), _NEXUS_EVENT.c.seq > after)
+            found = connection.execute(query.order_by(_NEXUS_EVENT.c.seq).limit(_CHUNK)).all()
+            rows = [row for row in found if row[0] not in gains]
             for some in _batches([row[0] for row in rows]):
                 connection.execute(delete(_NEXUS_EVENT).where(_NEXUS_EVENT.c.seq.in_(some)))
         count, size = count + len(rows), size + sum(int(row[1]) for row in rows)
-        if len(rows) < _CHUNK:
+        if len(found) < _CHUNK:
             return count, size
+        after = found[-1][0]
+
+
+def _newest_gains(connection: Connection) -> set[int]:
+    """Return the newest gain of each agent in each domain: a goal that asks for a level counts it, however old."""
+    query = select(_NEXUS_EVENT.c.seq, _NEXUS_EVENT.c.agent_id, _NEXUS_EVENT.c.body)
+    newest: dict[tuple[str, str], int] = {}
+    for seq, agent_id, body in connection.execute(
+        query.where(_NEXUS_EVENT.c.kind == "skill_gained").order_by(_NEXUS_EVENT.c.seq)
+    ):
+        newest[agent_id or "", str(json.loads(body).get("domain"))] = int(seq)
+    return set(newest.values())
 
 
 def _batches(names: Collection[Any]) -> Iterator[list[Any]]:

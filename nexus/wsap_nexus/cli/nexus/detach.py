@@ -44,7 +44,7 @@ def start_detached(request: StartRequest) -> None:
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     began = log.stat().st_size
     try:
-        process = subprocess.Popen(  # noqa: S603 this very program
+        process = subprocess.Popen(
             [sys.executable, "-m", "wsap_core", "nexus", "start", *_words(request)],
             stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True,
         )  # fmt: skip

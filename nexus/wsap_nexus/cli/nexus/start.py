@@ -33,6 +33,10 @@ SLOW = 2.0
 """Seconds after which it is said what takes so long."""
 
 
+_STOPPING = "Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"
+_INSISTED = "Ended at once; nothing is lost. Go on with: wsap nexus start\n"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StartRequest:
     """What was typed."""
@@ -62,7 +66,7 @@ class StartRequest:
 @click.option("--expose", is_flag=True, help="Let other machines reach it; they need the token, for everything.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="What chance follows from.")
 @click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
-              help="Most decisions a second of each agent, so that one can watch; 0 for as fast as it goes.")  # fmt: skip
+              help="Most decisions a second of each agent, so that one can watch; 0 for full speed.")  # fmt: skip
 @click.option(
     "--game",
     "games",
@@ -198,8 +202,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
 
             housekeeping.append(asyncio.create_task(look_after(hub, request.keep)))
 
-    with told_to_stop(lambda: _write("Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"),
-                      lambda: _write("Ended at once; nothing is lost. Go on with: wsap nexus start\n")) as told:  # fmt: skip
+    with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
         try:
             await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told)
         finally:

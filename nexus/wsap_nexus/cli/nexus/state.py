@@ -124,7 +124,7 @@ def birth(pid: int) -> str:
 
 
 def _exists(pid: int) -> bool:
-    if not isinstance(pid, int) or pid <= 0:
+    if pid <= 0:
         return False
     if os.name == "nt":
         return True  # os.kill(pid, 0) would end the process there; that it is gone shows when it is asked

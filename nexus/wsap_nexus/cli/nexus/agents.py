@@ -1,0 +1,465 @@
+"""`wsap nexus agents`: add, list, show, pause, send, remove, export, import."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.params import STEPS
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, json_option, pairs
+
+if TYPE_CHECKING:
+    from wsap_nexus.cli.nexus.wire import Wire
+    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.hub.records import Policy
+
+
+@click.group()
+def agents() -> None:
+    """The agents of a nexus, whether it runs or not."""
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+@agents.command(name="list")
+@json_option
+@database_option
+def list_agents(*, as_json: bool, database: str | None) -> None:
+    """List the agents: where each is, and how much it has lived."""
+    from dataclasses import asdict
+
+    from wsap_nexus.cli.nexus.report import agent_rows
+    from wsap_nexus.cli.nexus.status import agent_lines
+
+    with _looking(database) as ledger:
+        rows = []
+        if ledger is not None:
+            with ledger.look() as book:
+                rows = agent_rows(book)
+    if as_json:
+        click.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        return
+    for line in agent_lines(rows, limit=None):
+        click.echo(line)
+
+
+@agents.command()
+@click.argument("name")
+@json_option
+@database_option
+def show(*, name: str, as_json: bool, database: str | None) -> None:
+    """Show the agent NAME: who it is, its skills, items, bodies, achievements and last stays."""
+    from wsap_core.cli.output import print_json
+    from wsap_core.errors import UnknownNameError
+    from wsap_nexus.cli.nexus.portrait import portrait, portrait_lines
+
+    with _looking(database) as ledger:
+        if ledger is None:
+            raise UnknownNameError("agent", name, ())
+        with ledger.look() as book:
+            found = portrait(book, name)
+    if as_json:
+        print_json(found)
+        return
+    for line in portrait_lines(found):
+        click.echo(line)
+
+
+# --- changing ---------------------------------------------------------------------------------
+
+
+@agents.command()
+@click.argument("name")
+@click.option("--title", metavar="TEXT", default="", help="What it is called, if not NAME.")
+@click.option("--model", metavar="ADDRESS", help="A language model decides for it, such as ollama/qwen3:8b.")
+@click.option("--memory", metavar="KIND", help="What the model remembers with.")
+@click.option("--persona", metavar="TEXT", default="", help="Who it is; @FILE reads it from a file.")
+@click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT",
+              help="Who decides for it in a game, in the nexus, or everywhere else (*); may be repeated.")  # fmt: skip
+@json_option
+@database_option
+def add(
+    *, name: str, title: str, model: str | None, memory: str | None, persona: str, policies: tuple[str, ...],
+    as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Add the agent NAME: an id of a-z, 0-9, dot, dash and underscore.
+
+    Without --model and --policy it needs no model: each game's own agent decides for it there. With
+    --policy '*=external' somebody outside decides, over the wire, with the token that is printed.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.cli.nexus.report import running_on
+
+    running = running_on(database)
+    if running is not None and model is None and not policies:
+        model = running.model
+    given = _policies(model, memory, policies)
+    text = _text(persona)
+    if running is not None:
+        body = {"id": name, "name": title, "persona": text,
+                "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in given.items()}}  # fmt: skip
+        answer = _wire(running).post("nexus", "agents", body=body)
+        fresh, token = "token" in answer, answer.get("token")
+    else:
+        with _leading(database) as ledger:
+            with ledger.change() as book:
+                _, fresh = book.register(name, name=title, persona=text, policies=given)
+            token = _token(ledger, name) if fresh and _external(given) else None
+    if not fresh:
+        raise UsageError(f"There is an agent {name!r} already; nothing was changed.")
+    if as_json:
+        click.echo(json.dumps({"agent": name, "token": token if _external(given) else None}))
+        return
+    click.echo(f"{name} lives in the nexus now." + ("" if running else " Let it live with: wsap nexus start"))
+    if _external(given):
+        click.echo(f"Its token, which is shown once: {token}")
+
+
+@agents.command()
+@click.argument("name")
+@json_option
+@database_option
+def pause(*, name: str, as_json: bool, database: str | None) -> None:
+    """Let NAME begin no further decision, where it is."""
+    _hold(name, "paused", database)
+    _said(as_json, f"{name} is paused. Let it go on with: wsap nexus agents resume {name}", agent=name, state="paused")
+
+
+@agents.command()
+@click.argument("name")
+@json_option
+@database_option
+def resume(*, name: str, as_json: bool, database: str | None) -> None:
+    """Let NAME go on."""
+    _hold(name, "active", database)
+    _said(as_json, f"{name} goes on.", agent=name, state="active")
+
+
+@agents.command()
+@click.argument("name")
+@click.argument("game")
+@click.option("--goal", "goals", multiple=True, metavar="TEXT", help="What it is to do there; may be repeated.")
+@click.option("--exit-when", default="", metavar="CONDITION", help="When it comes back, such as 'health < 10%'.")
+@click.option("--steps", type=STEPS, help="Most decisions there.")
+@click.option("--spawn", type=click.Choice(["safe", "challenging", "random"]), default="safe", show_default=True)
+@click.option("--difficulty", type=click.Choice(["easy", "normal", "hard", "adaptive"]), default="normal",
+              show_default=True)  # fmt: skip
+@click.option("--avatar", metavar="ID", help="Which of its bodies; new for another one.")
+@json_option
+@database_option
+def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
+    """Send NAME into GAME; from the world that it is in, if it is in one."""
+    wire = _needed(database, "send an agent somewhere")
+    body = {"agent_id": name, "game": game, "goals": list(goals), **{k: v for k, v in terms.items() if v is not None}}
+    session = _send(wire, name, body)
+    _said(as_json, f"{name} is in {game} now ({session['id']}).", agent=name, game=game, session=session["id"])
+
+
+@agents.command()
+@click.argument("name")
+@json_option
+@database_option
+def recall(*, name: str, as_json: bool, database: str | None) -> None:
+    """Bring NAME back into the nexus, safe or not; its body sleeps where it is."""
+    wire = _needed(database, "bring an agent back")
+    session = wire.post("nexus", "transit", "exit", body={"agent_id": name})["session"]
+    text = f"{name} is back in the nexus after {session['steps']} decisions in {one_line(session['game'])}."
+    _said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
+
+
+@agents.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Ask no question.")
+@json_option
+@database_option
+def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
+    """Take NAME out of the nexus for good. Its past stays, and its id is given to nobody else."""
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.hub import portable
+
+    if not yes and not as_json:
+        click.confirm(f"Remove {one_line(name)[:80]!r} for good? (wsap nexus agents export keeps a copy)", abort=True)
+    running = running_on(database)
+    if running is not None:
+        _wire(running).delete("nexus", "agents", name)
+    else:
+        with _leading(database) as ledger, ledger.change() as book:
+            portable.remove(book, name)
+    _said(as_json, f"{name} is removed.", agent=name, state="removed")
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+@agents.command()
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--move", is_flag=True, help="It goes with the file: its items are in it, and it is gone from here.")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@json_option
+@database_option
+def export(*, name: str, file: Path, move: bool, force: bool, as_json: bool, database: str | None) -> None:
+    """Write NAME into FILE: who it is, skills with their evidence, achievements, goals and memory.
+
+    A copy has no items in it, so that none is doubled; --move takes them along. Worlds, and the
+    bodies that sleep in them, stay here.
+    """
+    from wsap_core.errors import UnknownNameError, UsageError
+    from wsap_nexus.hub import portable
+
+    if file.exists() and not force:
+        raise UsageError(f"The file {file} is there already; choose another, or write over it with --force.")
+    if move:
+        package = _moved(name, file, database)
+    else:
+        with _looking(database) as ledger:
+            if ledger is None:
+                raise UnknownNameError("agent", name, ())
+            with ledger.look() as book:
+                portable.check_not_removed(book, name)
+                package = portable.pack(book, name)
+        portable.write_package(file, package)
+    facts = {"agent": name, "file": str(file), "move": move, "items": len(package.items),
+             "left_behind": package.left.model_dump()}  # fmt: skip
+    what = f"{name} is in {file}" + (f" and gone from here, with {len(package.items)} items." if move else ", a copy.")
+    if package.left.bodies:
+        what += f" Its sleeping bodies stay here ({package.left.bodies})."
+    _said(as_json, what, **facts)
+
+
+def _moved(name: str, file: Path, database: str | None) -> Any:
+    # Any: a package, whose class is heavy to import.
+    import uuid
+
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.hub import portable
+
+    running = running_on(database)
+    with _looking(database) as ledger:
+        gone = None
+        if ledger is not None:
+            with ledger.look() as book:
+                gone = portable.move_of(book, name) if book.agent(name).state == "removed" else None
+                if gone is None:
+                    portable.check_not_removed(book, name)
+    if running is not None and gone is None:
+        _wire(running).post("nexus", "agents", name, "halt")
+    with _writing(database, lead=running is None) as writable, writable.change() as book:
+        if gone is not None:
+            # It has left before; its file may have been lost, and this is the very same move again.
+            package = portable.pack(book, name, move=gone)
+        else:
+            number = uuid.uuid4().hex
+            package = portable.pack(book, name, move=number)
+            portable.depart(book, name, number)
+        # Before the commit: killed in between, the agent is still here, and the file is of a move that never was.
+        portable.write_package(file, package)
+    return package
+
+
+@agents.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--as", "name", metavar="NAME", help="Another id for it.")
+@click.option("--model", metavar="ADDRESS", help="A language model decides for it from now on.")
+@click.option("--memory", metavar="KIND", help="What the model remembers with.")
+@click.option("--policy", "policies", multiple=True, metavar="GAME=AGENT", help="Who decides for it; may be repeated.")
+@click.option("--trust", is_flag=True, help="Take over who decided for it; that can name programs and addresses.")
+@json_option
+@database_option
+def import_agent(
+    *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,
+    as_json: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Let in the agent in FILE, as wsap nexus agents export wrote it.
+
+    Who decided for it where it comes from is not taken over unless you say --trust: only do so with
+    files of your own. Nothing else in a file is executed.
+    """
+    from wsap_core.host import PluginHost
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.hub import portable
+
+    package = portable.read_package(file)
+    given = _policies(model, memory, policies) if model or policies or memory else {}
+    running = running_on(database)
+    with _writing(database, lead=running is None) as ledger, ledger.change() as book:
+        arrived = portable.arrive(
+            book,
+            package,
+            agent_id=name,
+            policies=given,
+            known=PluginHost.discovered().agents.names(),
+            trust=trust,
+            paused=running is not None,
+        )
+    if running is not None:
+        _wire(running).post("nexus", "agents", arrived.agent_id, "resume")
+    text = f"{arrived.agent_id} lives here now, with {arrived.items} items."
+    if arrived.policies_left_out:
+        shown = ", ".join(one_line(p)[:60] for p in arrived.policies_left_out[:5])
+        text += f" Not taken over is who decided for it ({shown}); say who with --model or --policy, or --trust."
+    _said(as_json, text, agent=arrived.agent_id, items=arrived.items, policies_left_out=list(arrived.policies_left_out))
+
+
+# --- parts ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _looking(database: str | None) -> Iterator[Ledger | None]:
+    """Give the nexus' records for reading; None where there are none yet."""
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.hub.book import Ledger
+
+    opened = open_for_reading(database)
+    if opened is None:
+        yield None
+        return
+    with opened:
+        yield Ledger(opened)
+
+
+@contextmanager
+def _writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
+    """Give the nexus' records for writing; nobody else leads them meanwhile, if that is asked for.
+
+    Raises:
+        NexusRunningError: a nexus leads them.
+    """
+    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.hub.lead import lead as lead_of
+    from wsap_nexus.runtime.store import open_database
+
+    with open_database(database) as opened:
+        right = lead_of(opened)
+        if lead:
+            right.acquire()
+        try:
+            yield Ledger(opened)
+        finally:
+            if lead:
+                right.release()
+
+
+def _leading(database: str | None) -> Any:
+    # Any: a context manager over a ledger.
+    return _writing(database, lead=True)
+
+
+def _wire(running: Any) -> Wire:
+    # Any: the state of a running nexus, whose module is not needed for anything else here.
+    from wsap_nexus.cli.nexus.wire import Wire
+
+    return Wire(running)
+
+
+def _needed(database: str | None, what: str) -> Wire:
+    from wsap_core.errors import UsageError
+    from wsap_nexus.cli.nexus.report import running_on
+
+    running = running_on(database)
+    if running is None:
+        raise UsageError(f"No nexus runs, and it takes one to {what}; start it with: wsap nexus start")
+    return _wire(running)
+
+
+def _hold(name: str, state: str, database: str | None) -> None:
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.hub import portable
+
+    running = running_on(database)
+    if running is not None:
+        _wire(running).post("nexus", "agents", name, "pause" if state == "paused" else "resume")
+        return
+    with _leading(database) as ledger, ledger.change() as book:
+        portable.check_not_removed(book, name)
+        book.update_agent(name, state=state)
+        book.note("agent_paused" if state == "paused" else "agent_resumed", agent=name)
+
+
+def _send(wire: Wire, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Send an agent, and bring it back before if need be; it may leave by itself in between."""
+    from wsap_nexus.cli.nexus.wire import RefusedError
+
+    for attempt in range(4):
+        try:
+            session: dict[str, Any] = wire.post("nexus", "transit", "enter", body=body)["session"]
+            return session
+        except RefusedError as refused:
+            if refused.told != "ALREADY_IN_WORLD" or attempt == 3:
+                raise
+        try:
+            wire.post("nexus", "transit", "exit", body={"agent_id": name})
+        except RefusedError as refused:
+            if refused.told != "NOT_IN_WORLD":
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _policies(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:
+    """Return who decides where, checked.
+
+    Raises:
+        UnknownNameError: there is no such agent, game or backend.
+        UsageError: `--memory` without `--model`.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.host import PluginHost
+    from wsap_core.references import load_adapter_spec, load_agent_spec
+    from wsap_nexus.backends.registry import find_backend
+    from wsap_nexus.hub.records import EXTERNAL, Policy
+
+    host = PluginHost.discovered()
+    found: dict[str, Policy] = {}
+    if memory is not None and model is None:
+        raise UsageError("--memory is about a language model; say which, with --model ADDRESS.")
+    if model is not None:
+        find_backend(host, model)
+        if memory is not None and memory != "none":
+            host.memories.get(memory)
+        found["*"] = Policy("llm", {"model": model, **({"memory": memory} if memory else {})})
+    for game, agent in pairs("--policy", given, example="GAME=AGENT").items():
+        if game not in ("nexus", "*"):
+            load_adapter_spec(game, host)
+        if agent != EXTERNAL.agent:
+            load_agent_spec(agent, host)
+        found[game] = Policy(agent)
+    return found if "*" in found or "nexus" in found else {"nexus": Policy("wanderer"), **found}
+
+
+def _external(policies: dict[str, Policy]) -> bool:
+    return any(policy.external for policy in policies.values())
+
+
+def _token(ledger: Ledger, name: str) -> str:
+    from wsap_nexus.server.auth import Tokens
+
+    return Tokens(ledger, "").issue(name)
+
+
+def _text(given: str) -> str:
+    """Return a text that was typed, or that is in the file that was named with @.
+
+    Raises:
+        UsageError: the file can't be read.
+    """
+    from wsap_core.errors import UsageError
+
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:]).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"The persona can't be read from {path}: {reason}.") from None
+
+
+def _said(as_json: bool, text: str, **facts: Any) -> None:
+    click.echo(json.dumps(facts) if as_json else text)

@@ -1,0 +1,97 @@
+"""`wsap nexus backup` and `wsap nexus restore`: the whole database as one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from wsap_nexus.cli.common import database_option, json_option
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@json_option
+@database_option
+def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> None:
+    """Copy the database into FILE, also while the nexus runs; the copy is of one moment, and is checked.
+
+    It holds everything: agents, worlds, recordings. The token of the nexus is not in it.
+    """
+    from wsap_core.errors import StorageError
+    from wsap_nexus.cli.doctor import _bytes
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.hub.backup import back_up
+
+    opened = open_for_reading(database)
+    if opened is None:
+        raise StorageError("There is nothing to copy yet; begin with: wsap nexus start")
+    with opened:
+        progress = Progress("Copying")
+        size = back_up(opened, file.absolute(), force=force, progress=progress.tell)
+        progress.done()
+        where = opened.where
+    facts = {"file": str(file), "bytes": size, "database": where}
+    click.echo(
+        json.dumps(facts) if as_json else f"{where} is copied to {file} ({_bytes(size)}), and the copy is whole."
+    )
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Ask no question.")
+@json_option
+@database_option
+def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> None:
+    """Put the copy in FILE in the place of the database; what was there is kept beside it.
+
+    No nexus may run meanwhile.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.hub.backup import restore as put_back
+    from wsap_nexus.paths import database_location, is_url, prepare_home
+
+    where = database_location(database, os.environ)
+    if is_url(where) and not where.startswith("sqlite:///"):
+        raise UsageError("This database is on a server; put its copy back with the server's own means: pg_restore.")
+    path = Path(where.removeprefix("sqlite:///"))
+    if not yes and not as_json and path.exists():
+        click.confirm(f"Put {file} in the place of {path}? (what is there now is kept beside it)", abort=True)
+    prepare_home(str(path), os.environ)
+    kept = put_back(file.absolute(), path)
+    facts = {"database": str(path), "file": str(file), "kept": None if kept is None else str(kept)}
+    text = f"{file} is in the place of {path} now." + (f" What was there is kept as {kept}." if kept else "")
+    click.echo(json.dumps(facts) if as_json else text)
+
+
+class Progress:
+    """One line on a terminal's standard error that is written over as work goes on, once it takes a while.
+
+    Args:
+        what: what is being done.
+    """
+
+    def __init__(self, what: str) -> None:
+        from time import monotonic
+
+        self._what = what
+        self._clock = monotonic
+        self._began = self._said = monotonic()
+        self._shown = False
+
+    def tell(self, done: int, of: int) -> None:
+        """Say how far it is."""
+        now = self._clock()
+        if now - self._began < 1.0 or now - self._said < 0.2 or not sys.stderr.isatty() or not of:
+            return
+        self._said, self._shown = now, True
+        click.echo(f"\r{self._what}: {100 * done // of} % ", err=True, nl=False)
+
+    def done(self) -> None:
+        """Leave the line."""
+        if self._shown:
+            click.echo("", err=True)

@@ -1,0 +1,73 @@
+"""One agent, told for a person or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from wsap_core.untrusted import one_line
+from wsap_core.wire import encode
+from wsap_nexus.cli.nexus.report import agent_row, session_of
+from wsap_nexus.cli.nexus.status import plural
+from wsap_nexus.hub.book import Book
+
+# Any, in this module: JSON-ready data.
+
+
+def portrait(book: Book, name: str) -> dict[str, Any]:
+    """Return everything that is kept of an agent, JSON-ready.
+
+    Raises:
+        UnknownNameError: there is no such agent.
+    """
+    agent = book.agent(name)
+    return {
+        **asdict(agent_row(book.connection, agent, session_of(book, agent))),
+        "created": agent.created,
+        "persona": agent.persona,
+        "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
+        "playtime": agent.playtime,
+        "skills": book.skills(name),
+        "evidence": [dict(row._mapping) for row in book.evidence(name)],
+        "achievements": [dict(row._mapping) for row in book.achievements(name)],
+        "items": [
+            {"item": encode(r.item), "place": r.place, "place_id": r.place_id, "note": r.note} for r in book.items(name)
+        ],
+        "bodies": [{"world": b.world_id, "game": b.game, "avatar": encode(b.avatar)} for b in book.avatars(name)],
+        "sessions": [encode(session) for session in book.sessions(agent_id=name, limit=20)],
+    }
+
+
+def portrait_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return an agent, line by line, for a person."""
+    where = f"in {found['place']}" + (f", {plural(found['steps'], 'decision')} so far" if found["session"] else "")
+    state = "" if found["state"] == "active" else f", {found['state']}"
+    lines = [f"{found['name']} ({found['id']}), {where}{state}"]
+    if found["persona"]:
+        lines.append(found["persona"])
+    lines.append(f"{plural(found['lifetime_steps'], 'decision')} in worlds, {found['playtime']:.0f} seconds; "
+                 f"here since {found['created'][:10]}")  # fmt: skip
+    deciders = [f"{game}: {_decider(policy)}" for game, policy in found["policies"].items()]
+    lines.append("decided by: " + (", ".join(deciders) or "each game's own agent"))
+    skills = sorted(found["skills"].items(), key=lambda pair: -pair[1])
+    lines.append("skills: " + (", ".join(f"{name} {level:.2f}" for name, level in skills) or "none yet"))
+    for title, entries in (
+        ("achievements", [f"{a['name']} ({a['game']})" for a in found["achievements"]]),
+        ("items", [f"{i['item']['name']} ({i['place']})" for i in found["items"] if i["place"] != "lost"]),
+        ("bodies", [f"{b['avatar']['avatar_id']} in {b['world']}, {b['avatar']['state']}" for b in found["bodies"]]),
+    ):
+        if entries:
+            lines.append(f"{title}: {', '.join(entries)}")
+    if found["sessions"]:
+        lines.append("last stays:")
+    for session in found["sessions"][:5]:
+        ended = session["reason"] or "still there"
+        steps = plural(session["steps"], "decision") if session["closed"] else "open"
+        lines.append(f"  {session['opened'][:16].replace('T', ' ')}  {session['game']}: {steps}, {ended}"
+                     f"  (wsap replay {session['run_id']})")  # fmt: skip
+    return [one_line(line) if not line.startswith("  ") else "  " + one_line(line) for line in lines]
+
+
+def _decider(policy: Mapping[str, Any]) -> str:
+    return str(policy["options"].get("model") or policy["agent"])

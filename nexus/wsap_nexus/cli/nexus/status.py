@@ -1,0 +1,101 @@
+"""`wsap nexus status`: who is where, whether the nexus runs or not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, json_option
+
+if TYPE_CHECKING:
+    from wsap_nexus.cli.nexus.report import AgentRow, Status
+
+SHOWN = 50
+"""Agents that are listed at most for a person."""
+
+
+@click.command()
+@json_option
+@database_option
+def status(*, as_json: bool, database: str | None) -> None:
+    """Show whether a nexus runs, where, who is in which world, and how large its database is.
+
+    Of one that does not run, the last state is shown. The exit status is 0 either way.
+    """
+    from wsap_core.cli.output import print_json
+    from wsap_nexus.cli.nexus.report import running_on, status_of
+    from wsap_nexus.cli.nexus.wire import Wire
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.paths import database_location
+
+    running = running_on(database)
+    answers = Wire(running).answers() if running is not None else False
+    opened = open_for_reading(database)
+    try:
+        found = status_of(opened, running, database_location(database, os.environ), answers=answers)
+    finally:
+        if opened is not None:
+            opened.close()
+    if as_json:
+        print_json(found.to_json())
+        return
+    for line in status_lines(found):
+        click.echo(line)
+
+
+def status_lines(found: Status) -> list[str]:
+    """Return a nexus' status, line by line."""
+    from wsap_nexus.cli.doctor import _bytes
+
+    if found.running:
+        since = f"for {duration(found.uptime or 0)}, process {found.pid}"
+        lines = [f"The nexus is up at {found.url} ({since})" + ("." if found.answers else ", and does not answer.")]
+    elif found.bytes is None and not found.agents:
+        return ["There is no nexus yet; begin one with: wsap nexus start"]
+    else:
+        lines = ["No nexus runs; this is how it was left. Go on with: wsap nexus start"]
+    size = f", {_bytes(found.bytes)}" if found.bytes is not None else ""
+    lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'stay')}")
+    if found.running:
+        kept = f"What is older than {found.keep_days:g} days is forgotten once a day."
+        lines.append(kept if found.keep_days else "Nothing is forgotten by itself; see wsap nexus prune.")
+    lines.append("")
+    lines += agent_lines(found.agents)
+    if found.worlds:
+        lines += ["", *(f"{one_line(w.game)}: {plural(w.worlds, 'world')}, {w.agents} in it" for w in found.worlds)]
+    return lines
+
+
+def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> list[str]:
+    """Return agents in columns that fit together, at most so many."""
+    if not agents:
+        return ["There are no agents; add one with: wsap nexus agents add NAME"]
+    rows = [
+        (one_line(a.id), "" if a.state == "active" else a.state, f"in {one_line(a.place)}",
+         plural(a.steps, "decision") if a.session else "", plural(a.lifetime_steps, "decision") + " in all")
+        for a in agents[:limit]
+    ]  # fmt: skip
+    used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]
+    widths = {i: max(len(row[i]) for row in rows) for i in used}
+    lines = ["  ".join(f"{row[i]:<{widths[i]}}" for i in used).rstrip() for row in rows]
+    if limit is not None and len(agents) > limit:
+        lines.append(f"... and {len(agents) - limit} more: wsap nexus agents list --json")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person says it."""
+    whole = int(seconds)
+    for size, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if whole >= size:
+            return plural(whole // size, name)
+    return plural(whole, "second")
+
+
+def plural(count: int, name: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {name}" + ("" if count == 1 else "s")
