@@ -24,7 +24,18 @@ from wsap_core.models import (
 from wsap_core.worlds.grid import GridObservation, chart, compass, offset
 from wsap_core.worlds.one_body import OneBodyGame, Refused
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
-from wsap_minigrid.words import COLOURS, DESCRIPTION, FACINGS, LEGEND, PORTABLE, SPACE, USELESS, name_of
+from wsap_minigrid.words import (
+    COLOURS,
+    DESCRIPTION,
+    FACINGS,
+    LEGEND,
+    PORTABLE,
+    SPACE,
+    THINGS,
+    character_of,
+    name_of,
+    thing_of,
+)
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
 
@@ -120,25 +131,23 @@ class MiniGridAdapter(OneBodyGame):
 
     def _opener(self, door: Any) -> str:
         """Return what opens a locked door: the key in hand, one in the pack, a lockpick or a tool; empty if nothing."""
-        key = f"{door.color} key"
-        have = {"hand": name_of(self._env.carrying) == key, key: self._pack()[key]}
-        have |= {"lockpick": self.gifts["lockpick"], "tool": self._pack()["tool"]}
-        return next((name for name, amount in have.items() if amount), "")
+        key, pack = f"{door.color} key", self._pack()
+        have = {"hand": name_of(self._env.carrying) == key, key: pack[key], "lockpick": self.gifts["lockpick"]}
+        return next((name for name, amount in {**have, "tool": pack["tool"]}.items() if amount), "")
 
     def _unlock(self, door: Any) -> bool:
-        """Unlock a door, unless the game will do so by the key in hand; return whether it was unlocked here."""
+        """Unlock a door by what is in the pack, and return whether that was needed: the game uses a key in hand."""
         opener = self._opener(door)
-        if opener == "lockpick":
-            self.gifts["lockpick"] -= 1
-        elif opener == "tool":
+        self.gifts["lockpick"] -= opener == "lockpick"
+        if opener == "tool":
             self.use_up("tool", "broken on a locked door")
         door.is_locked = opener == "hand"
-        return opener != "hand"
+        return not door.is_locked
 
     def _solve(self) -> None:
         """Put what was in hand into the pack, and go on to the next level."""
         hand, self.done = self._env.carrying, self._level + 1 == len(NAMES)
-        if hand and self._pack().total() < self._room:
+        if hand and not self._is_full():
             self._won[name_of(hand)] += 1
         if self.done:
             self._news = "You have solved the last level."
@@ -150,21 +159,13 @@ class MiniGridAdapter(OneBodyGame):
     def _pack(self) -> Counter[str]:
         return self._won + self.luggage.count()
 
-    @property
-    def _room(self) -> int:
-        return 6 + self.gifts["pack"]
+    def _is_full(self) -> bool:
+        return self._pack().total() >= 6 + self.gifts["pack"]
 
     def thing_for(self, item: PortableItem) -> str | Refused:
-        """Return what an item is here: what left MiniGrid is itself again, a tool a tool, any key a key."""
-        if item.category in USELESS:
-            return Refused(USELESS[item.category])
-        if self._pack().total() >= self._room:
-            return Refused(f"the pack holds {self._room} things already, the most it can")
-        hint = item.hints.get(self.game_id, "")
-        colour, _, kind = hint.partition(" ")
-        if colour in COLOURS and kind in PORTABLE and PORTABLE[kind][0] == item.category:
-            return hint
-        return "tool" if item.category == "tool" else f"{COLOURS[item.tier % len(COLOURS)]} key"
+        """Return what an item is here, if it is of use and the pack has room."""
+        known = thing_of(item)
+        return Refused("the pack is full") if isinstance(known, str) and self._is_full() else known
 
     def take_out(self) -> Sequence[PortableItem]:
         """Take what was won out of the pack; what is in hand belongs to the level."""
@@ -175,51 +176,47 @@ class MiniGridAdapter(OneBodyGame):
 
     def observe(self) -> GridObservation:
         """Return what is in view, and nothing beyond."""
-        env, gifts = self._game(), self.gifts
-        (x, y), (left, top, right, bottom) = map(int, env.agent_pos), map(int, env.get_view_exts())
-        seen = env.gen_obs_grid()[1]
-        across = range(left, right)
-        rows = ["".join(self._cell(i, j, seen[env.relative_coords(i, j)]) for i in across) for j in range(top, bottom)]
-        spots = [(left + i, top + j) for j, row in enumerate(rows) for i, c in enumerate(row) if c in "kob_DL"]
-        things = [(name_of(env.grid.get(i, j)), i - x, j - y) for i, j in spots]
-        hand, ahead = env.carrying, env.grid.get(*env.front_pos)
-        equipment, alive = {"hand": name_of(hand)} if hand else {}, int(self.body.state is not AvatarState.DESTROYED)
-        pack = dict(self._pack() + Counter({"lockpick": gifts["lockpick"]}))
+        env, (x, y) = self._game(), map(int, self._env.agent_pos)
+        hand, size = env.carrying, env.agent_view_size
+        rows, things = self._view()
+        alive, equipment = self.body.state is not AvatarState.DESTROYED, {"hand": name_of(hand)} if hand else {}
+        pack = dict(self._pack() + Counter({"lockpick": self.gifts["lockpick"]}))
         return GridObservation(
-            status={
-                "level": f"{self._level + 1} of {len(NAMES)}",
-                "steps_left": max(0, env.max_steps - env.step_count),
-                "ahead": name_of(ahead),
-                "in_hand": name_of(hand) if hand else "nothing",
-            },
+            status={"level": f"{self._level + 1} of {len(NAMES)}", "steps_left": max(0, env.max_steps - env.step_count),
+                    "ahead": name_of(env.grid.get(*env.front_pos)), "in_hand": name_of(hand) if hand else "nothing"},
             inventory=pack,
             location=Location((x, y), NAMES[self._level], f"level {NAMES[self._level]!r}"),
-            nearby_entities=[
-                Entity(n.split()[-1], n, abs(i) + abs(j), compass(i, j), description=f"{n}, {offset(i, j)}")
-                for n, i, j in things
-            ],
-            active_effects=[Effect(r.bonus.name, r.description) for r in TRANSFER_RULES if gifts[r.bonus.name]],
+            nearby_entities=things,
+            active_effects=[Effect(r.bonus.name, r.description) for r in TRANSFER_RULES if self.gifts[r.bonus.name]],
             current_goals=[] if self.done else [Goal(NAMES[self._level], env.mission)],
             recent_events=[Event(self._news)] if self._news else [],
             step=self.steps,
             available_actions=self.possible(),
-            avatar=self.avatar(position=(x, y), health=alive, max_health=1, inventory=pack, equipment=equipment),
+            avatar=self.avatar(position=(x, y), health=int(alive), max_health=1, inventory=pack, equipment=equipment),
             facing=FACINGS[env.agent_dir],
-            vision_range=env.agent_view_size // 2 + env.agent_view_size - 1,
+            vision_range=size // 2 + size - 1,
             vision_cone=180.0,
             local_map=rows,
             legend=LEGEND,
-        )
+        )  # fmt: skip
+
+    def _view(self) -> tuple[list[str], list[Entity]]:
+        """Return the map of what is in view, and what stands on it, row by row."""
+        env, (x, y) = self._env, map(int, self._env.agent_pos)
+        (left, top, right, bottom), seen = map(int, env.get_view_exts()), env.gen_obs_grid()[1]
+        cells = [(i, j) for j in range(top, bottom) for i in range(left, right)]
+        marks = {cell: self._cell(*cell, seen[env.relative_coords(*cell)]) for cell in cells}
+        rows = ["".join(marks[i, j] for i in range(left, right)) for j in range(top, bottom)]
+        things = [(name_of(env.grid.get(i, j)), i - x, j - y) for i, j in cells if marks[i, j] in THINGS]
+        return rows, [Entity(n.split()[-1], n, abs(i) + abs(j), compass(i, j), description=f"{n}, {offset(i, j)}")
+                      for n, i, j in things]  # fmt: skip
 
     def _cell(self, x: int, y: int, seen: Any = True) -> str:
         env = self._env
         if (x, y) == tuple(env.agent_pos):
             return ">v<^"[env.agent_dir]
-        if not seen or not (0 <= x < env.width and 0 <= y < env.height):
-            return " "
-        word = name_of(env.grid.get(x, y)).split(" ")
-        door = "open door" if "open" in word else "locked door" if "locked" in word else "closed door"
-        return next(c for c, name in LEGEND.items() if name == (door if word[-1] == "door" else word[-1]))
+        inside = 0 <= x < env.width and 0 <= y < env.height
+        return character_of(env.grid.get(x, y)) if seen and inside else " "
 
     def render(self) -> View:
         """Return the whole level, also what the player does not see."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wsap_core.models import ActionDef, ActionSpace
+from wsap_core.models import ActionDef, ActionSpace, PortableItem
+from wsap_core.worlds.one_body import Refused
 
 DESCRIPTION = """\
 You are in rooms of square cells, seen from above, and face north, east, south or west. You see what is
@@ -34,6 +35,9 @@ LEGEND = {
 }  # fmt: skip
 """Character of a map -> what it stands for; you face where the arrow points."""
 
+THINGS = "kob_DL"
+"""The characters of what is told of by name, too."""
+
 FACINGS = ("east", "south", "west", "north")
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
 
@@ -45,8 +49,9 @@ USELESS = {
     "armor": "nothing in these rooms hurts but lava, and no armor helps against that",
     "consumable": "nobody gets hungry or thirsty in these rooms",
     "currency": "there is nobody to buy from in these rooms",
+    "material": "nothing is built in these rooms",
 }
-"""Category -> why it is not let in."""
+"""Category -> why it is not let in, unless it is from here."""
 
 
 def name_of(thing: Any) -> str:
@@ -58,3 +63,24 @@ def name_of(thing: Any) -> str:
         return str(thing.type)
     state = "" if thing.type != "door" else "open " if thing.is_open else "locked " if thing.is_locked else "closed "
     return f"{state}{thing.color} {thing.type}"
+
+
+def character_of(thing: Any) -> str:
+    """Return what a thing of MiniGrid is on a map."""
+    # Any: as above.
+    state, _, kind = name_of(thing).rpartition(" ")
+    return _CHARACTERS[f"{state.split()[0]} door" if kind == "door" else kind]
+
+
+_CHARACTERS = {name: character for character, name in LEGEND.items()}
+
+
+def thing_of(item: PortableItem) -> str | Refused:
+    """Return what an item is here: what left MiniGrid is itself again, a tool is a tool, any key a key."""
+    hint = item.hints.get("minigrid", "")
+    colour, _, kind = hint.partition(" ")
+    if colour in COLOURS and kind in PORTABLE and PORTABLE[kind][0] == item.category:
+        return hint
+    if item.category in USELESS:
+        return Refused(USELESS[item.category])
+    return "tool" if item.category == "tool" else f"{COLOURS[item.tier % len(COLOURS)]} key"
