@@ -173,8 +173,12 @@ class WorkerPool:
             await asyncio.sleep(beat)
             now = loop.time()
             passed, before = min(now - before, 2 * beat), now
-            for link in self.links:
-                self._look_at(link, passed)
+            self.look(passed)
+
+    def look(self, passed: float) -> None:
+        """Count that so many seconds have passed, and end the workers that are too late or too large by now."""
+        for link in self.links:
+            self._look_at(link, passed)
 
     def _look_at(self, link: Link, passed: float) -> None:
         link.silence += passed
