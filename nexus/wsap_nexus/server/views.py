@@ -16,6 +16,7 @@ from sqlalchemy import func, select
 from wsap_core.wire import encode
 from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.metagoals import Pursuit, pursuits
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.server.dashboard.frames import Frames
@@ -27,7 +28,7 @@ from wsap_nexus.storage.tables import METADATA
 
 _T = METADATA.tables
 _AGENT, _SESSION, _WORLD, _EVENT = _T["agent"], _T["session"], _T["world"], _T["nexus_event"]
-_AVATAR, _METAGOAL, _LETTER, _GAME, _RUN = _T["avatar"], _T["metagoal"], _T["letter"], _T["game"], _T["run"]
+_AVATAR, _LETTER, _GAME = _T["avatar"], _T["letter"], _T["game"]
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
 
@@ -101,8 +102,9 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "avatars": [encode(avatar) for avatar in book.avatars(agent_id)[:100]],
             "sessions": [_session(s) for s in sessions],
             "visits": _visits(book, agent_id),
-            "meta_goals": _rows(book, select(_METAGOAL).where(_METAGOAL.c.agent_id == agent_id).limit(50)),
+            "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, agent_id)[:50]],
             "letters": _letters(book, agent_id),
+            "can_talk": True,
             "spent": spent_by_session(nexus, book, sessions),
             "failure": _failure(book, identity),
         }
@@ -350,6 +352,18 @@ def _session(session: SessionRecord) -> dict[str, Any]:
     return found
 
 
+def _goal(pursuit: Pursuit) -> dict[str, Any]:
+    measures = pursuit.measures()
+    share = min((min(1.0, have / need) for have, need in measures if need > 0), default=0.0)
+    return {
+        "id": pursuit.goal.id,
+        "description": shortened(pursuit.goal.description, 500),
+        "state": pursuit.state,
+        "progress": pursuit.progress[:500],
+        "share": 1.0 if pursuit.state == "reached" else round(share, 4),
+    }
+
+
 def _visits(book: Book, agent_id: str) -> list[dict[str, Any]]:
     query = (
         select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
@@ -371,5 +385,3 @@ def _letters(book: Book, agent_id: str) -> list[dict[str, Any]]:
 
 def _rows(book: Book, query: Any) -> list[dict[str, Any]]:
     return [dict(row._mapping) for row in book.connection.execute(query)]
-
-

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from wsap_nexus.hub.errors import NotInWorldError
+from wsap_nexus.hub.persons import set_persona
 from wsap_nexus.hub.records import Terms
-
 from wsap_nexus.server.dashboard.keys import OneTimeKey
-from wsap_nexus.server.dashboard.shown import told
+from wsap_nexus.server.dashboard.shown import shortened, told
 from wsap_nexus.server.deps import Hub, Owner, Vault
 from wsap_nexus.server.refusals import UnauthorizedError
 
@@ -36,6 +36,14 @@ class Persona(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     persona: str = Field(max_length=10_000)
+
+
+class Said(BaseModel):
+    """What a person says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=2000)
 
 
 class Destination(BaseModel):
@@ -114,7 +122,12 @@ async def send(nexus: Hub, agent_id: str, where: Destination, by: Owner) -> Resp
 async def persona(nexus: Hub, agent_id: str, new: Persona, by: Owner) -> Response:
     """Write who an agent is anew; it plays by it from its next stay on."""
     with nexus.ledger.change() as book:
-        book.agent(agent_id)
-        book.update_agent(agent_id, persona=new.persona)
-        book.note("persona_changed", agent=agent_id)
+        set_persona(book, agent_id, new.persona)
     return told({"done": True})
+
+
+@router.post("/agents/{agent_id}/talk")
+async def talk(nexus: Hub, agent_id: str, said: Said, by: Owner) -> Response:
+    """Say something to an agent, and return its answer."""
+    answer = await nexus.talk(agent_id, said.text)
+    return told({"done": True, "text": shortened(answer.text), "how": answer.how})

@@ -6,8 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from wsap_core.llm.memory import Browsable
+from wsap_core.context import Context
+from wsap_core.errors import WsapError
+from wsap_core.llm.memory import AgentMemory, Browsable, Recollection
+from wsap_core.specs import build
+from wsap_core.wire import encode
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.minds import KeptMind
 from wsap_nexus.server.dashboard.guard import reader
 from wsap_nexus.server.dashboard.shown import shortened, told
 from wsap_nexus.server.deps import Hub
@@ -38,8 +43,9 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
         {
             "core": [shortened(text, 2000) for text in identity.core_memories[:MOST]],
             "strategies": [shortened(text, 2000) for text in identity.strategies[:MOST]],
-            "in_mind": _in_mind(nexus, agent_id, most),
+            "in_mind": _in_mind(nexus, agent_id, most) or _kept(nexus, agent_id, most),
             "lessons": lessons[:most],
+            "diary": [encode(entry) for entry in nexus.diary(agent_id, limit=20)],
         }
     )
 
@@ -58,13 +64,39 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
     memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
     if not isinstance(memory, Browsable):
         return []
-    return [
-        {
-            "text": shortened(item.text, 2000),
-            "kind": item.kind,
-            "world": item.world,
-            "step": item.step,
-            "run": item.run,
-        }
-        for item in memory.browse(most=most)
-    ]
+    return [_shown(item) for item in memory.browse(most=most)]
+
+
+def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
+    """Return what an agent remembers while it plays nowhere, as its row keeps it."""
+    with nexus.ledger.look() as book:
+        mind = KeptMind.from_bytes(book.mind(agent_id))
+    found: list[dict[str, Any]] = []
+    for kind, data in mind.memories.items():
+        memory = _memory(nexus, kind)
+        if not isinstance(memory, AgentMemory) or not isinstance(memory, Browsable):
+            continue
+        try:
+            memory.restore(data)
+            found += [_shown(item) for item in memory.browse(most=most)]
+        except WsapError as error:
+            found.append({"text": f"What it remembers can't be read: {error}", "kind": "", "world": "", "run": ""})
+    return found[:most]
+
+
+def _memory(nexus: Nexus, kind: str) -> object:
+    """Return an empty memory of a kind, None if it is not installed, or needs more than there is here."""
+    try:
+        return build(nexus.host.memories.get(kind).factory, Context.create(0))
+    except WsapError:
+        return None
+
+
+def _shown(item: Recollection) -> dict[str, Any]:
+    return {
+        "text": shortened(item.text, 2000),
+        "kind": item.kind,
+        "world": item.world,
+        "step": item.step,
+        "run": item.run,
+    }

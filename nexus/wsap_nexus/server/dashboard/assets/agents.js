@@ -1,2 +1,232 @@
-export async function agentsPage(context) { context.root.append('…'); }
-export async function agentPage(context) { context.root.append('…'); }
+// The agents: a list of them, and everything about one.
+
+import { get } from './api.js';
+import { drawObservation, drawView } from './blocks.js';
+import { controls } from './controls.js';
+import { deed } from './deeds.js';
+import { add, el, empty, fill, link, panel, table, to } from './dom.js';
+import { calmly, eventRow, stat, stayLine } from './feed.js';
+import { stays } from './worlds.js';
+import { PLAIN_KINDS, count, lasting, many, percent, plain, when } from './words.js';
+
+export async function agentsPage(context) {
+  const { root, signal } = context;
+  context.title('Agents');
+  const search = el('input', { type: 'search', id: 'search', placeholder: 'name or id', autocomplete: 'off' });
+  const list = el('div', {});
+  const next = el('button', { type: 'button', hidden: true }, 'Show more');
+  add(root, [el('h1', {}, 'Agents'),
+    el('form.filters', { onsubmit: (e) => e.preventDefault() }, el('label', { for: 'search' }, 'Find'), search),
+    el('section.panel', {}, list, el('p.more', {}, next))]);
+  let rows = [];
+  let turn = 0;
+  async function load(after = '') {
+    turn += 1;
+    const now = turn;
+    const found = await get(`/dashboard/data/agents?${new URLSearchParams({ limit: 100, after, search: search.value.trim() })}`, signal);
+    if (now !== turn) return;
+    rows = after ? [...rows, ...found.agents] : found.agents;
+    next.hidden = found.agents.length < 100 || rows.length >= 2000;
+    fill(list, rows.length ? table([
+      { title: 'Agent', cell: (a) => [link(to('agent', a.id), a.name), a.state === 'paused' ? el('span.tag.warn', {}, 'paused') : ''] },
+      { title: 'Where', cell: (a) => (a.stay ? link(to('world', a.stay.world), plain(a.stay.game)) : a.place === 'world' ? 'in a world' : el('small', {}, 'the nexus')) },
+      { title: 'Doing', cell: (a) => (a.stay?.action ? [el('span.act', {}, plain(a.stay.action)), ' ', el('small', {}, a.stay.reasoning)] : '') },
+      { title: 'Decides', cell: (a) => el('small', {}, a.decides.join(', ')) },
+      { title: 'Steps', number: true, cell: (a) => count(a.lifetime_steps + (a.stay?.steps || 0)) },
+    ], rows) : empty(search.value ? 'No agent has such a name.' : 'There are no agents yet. Add one with: wsap nexus agents add'));
+  }
+  const again = calmly(() => { if (rows.length <= 100) load().catch(() => {}); }, 2000);
+  context.undo(() => again.stop());
+  search.addEventListener('input', calmly(() => context.guard(load()), 200));
+  next.addEventListener('click', () => context.guard(load(rows[rows.length - 1].id)));
+  await load();
+  context.on('pulse', again);
+  context.on('nexus', again);
+}
+
+export async function agentPage(context) {
+  const { root, signal, id } = context;
+  const path = `/dashboard/data/agents/${encodeURIComponent(id)}`;
+  context.title(id);
+  const title = el('h1', {}, id);
+  const about = el('p.where', {});
+  const trouble = el('div', {});
+  const now = el('div', {});
+  const stage = el('div.stage', {});
+  const stats = { steps: stat('Lifetime steps', '–'), time: stat('In worlds', '–'), stays: stat('Stays', '–'), achieved: stat('Achievements', '–') };
+  const boxes = Object.fromEntries(['persona', 'skills', 'goals', 'achieved', 'items', 'bodies', 'past', 'memories', 'diary', 'talk'].map((k) => [k, el('div', {})]));
+  const feed = el('ol.feed', { 'aria-label': 'What happened to it, newest first' });
+  const buttons = controls(context, id, { place: 'nexus', paused: false });
+  add(root, [title, about, trouble, buttons.node,
+    el('div.stats', {}, Object.values(stats).map((s) => s.node)),
+    el('div.columns', {},
+      el('div', {}, panel('Now', now, stage), panel('Skills', boxes.skills), panel('Stays', boxes.past), panel('What happened to it', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All of it')))),
+      el('div', {}, panel('Who it is', boxes.persona), boxes.talk, boxes.goals, panel('Things', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary))]);
+
+  let line = null;
+  let look = () => {};
+  let stop = [];
+  let state = {};
+  let name = id;
+  context.undo(() => stop.forEach((f) => f()));
+
+  function showNow(found) {
+    stop.forEach((f) => f());
+    stop = [];
+    line = null;
+    look = () => {};
+    const { agent, stay } = found;
+    state = { place: agent.place, paused: agent.state === 'paused' || Boolean(stay?.paused) };
+    buttons.update(state);
+    if (!stay) {
+      fill(now, el('p.empty', {}, agent.place === 'world' ? 'It is about to go on where it was.' : state.paused ? 'It rests in the nexus, paused.' : 'It is in the nexus, choosing where to go.'));
+      drawView(stage, null);
+      return;
+    }
+    line = stayLine(stay, plain(stay.game));
+    line.node.querySelector('a').href = to('world', stay.world);
+    fill(now, line.node, el('p.more', {}, link(to('run', stay.run), 'Step by step')));
+    look = calmly(async () => {
+      try {
+        const seen = await get(`${path}/now`, signal);
+        if (!line || signal.aborted) return;
+        stage.dataset.key = '';
+        if (seen.observation) drawObservation(stage, seen.observation);
+        else fill(stage, empty('It is about to make its first decision.'));
+      } catch { /* it has left meanwhile */ }
+    }, 400);
+    stop.push(() => look.stop());
+    look();
+  }
+
+  function showPersona(agent) {
+    const text = agent.persona;
+    const policies = Object.entries(agent.policies || {}).map(([game, p]) => `${game === '*' ? 'elsewhere' : plain(game)}: ${p.agent}${p.options?.model ? ` (${p.options.model})` : ''}`);
+    const edit = el('button', { type: 'button' }, text ? 'Edit' : 'Write who it is');
+    edit.addEventListener('click', () => {
+      const area = el('textarea', { id: 'persona', maxlength: 10000 });
+      area.value = text;
+      const save = el('button.main', { type: 'submit' }, 'Save');
+      const form = el('form', {}, el('label', { for: 'persona' }, 'Who it is, in words'), area,
+        el('div.buttons', {}, save, el('button.quiet', { type: 'button', onclick: () => showPersona(agent) }, 'Cancel')));
+      form.addEventListener('submit', async (event) => {
+        event.preventDefault();
+        const done = await deed('PUT', `/dashboard/agents/${encodeURIComponent(id)}/persona`, { persona: area.value }, 'Kept. It plays by it from its next stay on.');
+        if (done) showPersona({ ...agent, persona: area.value });
+      });
+      form.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); showPersona(agent); } });
+      fill(boxes.persona, form);
+      area.focus();
+    });
+    fill(boxes.persona, text ? el('p.prose', {}, text) : empty('Nobody has written who it is.'), edit,
+      policies.length ? el('p.where', {}, `Who decides: ${policies.join('; ')}`) : null);
+  }
+
+  function showSkills(skills) {
+    fill(boxes.skills, skills.length ? el('ul.skills', {}, skills.map((skill) => el('li', {},
+      el('details', {}, el('summary', {}, el('span.skill', {}, el('span.skill-name', {}, plain(skill.domain)), el('meter', { min: 0, max: 1, value: skill.level, 'aria-label': plain(skill.domain) }), el('span.n', {}, percent(skill.level)))),
+        table([
+          { title: 'For', cell: (e) => plain(e.source.split(':').pop()) }, { title: 'In', cell: (e) => plain(e.game) },
+          { title: 'Times', number: true, cell: (e) => count(e.times) }, { title: 'Gained', number: true, cell: (e) => percent(e.gained) },
+        ], skill.evidence))))) : empty('None yet. It gains skills by what it does in worlds.'));
+  }
+
+  const PLACE = { escrow: 'in safe keeping', world: 'in a world', transfer: 'on its way', lost: 'lost' };
+
+  function show(found) {
+    const { agent } = found;
+    name = agent.name;
+    context.title(name);
+    fill(title, name, name === agent.id ? '' : [' ', el('small', {}, agent.id)], state.paused ? el('span.tag.warn', {}, 'paused') : '');
+    fill(about, agent.place === 'world' ? 'In a world' : 'In the nexus', ' · born ', when(agent.created));
+    fill(trouble, found.failure ? el('p.problem', {}, `It failed and waits for you: ${found.failure}`) : null);
+    const playing = found.stay?.steps || 0;
+    stats.steps.set(count(agent.lifetime_steps + playing));
+    stats.time.set(lasting(agent.playtime));
+    stats.stays.set(count(found.visits.reduce((n, v) => n + v.times, 0)), found.visits.map((v) => `${plain(v.game)} ${v.times}`).join(', '));
+    stats.achieved.set(count(found.achievements.length), found.achievements.length ? `in ${many(new Set(found.achievements.map((a) => a.game)).size, 'game')}` : '');
+    showNow(found);
+    if (!boxes.persona.querySelector('form')) showPersona(agent);
+    showSkills(found.skills);
+    fill(boxes.goals, found.meta_goals.length ? panel('Goals across worlds', el('ul.goals', {}, found.meta_goals.map((g) => el('li', {},
+      el('b', {}, g.description || g.id), el('span.tag', { class: g.state === 'reached' ? 'good' : '' }, g.state), el('br'), el('small', {}, g.progress || ''),
+      g.share !== undefined ? el('meter', { min: 0, max: 1, value: g.share, 'aria-label': 'Progress' }) : '')))) : null);
+    fill(boxes.achieved, found.achievements.length ? el('ul.chips', {}, found.achievements.map((a) => el('li', { title: `first on ${a.first}` }, plain(a.name), ' ', el('small', {}, `${plain(a.game)}${a.times > 1 ? ` × ${a.times}` : ''}`)))) : empty('None yet.'));
+    fill(boxes.items, found.items.length ? table([
+      { title: 'Thing', cell: (i) => [i.item.name, ' ', el('small', {}, [i.item.category, i.item.tier ? `tier ${i.item.tier}` : ''].filter(Boolean).join(', '))] },
+      { title: 'Where', cell: (i) => [PLACE[i.place] || i.place, i.place === 'world' && i.place_id ? [' ', link(to('world', i.place_id), i.place_id)] : '', i.note ? el('small', {}, ` ${i.note}`) : ''] },
+    ], found.items) : empty('It carries nothing between worlds yet.'));
+    fill(boxes.bodies, found.avatars.length ? table([
+      { title: 'Body', cell: (a) => a.avatar.name || a.avatar.avatar_id }, { title: 'World', cell: (a) => link(to('world', a.world_id), a.world_id) }, { title: 'State', cell: (a) => a.avatar.state },
+    ], found.avatars) : empty('It has no body yet. It gets one on entering a world.'));
+    fill(boxes.past, found.sessions.length ? stays(found.sessions, null, found.spent) : empty('It has been nowhere yet.'));
+    showTalk(found);
+  }
+
+  function showTalk(found) {
+    const letters = found.letters.map((l) => el('li', {}, el('b', {}, l.sender), el('small', {}, ` to ${l.recipient}, `), when(l.created), el('div', {}, l.content)));
+    if (!found.can_talk && !letters.length) { fill(boxes.talk); return; }
+    if (boxes.talk.querySelector('textarea') && boxes.talk.contains(document.activeElement)) {
+      fill(boxes.talk.querySelector('.letters'), letters);
+      return;
+    }
+    const said = el('ol.chat.letters', { 'aria-label': 'What was said' }, letters);
+    const area = el('textarea', { id: 'say', maxlength: 2000, rows: 2 });
+    const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; it hears it at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Say it')));
+    form.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      const text = area.value.trim();
+      if (!text) return;
+      const answer = await deed('POST', `/dashboard/agents/${encodeURIComponent(id)}/talk`, { text }, '');
+      if (!answer) return;
+      area.value = '';
+      add(said, [el('li', {}, el('b', {}, 'You'), ` ${text}`), el('li', {}, el('b', {}, answer.how === 'words' ? name : 'The nexus'), ` ${answer.text}`)]);
+    });
+    fill(boxes.talk, panel('Talk', said, found.can_talk ? form : null));
+  }
+
+  function memory(m) {
+    const from = [plain(m.world || m.game || ''), m.step ? `step ${m.step}` : '', /^run \d+$/.test(m.run || '') ? `its ${m.run}` : ''].filter(Boolean).join(', ');
+    return el('li', {}, m.text, ' ', el('small', {}, m.kind ? `${plain(m.kind)} · ` : '', m.time ? link(to('run', m.run) , from) : from));
+  }
+
+  async function loadMemories() {
+    const found = await get(`${path}/memories`, signal);
+    const groups = [['Core', found.core.map((text) => ({ text }))], ['Strategies', found.strategies.map((text) => ({ text }))],
+      ['In mind', found.in_mind], ['Lessons of its last stays', found.lessons]].filter(([, items]) => items.length);
+    fill(boxes.memories, groups.length ? groups.map(([heading, items]) => [el('h3', {}, heading), el('ul.happened', {}, items.map(memory))])
+      : empty('None. Agents with a model and a memory keep what they learn; see: wsap nexus agents add --help'));
+    fill(boxes.diary, found.diary.length ? panel('Diary', el('ol.diary', {}, found.diary.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' (written for it)'), el('p.prose', {}, e.text))))) : null);
+  }
+
+  let names = {};
+  async function loadFeed() {
+    const found = await get(`/dashboard/data/events?${new URLSearchParams({ agent: id, limit: 40 })}`, signal);
+    names = found.names;
+    fill(feed, found.events.filter((e) => !PLAIN_KINDS.has(e.kind)).map((e) => eventRow(e, names)), found.events.length ? null : el('li.empty', {}, 'Nothing yet.'));
+  }
+
+  async function load() { show(await get(path, signal)); }
+  await load();
+  await Promise.all([loadFeed(), loadMemories()]);
+  const again = calmly(() => { load().catch(() => {}); loadMemories().catch(() => {}); }, 1000);
+  context.undo(() => again.stop());
+  context.on('hello', (hello) => { if (hello.again || hello.reset) { again(); loadFeed().catch(() => {}); } });
+  context.on('nexus', (event) => {
+    if (event.agent_id !== id) return;
+    again();
+    if (PLAIN_KINDS.has(event.kind) || feed.querySelector(`[data-seq="${Number(event.seq)}"]`)) return;
+    feed.querySelector('.empty')?.remove();
+    feed.prepend(eventRow(event, names));
+    while (feed.children.length > 60) feed.lastChild.remove();
+  });
+  context.on('pulse', (pulse) => {
+    const mine = pulse.agents.find((s) => s.agent === id);
+    if (!mine) return;
+    if (!line) { again(); return; }
+    line.update(mine);
+    if (mine.paused !== state.paused) { state.paused = mine.paused; buttons.update(state); }
+    look();
+  });
+}
+

@@ -1,6 +1,6 @@
 // The frame around the pages: which one is shown, whether the nexus is heard, and what a person is told.
 
-import { act, forget, onToken, token, unlock, useKey } from './api.js';
+import { forget, onToken, token, unlock, useKey } from './api.js';
 import { add, el, fill, say } from './dom.js';
 import { liveState, on, start } from './live.js';
 import { agentPage, agentsPage } from './agents.js';
@@ -60,25 +60,6 @@ function show() {
 function failed(error, signal, root) {
   if (signal.aborted || error.name === 'AbortError') return;
   add(root, [el('p.problem', { role: 'alert' }, error.message)]);
-}
-
-export function toast(text, tone = '') {
-  const node = el('div.toast', { class: tone }, text);
-  document.getElementById('toasts').append(node);
-  setTimeout(() => node.remove(), 6000);
-}
-
-// Does something for a person and says what came of it.
-export async function deed(method, path, body, done) {
-  try {
-    const answer = await act(method, path, body);
-    if (answer === null) return null;
-    toast(answer.done === false ? answer.message : done);
-    return answer;
-  } catch (error) {
-    toast(error.message, 'bad');
-    return null;
-  }
 }
 
 const live = document.getElementById('live');

@@ -1,2 +1,225 @@
-export async function runsPage(context) { context.root.append('…'); }
-export async function runPage(context) { context.root.append('…'); }
+// Runs, past and present: a list of them, and one gone through step by step.
+
+import { get } from './api.js';
+import { drawObservation } from './blocks.js';
+import { add, el, empty, fill, link, say, table, to } from './dom.js';
+import { inspector } from './inspector.js';
+import { windowList } from './list.js';
+import { count, figure, plain, usage, when } from './words.js';
+
+const SPEEDS = [1, 2, 4, 8, 16];
+
+export async function runsPage(context) {
+  const { root, signal } = context;
+  context.title('Runs');
+  const list = el('div', {});
+  const next = el('button', { type: 'button', hidden: true }, 'Show more');
+  const visits = el('input', { type: 'checkbox', id: 'visits' });
+  add(root, [el('h1', {}, 'Runs'),
+    el('p', {}, 'Each stay of an agent in a world is a run: recorded, and to be gone through step by step.'),
+    el('div.filters', {}, visits, el('label', { for: 'visits' }, 'Visits to the nexus, too')),
+    el('section.panel', {}, list, el('p.more', {}, next))]);
+  let rows = [];
+  async function load() {
+    const last = rows[rows.length - 1];
+    const asked = new URLSearchParams({ limit: 50, visits: visits.checked });
+    if (last) asked.set('before', `${last.created} ${last.id}`);
+    const found = await get(`/dashboard/data/runs?${asked}`, signal);
+    rows = [...rows, ...found.runs];
+    next.hidden = found.runs.length < 50 || rows.length >= 2000;
+    fill(list, rows.length ? table([
+      { title: 'Run', cell: (r) => link(to('run', r.id), r.id) },
+      { title: 'Game', cell: (r) => plain(r.game) },
+      { title: 'Who', cell: (r) => (r.players.length ? r.players.map((p, i) => [i ? ', ' : '', link(to('agent', p.id), p.name)]) : r.agent) },
+      { title: 'When', cell: (r) => when(r.created) },
+      { title: '', cell: (r) => el('span.tag', { class: { playing: '', failed: 'bad', interrupted: 'warn' }[r.status] ?? 'good' }, r.status) },
+      { title: 'Steps', number: true, cell: (r) => count(r.steps) },
+      { title: 'Reward', number: true, cell: (r) => figure(r.reward) },
+      { title: 'Models', cell: (r) => usage(r.usage) || el('small', {}, 'none') },
+    ], rows) : empty('Nothing is recorded yet. Begin with: wsap play crafter, or let agents enter a world.'));
+  }
+  next.addEventListener('click', () => context.guard(load()));
+  visits.addEventListener('change', () => { rows = []; context.guard(load()); });
+  await load();
+}
+
+export async function runPage(context) {
+  const { root, signal, id, query } = context;
+  context.title(`Run ${id}`);
+  const path = `/dashboard/data/runs/${encodeURIComponent(id)}`;
+  const found = await get(path, signal);
+  const { run } = found;
+  let total = found.steps;
+  let live = found.playing;
+
+  const position = el('input.scrub', { type: 'range', min: 0, max: Math.max(0, total - 1), value: 0, step: 1, 'aria-label': 'Step', disabled: !total });
+  const where = el('output.n', { for: 'scrub' });
+  const play = el('button', { type: 'button', title: 'Play or pause (space)' }, '▶ Play');
+  const speed = el('select', { 'aria-label': 'Steps a second' }, SPEEDS.map((s) => el('option', { value: s }, `${s} a second`)));
+  speed.value = '4';
+  const jump = el('input', { type: 'number', min: 1, id: 'jump', inputmode: 'numeric' });
+  const follow = el('button', { type: 'button', hidden: !live }, 'Follow');
+  const stage = el('div.stage', {});
+  const shown = el('div', {});
+  const fewer = (f) => el('button', { type: 'button', onclick: () => f() });
+  const firstButton = fewer(() => go(0)); firstButton.textContent = '⏮'; firstButton.title = 'First step (Home)';
+  const backButton = fewer(() => go(at - 1)); backButton.textContent = '◀'; backButton.title = 'One step back (left arrow)';
+  const onButton = fewer(() => go(at + 1)); onButton.textContent = '▶'; onButton.title = 'One step on (right arrow)';
+  const lastButton = fewer(() => go(total - 1)); lastButton.textContent = '⏭'; lastButton.title = 'Last step (End)';
+  for (const b of [firstButton, backButton, onButton, lastButton]) b.setAttribute('aria-label', b.title);
+
+  let at = -1;
+  let seqs = new Map();   // position -> event, of what was seen lately
+  let wanted = null;
+  let busy = false;
+  let timer = null;
+  let following = false;
+
+  const look = inspector(context, id);
+  const list = windowList({
+    async start(key) {
+      if (key === null) return page({ position: 0 }, { top: true });
+      const [above, here] = await Promise.all([page({ before: key }), page({ after: key - 1 })]);
+      return { rows: [...above.rows, ...here.rows], top: above.rows.length < 100 };
+    },
+    above: async (key) => (await page({ before: key })).rows,
+    below: async (key) => (await page({ after: key })).rows,
+    first: async () => null,
+    last: async () => (await page({ position: Math.max(0, total - 1) })).rows.at(-1)?.key,
+  }, {
+    label: 'Steps', height: 52, signal,
+    draw: ({ step }) => [
+      el('span.n', {}, step.number),
+      el('span.said', {}, el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
+        step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'asked again') : '',
+        step.achievements.map((a) => el('span.tag.good', {}, `★ ${plain(a)}`)), step.done ? el('span.tag', {}, 'end') : '',
+        el('small', {}, ` ${step.reasoning || step.message}`)),
+      step.reward ? el('span.n', { class: step.reward > 0 ? 'good' : 'bad' }, `${step.reward > 0 ? '+' : ''}${figure(step.reward)}`) : '',
+    ],
+    onActive: (row) => goTo(row.key, row.position),
+    onOpen: (row) => goTo(row.key, row.position),
+  });
+
+  async function page(asked, more = {}) {
+    const got = await get(`${path}/steps?${new URLSearchParams({ limit: 100, ...asked })}`, signal);
+    setTotal(got.total);
+    const rows = got.steps.map((step, i) => ({ key: step.seq, step, position: got.first + i }));
+    for (const row of rows) seqs.set(row.position, row.key);
+    if (seqs.size > 4000) seqs = new Map([...seqs].slice(-2000));
+    return { rows, ...more, empty: live ? 'The first steps will show here.' : 'This run has no steps.' };
+  }
+
+  function setTotal(n) {
+    if (n === total) return;
+    total = n;
+    position.max = Math.max(0, total - 1);
+    position.disabled = !total;
+    showWhere();
+  }
+
+  function showWhere() { say(where, total ? `step ${count(at + 1)} of ${count(total)}` : 'no steps'); }
+
+  async function seqAt(n) {
+    if (!seqs.has(n)) await page({ position: n });
+    return seqs.get(n);
+  }
+
+  // Goes to a step; while one is being fetched, only the newest wish counts.
+  function go(n) {
+    if (!total) return;
+    wanted = Math.max(0, Math.min(total - 1, n));
+    at = wanted;
+    position.value = wanted;
+    showWhere();
+    if (!busy) context.guard(fetchStep());
+  }
+
+  function goTo(seq, n) { if (n !== at) { seqs.set(n, seq); go(n); } }
+
+  async function fetchStep() {
+    busy = true;
+    try {
+      while (wanted !== null) {
+        const n = wanted;
+        wanted = null;
+        const seq = await seqAt(n);
+        if (seq === undefined) continue;
+        const step = await get(`${path}/steps/${seq}`, signal);
+        if (wanted !== null && timer === null) continue;
+        drawObservation(stage, step.after || step.seen);
+        look.show(step);
+        if (list.has(seq)) list.activate(seq, { quiet: true });
+        else list.start(seq).then(() => list.activate(seq, { quiet: true }));
+        history.replaceState(null, '', `${to('run', id)}?step=${n + 1}`);
+      }
+    } finally { busy = false; }
+  }
+
+  function stopPlaying() {
+    clearInterval(timer);
+    timer = null;
+    say(play, '▶ Play');
+  }
+  function startPlaying() {
+    if (!total) return;
+    if (at >= total - 1) go(0);
+    say(play, '❚❚ Pause');
+    timer = setInterval(() => {
+      if (document.hidden || busy) return;
+      if (at >= total - 1) stopPlaying(); else go(at + 1);
+    }, 1000 / Number(speed.value));
+  }
+  const toggle = () => (timer === null ? startPlaying() : stopPlaying());
+  play.addEventListener('click', toggle);
+  speed.addEventListener('change', () => { if (timer !== null) { stopPlaying(); startPlaying(); } });
+  position.addEventListener('input', () => go(Number(position.value)));
+  jump.addEventListener('change', () => { if (jump.value) go(Number(jump.value) - 1); });
+  follow.addEventListener('click', () => { following = !following; follow.setAttribute('aria-pressed', String(following)); if (following) go(total - 1); });
+  context.undo(stopPlaying);
+
+  const keys = (event) => {
+    if (event.target.closest('input, select, textarea, button, a, summary, dialog, .list') || event.ctrlKey || event.metaKey || event.altKey) return;
+    const moves = { ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(total - 1), PageDown: null, ' ': toggle };
+    if (!moves[event.key]) return;
+    event.preventDefault();
+    moves[event.key]();
+  };
+  document.addEventListener('keydown', keys);
+  context.undo(() => document.removeEventListener('keydown', keys));
+
+  const players = found.players.map((p, i) => [i ? ', ' : '', link(to('agent', p.id), p.name)]);
+  const summary = run.summary || {};
+  add(root, [
+    el('h1', {}, run.title, ' ', el('small', {}, run.id)),
+    el('p.where', {}, players.length ? [players, ' · '] : '', run.seats.map((s) => s.agent).filter((a, i, all) => all.indexOf(a) === i).join(', '),
+      ' · ', when(run.created), ` · seed ${run.seed} · `, live ? 'being played' : run.status,
+      summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
+      found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
+    found.remark ? el('p.problem', {}, found.remark) : null,
+    el('section.panel.player', {},
+      el('div.buttons', { role: 'group', 'aria-label': 'Going through it' }, firstButton, backButton, play, onButton, lastButton, speed,
+        el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
+      position),
+    el('div.columns.run', {},
+      el('div', {}, el('section.panel', {}, el('h2', {}, 'What it saw then'), stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
+      el('section.panel', {}, el('h2', {}, 'The decision'), look.node)),
+    shown,
+  ]);
+  if (!total) {
+    fill(stage, empty(live ? 'It is about to begin.' : 'Nothing was done in this run.'));
+    look.none();
+  }
+  showWhere();
+  await list.start();
+  if (total) go(Math.max(0, Number(query.get('step') || 1) - 1));
+  context.on('pulse', (pulse) => {
+    const mine = pulse.agents.find((s) => s.run === id);
+    if (!mine) return;
+    live = true;
+    // What is written is told of a moment later: the total is asked for when something new is looked at.
+    if (following && !busy) context.guard(page({ position: Math.max(0, total - 1) }).then(() => { list.ended(); go(total - 1); }));
+    else setTotal(Math.max(total, found.players.length === 1 ? mine.steps : total));
+  });
+  context.on('nexus', (event) => { if (event.kind === 'left' && event.body?.run === id) { live = false; follow.hidden = true; } });
+}
+

@@ -1,2 +1,143 @@
-export async function worldsPage(context) { context.root.append('…'); }
-export async function worldPage(context) { context.root.append('…'); }
+// The worlds: which there are, and what one of them looks like now.
+
+import { get } from './api.js';
+import { drawObservation, drawView } from './blocks.js';
+import { add, el, empty, fill, link, panel, table, to } from './dom.js';
+import { calmly, stayLine, watchView } from './feed.js';
+import { controls } from './controls.js';
+import { WHY, count, figure, many, plain, usage, when } from './words.js';
+
+export async function worldsPage(context) {
+  const { root, signal } = context;
+  context.title('Worlds');
+  const games = el('div', {});
+  const list = el('div', {});
+  const next = el('button', { type: 'button', hidden: true }, 'Show more');
+  add(root, [el('h1', {}, 'Worlds'), panel('Games', games), panel('Worlds', list, el('p.more', {}, next))]);
+
+  let rows = [];
+  let names = {};
+  async function load(after) {
+    const found = await get(`/dashboard/data/worlds?limit=60&after=${encodeURIComponent(after)}`, signal);
+    rows = [...rows, ...found.worlds].slice(-3000);
+    names = { ...names, ...found.names };
+    next.hidden = found.worlds.length < 60;
+    const awake = rows.filter((w) => w.agents.length);
+    const asleep = rows.filter((w) => !w.agents.length);
+    fill(list, rows.length ? table([
+      { title: 'World', cell: (w) => link(to('world', w.id), w.id) },
+      { title: 'Who is there', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'nobody; it sleeps')) },
+      { title: 'Whose', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
+      { title: 'Made', cell: (w) => when(w.created) },
+    ], [...awake, ...asleep]) : empty('There are no worlds yet. One is made when an agent enters a game.'));
+  }
+  next.addEventListener('click', () => context.guard(load(rows[rows.length - 1].id)));
+
+  const { games: infos } = await get('/dashboard/data/overview', signal);
+  fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
+    el('h3', {}, game.name, el('span.tag', { class: game.status === 'available' ? 'good' : 'warn' }, game.status)),
+    el('p', {}, game.description),
+    el('small', {}, [game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'for one', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'things can be carried in and out' : ''].filter(Boolean).join(' · ')))))
+    : empty('No games are installed. Try: pip install wsap-crafter'));
+  await load('');
+  const again = calmly(() => { rows = []; load('').catch(() => {}); }, 3000);
+  context.undo(() => again.stop());
+  context.on('nexus', (event) => { if (['entered', 'left'].includes(event.kind) && rows.length <= 60) again(); });
+}
+
+export async function worldPage(context) {
+  const { root, signal, id } = context;
+  context.title(id);
+  const stage = el('div.stage', {});
+  const people = el('div', {});
+  const bodies = el('div', {});
+  const past = el('div', {});
+  const about = el('p.where', {});
+  const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'The next decisions show here.'));
+  const title = el('h1', {}, id);
+  add(root, [title, about, el('div.columns', {},
+    el('div', {}, panel('Now', stage), panel('Decisions, as they are made', doing)),
+    el('div', {}, panel('Who is here', people), panel('Bodies', bodies), panel('Stays', past)))]);
+
+  let lines = new Map();
+  let look = () => {};
+  let stop = [];
+  context.undo(() => stop.forEach((f) => f()));
+
+  async function load() {
+    const found = await get(`/dashboard/data/worlds/${encodeURIComponent(id)}`, signal);
+    const { world, names } = found;
+    fill(title, found.game?.name || plain(world.game), ' ', el('small', {}, id));
+    fill(about, `Seed ${world.seed} · made `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared by whoever comes',
+      found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last stay')] : '');
+    stop.forEach((f) => f());
+    stop = [];
+    lines = new Map();
+    fill(people, found.stays.map((stay) => {
+      const line = stayLine(stay, names[stay.agent] || stay.agent);
+      const own = { ...context, undo: (f) => stop.push(f), on: context.on };
+      const buttons = controls(own, stay.agent, { place: 'world', paused: stay.paused });
+      lines.set(stay.agent, { update: (now) => { line.update(now); buttons.update({ place: 'world', paused: now.paused }); } });
+      return el('div.person', {}, line.node, buttons.node);
+    }), found.stays.length ? null : empty('Nobody is here now: the world sleeps, and nothing happens in it.'));
+    fill(bodies, found.avatars.length ? table([
+      { title: 'Body', cell: (a) => a.data?.name || a.id }, { title: 'Of', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
+      { title: 'State', cell: (a) => a.state },
+    ], found.avatars) : empty('No bodies are here.'));
+    fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('Nobody has been here yet.'));
+    look = () => {};
+    if (found.stays.length) {
+      look = watchView({ signal, undo: (f) => stop.push(f) }, id, stage, (seen) => {
+        if (seen.view) drawView(stage, seen.view);
+        else showSeen(seen.remark);
+      }, 200);
+    } else drawView(stage, null, 'Nobody is here now. Its past stays can be gone through step by step.');
+  }
+
+  // Where the game draws nothing of itself, what an agent sees is shown.
+  let asking = false;
+  async function showSeen(remark) {
+    const [agent] = lines.keys();
+    if (!agent || asking) { if (!agent) drawView(stage, null, remark); return; }
+    asking = true;
+    try {
+      const now = await get(`/dashboard/data/agents/${encodeURIComponent(agent)}/now`, signal);
+      stage.dataset.key = '';
+      if (now.observation) drawObservation(stage, now.observation);
+      else drawView(stage, null, remark);
+    } catch { /* it has left meanwhile */ } finally { asking = false; }
+  }
+
+  await load();
+  const again = calmly(() => load().catch(() => {}), 1000);
+  context.undo(() => again.stop());
+  context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
+  context.on('nexus', (event) => { if (event.body?.world === id || lines.has(event.agent_id)) again(); });
+  context.on('pulse', (pulse) => {
+    for (const stay of pulse.agents) {
+      if (stay.world !== id) continue;
+      lines.get(stay.agent)?.update(stay);
+      doing.querySelector('.empty')?.remove();
+      doing.prepend(decision(stay));
+      while (doing.children.length > 40) doing.lastChild.remove();
+      look();
+    }
+  });
+}
+
+export function decision(stay) {
+  return el('li', {}, el('span.n', {}, stay.steps), el('span.said', {}, el('span.act', { class: stay.success ? '' : 'bad' }, plain(stay.action)), ' ',
+    stay.reasoning, stay.message ? el('small', {}, ` ${stay.message}`) : '', (stay.achievements || []).map((a) => el('span.tag.good', {}, `★ ${plain(a)}`))),
+  stay.gained ? el('span.n', {}, `${stay.gained > 0 ? '+' : ''}${figure(stay.gained)}`) : '');
+}
+
+export function stays(sessions, names, spent) {
+  return table([
+    { title: 'When', cell: (s) => link(to('run', s.run_id), when(s.opened)) },
+    { title: 'Who and where', cell: (s) => (names ? link(to('agent', s.agent_id), names[s.agent_id] || s.agent_id) : link(to('world', s.world_id), plain(s.game))) },
+    { title: 'Ended', cell: (s) => (s.closed ? WHY[s.reason] || plain(s.reason) : el('span.tag', {}, 'there now')) },
+    { title: 'Steps', number: true, cell: (s) => (s.closed ? count(s.steps) : '') },
+    { title: 'Reward', number: true, cell: (s) => (s.closed ? figure(s.stats?.reward) : '') },
+    ...(Object.keys(spent).length ? [{ title: 'Models', cell: (s) => usage(spent[s.id]) }] : []),
+  ], sessions);
+}

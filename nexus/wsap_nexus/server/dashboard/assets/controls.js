@@ -1,0 +1,51 @@
+// What a person can do with an agent: pause it, let it go on or make one step, send it somewhere, call it back.
+
+import { get } from './api.js';
+import { el } from './dom.js';
+import { deed } from './deeds.js';
+
+export function controls(context, agentId, state) {
+  const path = (what) => `/dashboard/agents/${encodeURIComponent(agentId)}/${what}`;
+  const button = (title, f, hint) => el('button', { type: 'button', title: hint, onclick: f }, title);
+  const pause = button('Pause', () => deed('POST', path('pause'), {}, 'It pauses after the decision it is making.'), 'Begin no further decision');
+  const resume = button('Go on', () => deed('POST', path('resume'), {}, 'It goes on.'), 'Let it decide again');
+  const step = button('One step', () => deed('POST', path('step'), {}, 'It makes one decision.'), 'Let it make one decision, and wait again');
+  const send = button('Send …', () => sendDialog(context, agentId), 'Send it into a game');
+  const recall = button('Call back', () => deed('POST', path('recall'), {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
+  const node = el('div.buttons', { role: 'group', 'aria-label': 'What you can do' }, pause, resume, step, send, recall);
+  const update = (now) => {
+    pause.hidden = now.paused;
+    resume.hidden = !now.paused;
+    step.hidden = !now.paused;
+    recall.hidden = now.place !== 'world';
+  };
+  update(state);
+  return { node, update };
+}
+
+async function sendDialog(context, agentId) {
+  let games;
+  try { games = (await get('/dashboard/data/overview', context.signal)).games; } catch { return; }
+  const open = games.filter((g) => g.status === 'available');
+  const game = el('select', { id: 'send-game' }, open.map((g) => el('option', { value: g.id }, g.name)));
+  const goal = el('input', { id: 'send-goal', maxlength: 500, placeholder: 'optional, such as: find a diamond' });
+  const until = el('input', { id: 'send-until', maxlength: 500, placeholder: 'optional, such as: health < 10% or step >= 500' });
+  const form = el('form', { method: 'dialog' },
+    el('h2', {}, 'Send it into a game'),
+    el('label', { for: 'send-game' }, 'Game'), game,
+    el('label', { for: 'send-goal' }, 'With the goal'), goal,
+    el('label', { for: 'send-until' }, 'Until'), until,
+    el('div.buttons', {}, el('button.quiet', { type: 'button', onclick: () => box.close() }, 'Cancel'), el('button.main', { type: 'submit' }, 'Send')));
+  const box = el('dialog', { 'aria-label': 'Send it into a game' }, form);
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    box.close();
+    await deed('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/send`, {
+      game: game.value, goals: goal.value.trim() ? [goal.value.trim()] : [], exit_when: until.value.trim(),
+    }, 'It is there.');
+  });
+  box.addEventListener('close', () => box.remove());
+  document.body.append(box);
+  box.showModal();
+}
+

@@ -1,0 +1,23 @@
+// Doing something for a person, and saying what came of it.
+
+import { act } from './api.js';
+import { el } from './dom.js';
+
+export function toast(text, tone = '') {
+  const node = el('div.toast', { class: tone }, text);
+  document.getElementById('toasts').append(node);
+  setTimeout(() => node.remove(), 6000);
+}
+
+export async function deed(method, path, body, done) {
+  try {
+    const answer = await act(method, path, body);
+    if (answer === null) return null;
+    if (answer.done === false) toast(answer.message);
+    else if (done) toast(done);
+    return answer;
+  } catch (error) {
+    toast(error.message, 'bad');
+    return null;
+  }
+}

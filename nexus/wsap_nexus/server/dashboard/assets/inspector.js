@@ -1,0 +1,85 @@
+// What lies behind one decision: what the agent saw, what a model was shown and answered, and what came of it.
+
+import { get } from './api.js';
+import { drawObservation } from './blocks.js';
+import { el, fill } from './dom.js';
+import { cost, count, figure, plain } from './words.js';
+
+const ROLE = { system: 'Instructions', user: 'Told', assistant: 'Said', tool: 'Tool' };
+
+export function inspector(context, runId) {
+  const node = el('div.inspector', {});
+  const open = new Set(['calls']); // what the reader has opened stays open from step to step
+
+  function fold(name, title, body, always) {
+    const box = el('details', { open: open.has(name) || always }, el('summary', {}, title), body);
+    box.addEventListener('toggle', () => (box.open ? open.add(name) : open.delete(name)));
+    return box;
+  }
+
+  function call(found) {
+    const spent = found.usage || {};
+    const prompt = el('div.prompt', {}, found.messages.map(message));
+    const whole = el('button', { type: 'button' }, 'Show the whole prompt');
+    whole.addEventListener('click', async () => {
+      whole.disabled = true;
+      try {
+        const all = await get(`/dashboard/data/runs/${encodeURIComponent(runId)}/calls/${found.seq}`, context.signal);
+        fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning lies too far back to be shown.'), all.messages.map(message));
+        whole.remove();
+      } catch (error) { whole.disabled = false; fill(prompt, el('p.problem', {}, error.message)); }
+    });
+    return el('section.call', {},
+      el('h3', {}, found.purpose ? `Asked a model: ${plain(found.purpose)}` : 'Asked a model'),
+      el('p.where', {}, [`${count(spent.prompt_tokens)} tokens in, ${count(spent.completion_tokens)} out`, cost(spent.cost),
+        found.constraint ? 'bound to what was legal' : 'free to answer anything', `ended: ${plain(found.finish)}`].join(' · ')),
+      fold('prompt', found.shared ? `What was new in the prompt (${found.shared} messages before it are those of the last call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
+      found.thinking ? fold('thinking', 'Its thinking', el('pre.text', {}, found.thinking)) : null,
+      el('h4', {}, 'Its reply'),
+      el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'));
+  }
+
+  function message(m) {
+    return el('div.message', {}, el('b', {}, ROLE[m.role] || m.role), el('pre.text', {}, m.text));
+  }
+
+  function other(found) {
+    if (found.kind === 'lessons') return el('section', {}, el('h3', {}, 'What it learned'), el('ul.happened', {}, (found.data?.lessons || []).map((l) => el('li', {}, l))));
+    if (found.kind === 'tool') return el('section', {}, el('h3', {}, `Tool: ${found.data?.name || found.data?.tool || ''}`), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
+    if (found.kind === 'refusal') return el('section', {}, el('h3', {}, 'The server would not bind the reply'), el('p', {}, found.data?.refused || ''));
+    if (found.kind === 'failure') return el('section', {}, el('h3', {}, 'The model could not be asked'), el('p.bad', {}, found.data?.words || ''));
+    if (found.kind === 'death') return el('section', {}, el('h3', {}, 'It died'), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
+    return null;
+  }
+
+  function show(found) {
+    const { step, decision } = found;
+    const parameters = Object.entries(found.action.parameters || {});
+    const notes = [];
+    if (decision?.forced || step.forced) notes.push(['warn', 'forced', 'No usable answer came, so the fallback was taken.']);
+    if (decision?.repaired) notes.push(['warn', 'asked again', 'Its first answer could not be read.']);
+    if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its limit of tokens.']);
+    if (decision?.unconstrained) notes.push(['warn', 'not bound', 'Replies were not bound to what was legal.']);
+    if (decision?.continued) notes.push(['', 'goes on', 'Nobody was asked: the step goes on with an earlier decision.']);
+    const usage = decision?.usage;
+    const calls = found.behind.filter((b) => b.kind === 'call' && !b.damaged);
+    const rest = found.behind.map(other).filter(Boolean);
+    const seen = el('div', {});
+    drawObservation(seen, found.seen);
+    fill(node,
+      el('p.chosen', {}, el('span.act', {}, plain(found.action.name)), parameters.length ? el('span', {}, ` (${parameters.map(([k, v]) => `${k}: ${typeof v === 'string' ? v : JSON.stringify(v)}`).join(', ')})`) : ''),
+      found.reasoning ? el('blockquote', {}, found.reasoning) : el('p.empty', {}, 'It gave no reason.'),
+      el('dl.facts', {},
+        el('dt', {}, 'Came of it'), el('dd', { class: step.success ? '' : 'bad' }, found.message || (step.success ? 'It worked.' : 'It did not work.')),
+        step.reward ? [el('dt', {}, 'Reward'), el('dd', {}, figure(step.reward))] : null,
+        step.achievements.length ? [el('dt', {}, 'Achieved'), el('dd.good', {}, step.achievements.map(plain).join(', '))] : null,
+        usage?.calls ? [el('dt', {}, 'Models'), el('dd', {}, `${usage.calls} calls, ${count(usage.prompt_tokens)} tokens in, ${count(usage.completion_tokens)} out, ${cost(usage.cost)}`)] : null,
+        notes.map(([tone, name, why]) => [el('dt', {}, el('span.tag', { class: tone }, name)), el('dd', {}, why)])),
+      found.plan.length ? fold('plan', `Its plan (${found.plan.length})`, el('ol.plan', {}, found.plan.map((l) => el('li', {}, l)))) : null,
+      fold('seen', 'What it decided on', seen),
+      calls.length ? calls.map(call) : el('p.empty', {}, 'No model was asked: the agent decided by rules of its own, on what it saw.'),
+      rest);
+  }
+
+  return { node, show, none: () => fill(node, el('p.empty', {}, 'There is no decision to look into.')) };
+}
