@@ -416,6 +416,44 @@ def test_the_estimate_is_near_what_the_run_takes(openai: ModelServer, capsys: py
     assert usage["prompt_tokens"] < before["prompt_tokens"] < 4 * usage["prompt_tokens"]
 
 
+@pytest.mark.parametrize(
+    ("steps", "options"),
+    [
+        (4, []),
+        (17, []),
+        (15, ["reflect_every=5"]),
+        (17, ["reflect_every=4"]),
+        (17, ["reflect=no"]),
+        (9, ["reflect=yes"]),
+    ],
+)
+def test_an_estimate_counts_the_calls_by_which_an_agent_looks_back(
+    steps: int, options: list[str], openai: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [part for option in options for part in ("--agent-option", option)]
+    command = ["play", "echo", "--model", "openai/qwen3:8b", "--steps", str(steps), "--memory", "facts", "--json"]
+    before = json.loads(wsap(capsys, *command, *given, "--estimate")[1])
+    assert wsap(capsys, *command, *given)[0] == 0
+    asked = [r for r in openai.requests if r.path.endswith("/chat/completions")]
+    assert before["calls"] == len(asked)
+
+
+def test_an_estimate_says_which_limits_hold_the_run_before_its_end(
+    openai: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["play", "echo", "--model", "openai/qwen3:8b", "--agent-option", "plan=no", "--steps", "400"]
+    prices = ("--price-in", "1", "--price-out", "2")
+    out = wsap(capsys, *command, *prices, "--estimate", "--daily-calls", "100", "--max-cost", "1000")[1]
+    assert "The limit of a day, which other runs share, pauses it after about 25% (--daily-calls 100)." in out
+    assert "--max-cost" not in out
+
+
+def test_a_limit_of_a_day_in_money_is_answer_enough_for_a_dear_run(openai: ModelServer) -> None:
+    command = [sys.executable, "-m", "wsap_core", *echo("openai/qwen3:8b"), "--no-watch"]
+    prices = ["--price-in", "1000", "--price-out", "1000"]
+    assert "Play?" not in at_terminal([*command, *prices, "--daily-cost", "900"], {})
+
+
 def test_a_long_run_says_first_what_it_will_take_and_a_short_one_does_not(
     openai: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,6 +63,11 @@ def resolved(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str
     return {name: _mapped(value, (name,), _is_name(name), value_of) for name, value in options.items()}
 
 
+def is_reference(text: str) -> bool:
+    """Return whether a text is the name of an environment variable: `env:NAME`, `$NAME` or `${NAME}`."""
+    return _WHOLE.fullmatch(text) is not None
+
+
 def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str, ...]:
     """Return the texts in resolved options that are confidential, longest first.
 

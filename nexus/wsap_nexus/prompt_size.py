@@ -52,6 +52,8 @@ class PromptSize:
     """Steps that each decision stands for, where nothing happens."""
     most: int = 1
     """Steps that the model may ask for at once."""
+    looks_back: int | None = None
+    """Decisions after which lessons are asked for; 0 for only at the end, None for never."""
 
     @property
     def least(self) -> int:
@@ -94,7 +96,10 @@ async def measure(
     world = World.create(game, Context.create(plan.seed, config=Options(plan.options), services=services))
     await world.reset(derive_seed(plan.seed, 0))
     places = {place.name: world.open_seat(place.name) for place in plan.seats}
-    own = {name: value for name, value in seat.options.items() if name != "memory" and not name.startswith("memory.")}
+    remembers = seat.options.get("memory", "none") != "none"
+    # Without a memory there is no looking back, and asking for it is refused.
+    left_out = ("memory", "reflect") if remembers else ("memory",)
+    own = {name: value for name, value in seat.options.items() if name not in left_out and name[:7] != "memory."}
     context = Context.create(plan.seed, "agent", seat.name, config=own, services=services, agent_id=seat.name)
     made = build(agent.factory, replace(context, world=game.display_title))
     if not isinstance(made, LLMAgent):
@@ -120,7 +125,8 @@ async def measure(
     system = estimate_tokens(first.messages[0].text()) + 4
     parts = [part for message in first.messages if not isinstance(message.content, str) for part in message.content]
     seen = sum(estimate_picture(part) for part in parts if isinstance(part, ImagePart))
-    recall = made.options.recall_tokens if seat.options.get("memory", "none") != "none" else 0
+    recall = made.options.recall_tokens if remembers else 0
+    silent = str(seat.options.get("reflect", "yes")).strip().lower() in ("no", "false", "off", "0")
     return PromptSize(
         system,
         estimate_request(first) - system - seen + recall,
@@ -131,6 +137,7 @@ async def measure(
         seen * made.options.pictures,
         made.options.pace.every,
         int(seat.options.get("max_steps", 1)),
+        made.options.reflect_every if remembers and not silent else None,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,7 +56,8 @@ class Estimate:
     steps: int
     """Of each of them."""
     calls: int
-    """One for each decision and one for the first plan; questions asked twice and later plans are not in it."""
+    """One for each decision, one for the first plan, and those for looking back that are sure to come; questions
+    asked twice, later plans and deaths are not in it."""
     prompt_tokens: int
     completion_tokens: int
     shared: float
@@ -121,8 +122,10 @@ def estimate(
     reply, source = reply_tokens(known, size)
     decisions = -(-steps // size.every)
     prompts, shared = _prompts(size, decisions, round(reply), context)
-    calls = decisions + bool(size.plan)
-    prompt_tokens, replies = seats * (prompts + size.plan), round(seats * calls * reply)
+    looks = _looks_back(size, decisions)
+    calls = decisions + bool(size.plan) + looks
+    looking = round(looks * prompts / max(1, decisions))
+    prompt_tokens, replies = seats * (prompts + size.plan + looking), round(seats * calls * reply)
     seconds = None if known.seconds_a_call is None else known.seconds_a_call * calls * seats
     seen = f", {size.pictures} for pictures in each prompt" if size.pictures else ""
     fewer = []
@@ -130,6 +133,8 @@ def estimate(
         fewer.append(f"A decision for each {size.every} steps; more where something happens in between.")
     if size.most > 1:
         fewer.append(f"The model may ask for up to {size.most} steps at once, which makes fewer calls.")
+    if looks:
+        fewer.append(f"{looks} of the calls{' of each seat' * (seats > 1)} look back for lessons; deaths make more.")
     step = f"{size.system} tokens of rules and {size.turn} a step{seen}, measured on the first prompt."
     pace = [] if known.seconds_a_call is None else [f"{known.seconds_a_call:.2g} s a call, as when it was used last."]
     return Estimate(
@@ -143,6 +148,38 @@ def estimate(
         seconds,
         None if price is None else price.of(prompt_tokens, replies),
         (step, source, *fewer, *pace, *assumed),
+    )
+
+
+def _looks_back(size: PromptSize, decisions: int) -> int:
+    """Return how often lessons are asked for at least: at the end, and every so many decisions before it."""
+    from wsap_core.llm.reflection import LEAST
+
+    if size.looks_back is None or decisions < LEAST:
+        return 0
+    every = size.looks_back
+    between = decisions // every if every else 0
+    since = decisions - between * every
+    return between + (since >= LEAST)
+
+
+def together(found: Sequence[Estimate]) -> Estimate:
+    """Return what several models take in all, each for its own seats."""
+    if len(found) == 1:
+        return found[0]
+    prompts = sum(each.prompt_tokens for each in found)
+    seconds, costs = [each.seconds for each in found], [each.cost for each in found]
+    return Estimate(
+        ", ".join(each.model for each in found),
+        sum(each.seats for each in found),
+        found[0].steps,
+        sum(each.calls for each in found),
+        prompts,
+        sum(each.completion_tokens for each in found),
+        round(sum(each.shared * each.prompt_tokens for each in found) / prompts, 4) if prompts else 0.0,
+        None if None in seconds else sum(filter(None, seconds)),
+        None if None in costs else sum(filter(None, costs)),
+        tuple(f"{each.model}: {sentence}" for each in found for sentence in each.assumed),
     )
 
 
@@ -178,25 +215,33 @@ def estimate_plan(plan: RunPlan, parts: Parts, host: PluginHost, prices: Mapping
     Raises:
         WsapError: the first prompt can't be made.
     """
-    asking = [seat for seat in plan.seats if seat.agent == AGENT and seat.options.get("model")]
-    if not asking:
+    if not (asked := addresses(plan)):
         return None
-    return asyncio.run(_estimate_plan(plan, parts, host, prices))
+
+    async def each() -> list[Estimate]:
+        return [await _estimate_model(address, plan, parts, host, prices) for address in asked]
+
+    return together(asyncio.run(each()))
 
 
-async def _estimate_plan(plan: RunPlan, parts: Parts, host: PluginHost, prices: Mapping[str, Price]) -> Estimate:
+async def _estimate_model(
+    address: str, plan: RunPlan, parts: Parts, host: PluginHost, prices: Mapping[str, Price]
+) -> Estimate:
+    """Return what a plan's seats with one model take of it."""
     from wsap_core.errors import WsapError
     from wsap_nexus.backends.registry import Models
+    from wsap_nexus.confidential import resolved
     from wsap_nexus.prompt_size import measure
 
-    asking = [seat for seat in plan.seats if seat.agent == AGENT and seat.options.get("model")]
-    seat, address = asking[0], addresses(plan)[0]
+    asking = [seat for seat in plan.seats if seat.agent == AGENT and str(seat.options.get("model", "")) == address]
+    seat = asking[0]
     assumed: list[str] = []
     known = remembered.read(os.environ).known(address)
     abilities: Abilities | None = None
     price = prices.get(address)
     async with Models(host) as models:
-        models.configure(address, {k[6:]: v for k, v in seat.options.items() if k.startswith("model.")})
+        own = resolved(seat.options, os.environ)
+        models.configure(address, {k[6:]: v for k, v in own.items() if k.startswith("model.")})
         try:
             async with asyncio.timeout(PATIENCE):
                 abilities = (await models.ready(address)).abilities
@@ -260,7 +305,7 @@ def go_ahead(request: ModelRequest, plan: RunPlan, parts: Parts, host: PluginHos
 
     Said on standard error from 100 calls on, or from a dollar on. Only a person at a terminal is
     ever asked, and only where it would cost more than a dollar and neither `--yes` nor a limit in
-    money was given. With `--estimate` it is printed on standard output, and nothing is played.
+    money, for the run or the day, was given. With `--estimate` it is printed on standard output, and nothing is played.
 
     Raises:
         UsageError: an estimate is asked for, and no model plays.
@@ -276,7 +321,7 @@ def go_ahead(request: ModelRequest, plan: RunPlan, parts: Parts, host: PluginHos
         found = estimate_plan(plan, parts, host, prices)
         if found is None:
             raise UsageError("--estimate is about what a language model takes; say which, with --model ADDRESS.")
-        _show(found, as_json=as_json)
+        _show(_held(found, request), as_json=as_json)
         return False
     if not (prices or plan.steps is None or plan.steps >= LONG):
         return True
@@ -287,16 +332,28 @@ def go_ahead(request: ModelRequest, plan: RunPlan, parts: Parts, host: PluginHos
     if found is None or (found.calls < LONG and (found.cost or 0.0) < DEAR):
         return True
     if not as_json or sys.stderr.isatty():
-        for line in found.lines():
+        for line in _held(found, request).lines():
             click.echo(line, err=True)
     person = sys.stdin.isatty() and sys.stderr.isatty()
-    bounded = request.yes or request.max_cost is not None
+    bounded = request.yes or request.max_cost is not None or request.daily_cost is not None
     if bounded or not person or found.cost is None or found.cost < DEAR:
         return True
     if click.confirm(f"It would cost about {money(found.cost)}. Play?", err=True):
         return True
     click.echo("Nothing was played.", err=True)
     return False
+
+
+def _held(found: Estimate, request: ModelRequest) -> Estimate:
+    """Return an estimate that says which of the limits that were typed hold the run before its end."""
+    tokens = found.prompt_tokens + found.completion_tokens
+    more: list[str] = []
+    for name, each in (("max", "of the run"), ("daily", "of a day, which other runs share,")):
+        for kind, takes in (("calls", found.calls), ("tokens", tokens), ("cost", found.cost)):
+            limit = getattr(request, f"{name}_{kind}")
+            if limit is not None and takes is not None and takes > limit:
+                more.append(f"The limit {each} pauses it after about {limit / takes:.0%} (--{name}-{kind} {limit:g}).")
+    return replace(found, assumed=(*found.assumed, *more))
 
 
 def _show(found: Estimate, *, as_json: bool) -> None:

@@ -80,6 +80,22 @@ def model_options(command: F) -> F:
     return command
 
 
+def refuse_key(options: Mapping[str, Any]) -> None:
+    """Take the name of a variable with a model's key in it, and refuse the key itself.
+
+    Raises:
+        UsageError: the key of a model's backend is among the options.
+    """
+    from wsap_nexus.confidential import is_reference  # deferred for weight
+
+    key = options.get("model.api_key")
+    if key is not None and not (isinstance(key, str) and is_reference(key)):
+        raise UsageError(
+            "A run's options are recorded, so no key may be among them; set it in the environment, "
+            "and name the variable if it is not the usual one: --model-option api_key=env:NAME."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
     """What was typed about models."""
@@ -127,11 +143,15 @@ class ModelRequest:
         if (self.price_in is None) != (self.price_out is None):
             raise UsageError("--price-in and --price-out belong together; give both.")
 
-    def agent_options(self, others: Mapping[str, Any]) -> dict[str, Any]:
+    def agent_options(self, others: Mapping[str, Any], *, named: bool = False) -> dict[str, Any]:
         """Return the agents' options with these in them.
 
+        Args:
+            others: what was typed as an option of the agents.
+            named: whether a seat is given a model of its own.
+
         Raises:
-            UsageError: one is given twice, in two ways; or how a model is asked, without a model.
+            UsageError: one is given twice, in two ways; or how a model is asked, without a model; or a key.
         """
         own: dict[str, Any] = {
             "model": self.model,
@@ -144,12 +164,12 @@ class ModelRequest:
         }
         given = {name: value for name, value in own.items() if value is not None}
         given |= {f"model.{k}": v for k, v in typed_pairs("--model-option", self.backend_options).items()}
-        if "model.api_key" in given or "model.api_key" in others:
-            raise UsageError("A run's options are recorded, so no key may be among them; set it in the environment.")
+        refuse_key(given)
+        refuse_key(others)
         twice = sorted(set(given) & set(others))
         if twice:
             raise UsageError(f"The option {twice[0]} is given twice: by --{twice[0]} and by --agent-option.")
-        if given and self.model is None and "model" not in others:
+        if given and self.model is None and "model" not in others and not named:
             option = next(iter(given))
             shown = "model-option" if option.startswith("model.") else option
             raise UsageError(f"--{shown} is about a language model; say which, with --model ADDRESS.")

@@ -12,7 +12,7 @@ import click
 
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
-from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, pairs, typed_pairs
+from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses, remember
 from wsap_nexus.cli.estimate import go_ahead
 from wsap_nexus.cli.interruption import Interruption, Tail
@@ -20,6 +20,7 @@ from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.cli.play_request import Request
+from wsap_nexus.cli.seat_options import seat_option
 
 if TYPE_CHECKING:
     from wsap_core.errors import WsapError
@@ -38,8 +39,10 @@ if TYPE_CHECKING:
 @click.option("--agent", metavar="AGENT", help="Who plays; the game's default agent when not given.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same run.")
 @click.option("--steps", type=STEPS, help="Steps to play, over as many episodes as it takes; one episode if not given.")
-@click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT", help="Who plays a seat; may be repeated.")
+@click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT",
+              help="Who plays a seat: an agent, or a model's address; may be repeated.")  # fmt: skip
 @click.option("--fill", metavar="AGENT", help="Who plays the seats that are not named.")
+@seat_option
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
 @model_options
@@ -103,13 +106,16 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
     from wsap_nexus.runtime.session import load_parts
 
     assert request.game is not None, "check() comes first"
+    seating = request.seating()
+    others = typed_pairs("--agent-option", request.agent_options)
     seats = plan_seats(
         load_adapter_spec(request.game, host),
         agent=request.models.agent(request.agent),
-        seats=pairs("--seat", request.seats, example="NAME=AGENT"),
-        fill=request.fill,
-        options=request.models.agent_options(typed_pairs("--agent-option", request.agent_options)),
+        seats=seating.seats,
+        fill=seating.fill,
+        options=request.models.agent_options(others, named=seating.names_a_model),
     )
+    seats = seating.furnished(seats)
     if request.minds:
         seats = seated(seats, request.minds, host)
     plan = RunPlan(request.game, seats, request.seed, request.steps, typed_pairs("--option", request.options))

@@ -9,6 +9,7 @@ import click
 from wsap_nexus.cli.common import pairs
 from wsap_nexus.cli.default_model import with_default
 from wsap_nexus.cli.model_options import ModelRequest
+from wsap_nexus.cli.seat_options import Seating
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Request:
     steps: int | None
     seats: tuple[str, ...]
     fill: str | None
+    seat_options: tuple[str, ...]
     options: tuple[str, ...]
     agent_options: tuple[str, ...]
     minds: tuple[str, ...]
@@ -60,16 +62,29 @@ class Request:
         """Return the request with the remembered model in it, if it asks for one and names none."""
         if self.resume is not None or self.replay is not None:
             return self
-        seats = pairs("--seat", self.seats, example="NAME=AGENT").values()
+        seating = self.seating()
         named = "model" in pairs("--agent-option", self.agent_options, example="KEY=VALUE")
-        return replace(self, models=with_default(self.models, (self.agent, self.fill, *seats), named=named))
+        # Seats that are given a model need no other one.
+        seats = [agent for name, agent in seating.seats.items() if name not in seating.models]
+        fill = self.fill if seating.fill_model is None else None
+        own = any(name.endswith(".model") for name in seating.options)
+        return replace(self, models=with_default(self.models, (self.agent, fill, *seats), named=named or own))
+
+    def seating(self) -> Seating:
+        """Return who was asked to sit where.
+
+        Raises:
+            UsageError: what was typed is not of its form.
+        """
+        return Seating.taken_from(self.seats, self.fill, self.seat_options)
 
     def _check_given(self, does: str) -> None:
         from wsap_core.errors import UsageError
 
         context = click.get_current_context()
         fixed = (
-            *("game", "agent", "seed", "steps", "seats", "fill", "options", "agent_options", "minds", "no_record"),
+            *("game", "agent", "seed", "steps", "seats", "fill", "options"),
+            *("agent_options", "seat_options", "minds", "no_record"),
             *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
             *("backend_options", "estimate"),
         )

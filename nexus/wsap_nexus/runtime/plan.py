@@ -55,11 +55,13 @@ class RunPlan:
 
     @property
     def agent_label(self) -> str:
-        """Return who plays, for a reader."""
-        agents = [seat.agent for seat in self.seats]
+        """Return who plays, for a reader; with their models where seats are played by different ones."""
+        models = {str(seat.options.get("model", "")) for seat in self.seats}
+        several = len(models - {""}) > 1
+        agents = [str(seat.options.get("model", seat.agent)) if several else seat.agent for seat in self.seats]
         if len(set(agents)) == 1:
             return agents[0]
-        return ", ".join(f"{seat.name}={seat.agent}" for seat in self.seats)
+        return ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
 
     def to_config(self) -> dict[str, Any]:
         """Return the plan as JSON-ready data, for the database.
