@@ -25,7 +25,6 @@ from wsap_core.worlds.grid import GridObservation, chart, compass, offset
 from wsap_core.worlds.one_body import OneBodyGame, Refused
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
 from wsap_minigrid.words import (
-    COLOURS,
     DESCRIPTION,
     FACINGS,
     LEGEND,
@@ -33,6 +32,7 @@ from wsap_minigrid.words import (
     SPACE,
     THINGS,
     character_of,
+    is_portable,
     name_of,
     thing_of,
 )
@@ -59,8 +59,7 @@ class MiniGridAdapter(OneBodyGame):
 
     def __init__(self, context: Context | None = None) -> None:
         super().__init__()
-        context = context or Context()
-        first = context.config.get("level", 1)
+        first = (context := context or Context()).config.get("level", 1)
         if type(first) is not int or not 1 <= first <= len(NAMES):
             raise ConfigError(f"MiniGrid's `level` is a whole number from 1 to {len(NAMES)}, not {first!r}.")
         self._first, self._seed, self._episode = first - 1, context.seed, 0
@@ -109,14 +108,13 @@ class MiniGridAdapter(OneBodyGame):
 
     def play(self, action: Action) -> ActionResult:
         """Do one step of MiniGrid, and tell what came of it."""
-        env, name = self._game(), action.name
+        env, name, self._news = self._game(), action.name, ""
         ahead = env.grid.get(*env.front_pos)
         did = [f"take_{ahead.type}"] if name == "pickup" else []
         if name == "toggle" and not ahead.is_open:
             did += ["open_door", "unlock_door"] if ahead.is_locked else ["open_door"]
             did += ["improvise"] if ahead.is_locked and self._unlock(ahead) else []
         _, reward, over, late, _ = env.step(SPACE.names.index(name))
-        self._news = ""
         if over and reward > 0:
             did.append(f"solve_{NAMES[self._level]}")
             self._solve()
@@ -177,8 +175,7 @@ class MiniGridAdapter(OneBodyGame):
     def observe(self) -> GridObservation:
         """Return what is in view, and nothing beyond."""
         env, (x, y) = self._game(), map(int, self._env.agent_pos)
-        hand, size = env.carrying, env.agent_view_size
-        rows, things = self._view()
+        (rows, things), hand, size = self._view(), env.carrying, env.agent_view_size
         alive, equipment = self.body.state is not AvatarState.DESTROYED, {"hand": name_of(hand)} if hand else {}
         pack = dict(self._pack() + Counter({"lockpick": self.gifts["lockpick"]}))
         return GridObservation(
@@ -240,7 +237,7 @@ class MiniGridAdapter(OneBodyGame):
         whole = (seed, episode, level, x, y, facing, steps, *won.values())
         if not all(type(n) is int and n >= 0 for n in whole) or facing > 3 or level >= len(NAMES):
             raise ValueError("a number is out of its range")
-        if any(name.partition(" ")[0] not in COLOURS or name.partition(" ")[2] not in PORTABLE for name in won):
+        if not all(map(is_portable, won)):
             raise ValueError("nothing like that can be won")
         self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
         self._enter(level, str(news))

@@ -98,7 +98,7 @@ class Finder:
         for door in self._cells("D"):
             yield self._use(door, "toggle")
             yield self._clear(door, hand)
-        for thing in self._cells("ob"):
+        for thing in self._cells("obk"):
             yield self._fetch(thing, hand)
 
     def _use(self, cell: Cell, action: str) -> str | None:

@@ -75,11 +75,16 @@ def character_of(thing: Any) -> str:
 _CHARACTERS = {name: character for character, name in LEGEND.items()}
 
 
+def is_portable(name: str) -> bool:
+    """Return whether a thing of MiniGrid leaves it with an agent: "yellow key"."""
+    colour, _, kind = name.partition(" ")
+    return colour in COLOURS and kind in PORTABLE
+
+
 def thing_of(item: PortableItem) -> str | Refused:
     """Return what an item is here: what left MiniGrid is itself again, a tool is a tool, any key a key."""
     hint = item.hints.get("minigrid", "")
-    colour, _, kind = hint.partition(" ")
-    if colour in COLOURS and kind in PORTABLE and PORTABLE[kind][0] == item.category:
+    if is_portable(hint) and PORTABLE[hint.split()[1]][0] == item.category:
         return hint
     if item.category in USELESS:
         return Refused(USELESS[item.category])
