@@ -12,7 +12,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "start": (f"{_HERE}.start:start", "Bring the hub up: agents, worlds, wire API, dashboard."),
     "stop": (f"{_HERE}.stop:stop", "Let a running nexus end in good order."),
     "status": (f"{_HERE}.status:status", "Who is where, whether it runs or not."),
-    #    "watch": (f"{_HERE}.watch:watch", "See what happens, live, in the terminal."),
+    "watch": (f"{_HERE}.watch:watch", "See what happens, live, in the terminal."),
     "agents": (f"{_HERE}.agents:agents", "Add, list, send, pause, remove, export and import agents."),
     "games": (f"{_HERE}.games:games", "List the games that agents can enter, and how they stand."),
     "backup": (f"{_HERE}.backup:backup", "Copy the database, also while the nexus runs."),

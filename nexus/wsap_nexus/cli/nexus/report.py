@@ -196,6 +196,13 @@ def _moved(event: NexusEvent, body: Any) -> str:
     )
 
 
+def _body(event: NexusEvent, body: Any) -> str:
+    # That it is bound, entering says.
+    return (
+        "" if body["state"] in ("unbound", "bound") else f"{event.agent_id}'s body in {event.game} is {body['state']}"
+    )
+
+
 _TOLD: dict[str, Any] = {
     # Any: what tells an event from its body.
     "started": lambda e, b: f"the nexus starts, {b.get('agents', 0)} agents",
@@ -212,7 +219,8 @@ _TOLD: dict[str, Any] = {
     "skill_gained": lambda e, b: f"{e.agent_id} is better at {b['domain']}: {b['level']:.2f} (+{b['gain']:.2f})",
     "item_found": lambda e, b: f"{e.agent_id} takes {b['item']['name']} out of {e.game}",
     "item_moved": _moved,
-    "avatar_changed": lambda e, b: f"{e.agent_id}'s body {b['avatar']} in {e.game} is {b['state']}",
+    "avatar_changed": _body,
+    "diary": lambda e, b: f"{e.agent_id} writes: {b['text']}",
     "world_failed": lambda e, b: f"{e.game} did not let {e.agent_id} in: {b['error']}",
     "transfer_cancelled": lambda e, b: f"{e.agent_id}'s way is taken back: {b['why']}",
     "pruned": lambda e, b: f"{b['runs']} old recordings and {b['nexus_events']} old events are forgotten",

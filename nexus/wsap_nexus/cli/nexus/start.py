@@ -182,8 +182,10 @@ def _embed(book: Book, model: str | None) -> None:
 async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus.cli.nexus import state
     from wsap_nexus.cli.nexus.signals import told_to_stop
+    from wsap_nexus.server.dashboard.keys import OneTimeKey
     from wsap_nexus.server.serve import Address, serve
 
+    key = OneTimeKey()
     path = state.state_file(hub.store.database.where, os.environ)
     tokens = state.token_file(os.environ)
     waiting = _SaidIfSlow(f"Starting the nexus on {hub.store.database.where}")
@@ -197,6 +199,9 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         )
         state.write(path, running)
         _say_ready(request, running, str(tokens))
+        if not request.as_json:
+            click.echo(f"To steer agents as well as watch them, open this once: {url}{key.fragment}")
+            sys.stdout.flush()
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
@@ -204,7 +209,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
 
     with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
         try:
-            await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told)
+            await serve(hub, Address(request.host, request.port), tokens, ready=ready, until=told, key=key)
         finally:
             waiting.done()
             for task in housekeeping:

@@ -1,0 +1,183 @@
+"""What there is to see of a nexus from outside: read from its database, which is no burden to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import select
+
+from wsap_core.errors import WsapError
+from wsap_core.host import PluginHost
+from wsap_core.models import Observation
+from wsap_nexus.cli.nexus import state
+from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
+from wsap_nexus.hub.book import Book, Ledger
+from wsap_nexus.hub.place import GAME
+from wsap_nexus.hub.prune import size_of
+from wsap_nexus.hub.records import NexusEvent
+from wsap_nexus.storage.database import Database
+from wsap_nexus.storage.records import RunRecord
+from wsap_nexus.storage.repository import Repository
+from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.view.recorded import _game, _note
+from wsap_nexus.view.story import Note, SeatStory, Stage
+
+KEPT = 200
+"""Events that are kept to be shown."""
+
+_LONG = 4000
+# Events of a recording that are read from its beginning on; of a longer one, the last ones are.
+
+_RUN = METADATA.tables["run"]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A nexus at one moment."""
+
+    running: state.Running | None
+    agents: tuple[AgentRow, ...]
+    worlds: tuple[WorldLine, ...]
+    events: tuple[NexusEvent, ...]
+    """The last ones, oldest first."""
+    bytes: int | None
+
+
+class Onlooker:
+    """Looks at a nexus again and again.
+
+    Args:
+        database: opened for reading.
+        path: the file that tells whether it runs.
+    """
+
+    def __init__(self, database: Database, path: Any) -> None:
+        self.database = database
+        """What is looked at."""
+        self._ledger = Ledger(database)
+        self._path = path
+        self._events: deque[NexusEvent] = deque(maxlen=KEPT)
+        self._seq = -1
+
+    def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
+        """Return how it stands, and the events since the last look; at the first, the last `recent` ones."""
+        running = state.read(self._path)
+        with self._ledger.look() as book:
+            if self._seq < 0:
+                self._seq = max(0, book.last_seq() - recent)
+            new = _events(book, self._seq)
+            rows, worlds = agent_rows(book), worlds_of(book.connection)
+        if new:
+            self._seq = new[-1].seq
+        self._events.extend(new)
+        sight = Sight(running, tuple(rows), tuple(worlds), tuple(self._events), size_of(self.database))
+        return sight, new
+
+    def run_of(self, agent_id: str) -> str | None:
+        """Return the recording of what an agent does now: its stay, or its visit in the nexus."""
+        with self._ledger.look() as book:
+            agent = book.agent(agent_id)
+            if agent.session_id is not None:
+                return book.session(agent.session_id).run_id
+            query = select(_RUN.c.id, _RUN.c.config).where(_RUN.c.game == GAME)
+            for name, config in book.connection.execute(query.order_by(_RUN.c.created.desc()).limit(200)):
+                seats = config.get("seats") or [{}]
+                if seats[0].get("name") == agent_id:
+                    return str(name)
+        return None
+
+    def seat_of(self, agent_id: str, run: RunRecord) -> str:
+        """Return the agent's seat in a recording."""
+        names = [str(seat.get("name")) for seat in run.config.get("seats", ())]
+        if agent_id in names or not names:
+            return agent_id
+        for event in Repository(self.database).read_events(run.id, to_seq=16, kinds=("start",)):
+            for arrival in event.data.get("arrivals", ()):
+                if arrival.get("agent") == agent_id:
+                    return str(arrival["seat"])
+        return names[0]
+
+
+def _events(book: Book, after: int) -> list[NexusEvent]:
+    found: list[NexusEvent] = []
+    while batch := book.events(after=after):
+        found += batch
+        after = batch[-1].seq
+    return found
+
+
+class Following:
+    """One agent in one recording, followed while it is written.
+
+    Args:
+        repository: where it is.
+        run: the recording.
+        seat: the agent's seat.
+        host: the plugins, which know the game's own kinds of observation.
+    """
+
+    def __init__(self, repository: Repository, run: RunRecord, seat: str, host: PluginHost) -> None:
+        self.run = run
+        """The recording."""
+        self._repository = repository
+        self.spec, self._codec, self.remark = _game(run, host)
+        """`remark` says what can't be shown, and why."""
+        self._story = SeatStory(seat, run.agent)
+        self._counts: dict[str, int] = {}
+        last = repository.last_event(run.id)
+        self._next = max(0, last.seq - _LONG) if last is not None and last.seq > _LONG else 0
+        self._part = self._next > 0
+        for event in repository.read_events(run.id, to_seq=64, kinds=("observation",), seat=seat):
+            self._story.see(self._decode(event.data))
+            break
+
+    def refresh(self) -> list[Note]:
+        """Take in what was recorded since the last time, and return it."""
+        new: list[Note] = []
+        seen: Any = None  # Any: an observation as JSON
+        seat = self._story.name
+        for event in self._repository.read_events(self.run.id, from_seq=self._next, kinds=("step",), seat=seat):
+            if self._part:
+                self._counts[seat], self._part = max(0, (event.step or 1) - 1), False
+            note = _note(event, self._counts)
+            self._story.take(note)
+            new.append(note)
+            seen, self._next = event, event.seq + 1
+        if seen is not None:
+            self._story.see(self._decode(seen.data["step"]["observation"]))
+        return new
+
+    def stage(self, title: str = "") -> Stage:
+        """Return what is shown now."""
+        game = self.spec.display_title if self.spec is not None else self.run.game
+        catalogue = self.spec.achievements if self.spec is not None else ()
+        scene = self._story.scene()
+        return Stage(
+            f"{title} in {game}" if title else game,
+            self.run.id,
+            self.run.seed,
+            self.run.step_limit,
+            (replace(scene, agent=""),),
+            catalogue=catalogue,
+        )
+
+    def _decode(self, data: Any) -> Observation:
+        # Any: what was recorded; decoding validates it.
+        return self._codec.decode(Observation, data, where="recorded observation")
+
+
+def following(look: Onlooker, agent_id: str, host: PluginHost, before: Following | None = None) -> Following | None:
+    """Return what an agent does now, followed: `before` if that is still it, None if there is nothing yet."""
+    name = look.run_of(agent_id)
+    if name is None:
+        return None
+    if before is not None and before.run.id == name:
+        return before
+    repository = Repository(look.database)
+    try:
+        run = repository.get_run(name)
+        return Following(repository, run, look.seat_of(agent_id, run), host)
+    except WsapError:
+        return None  # just forgotten, or not yet there

@@ -1,0 +1,239 @@
+"""`wsap nexus watch`: see what happens, live, in the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, is_dumb, output_console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from wsap_core.host import PluginHost
+    from wsap_nexus.cli.nexus.onlooker import Following, Onlooker
+    from wsap_nexus.cli.nexus.report import AgentRow
+
+EVERY = 0.25
+"""Seconds between two looks; longer where a look takes long."""
+
+RECENT = 10
+"""Events that are told at the beginning where there is no terminal."""
+
+SMALLEST = (24, 8)
+"""Columns and rows that the screen needs at least."""
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@click.option("--lines", is_flag=True, help="Print lines, also at a terminal.")
+@database_option
+def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None) -> None:
+    """Show who is where and what happens; or what AGENT sees and does.
+
+    At a terminal the last line names the keys; elsewhere lines are printed as things happen, until
+    the nexus stops. To leave changes nothing: the nexus goes on.
+    """
+    from wsap_core.errors import StorageError
+    from wsap_core.host import PluginHost
+    from wsap_nexus.cli.nexus.onlooker import Onlooker
+    from wsap_nexus.cli.nexus.state import state_file
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.paths import database_location
+
+    opened = open_for_reading(database)
+    if opened is None:
+        raise StorageError("There is no nexus yet; begin one with: wsap nexus start")
+    with opened:
+        if agent is not None:
+            with Ledger(opened).look() as book:
+                book.agent(agent)  # one that there is not is refused
+        onlooker = Onlooker(opened, state_file(database_location(database, os.environ), os.environ))
+        host = PluginHost.discovered()
+        with contextlib.suppress(KeyboardInterrupt):
+            if as_json or lines or not _has_screen():
+                _print_lines(onlooker, host, agent, as_json=as_json)
+            else:
+                asyncio.run(_Live(onlooker, host, agent).show())
+
+
+def _has_screen() -> bool:
+    if not sys.stdout.isatty() or is_dumb():
+        return False
+    size = output_console().size
+    return size.width >= SMALLEST[0] and size.height >= SMALLEST[1]
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
+    from wsap_core.wire import dumps
+    from wsap_nexus.cli.nexus.onlooker import following
+    from wsap_nexus.cli.nexus.report import told
+    from wsap_nexus.cli.nexus.status import agent_lines
+    from wsap_nexus.cli.nexus.watch_screen import clock
+    from wsap_nexus.view.plain import note_line
+
+    sight, events = onlooker.look(recent=RECENT)
+    if not as_json:
+        for line in agent_lines(sight.agents):
+            click.echo(line)
+    follow: Following | None = None
+    while True:
+        for event in events:
+            if agent is not None and event.agent_id != agent:
+                continue
+            if as_json:
+                click.echo(dumps(event))
+            elif line := one_line(told(event)):
+                click.echo(f"{clock(event.time)} {line}")
+        if agent is not None:
+            before, follow = follow, following(onlooker, agent, host, follow)
+            notes = follow.refresh() if follow is not None else []
+            # Of what was done before, the last few.
+            for note in notes if follow is before else notes[-RECENT:]:
+                said = {"step": note.number, "action": note.action, "success": note.success, "message": note.message,
+                        "reward": note.reward, "agent": agent}  # fmt: skip
+                click.echo(json.dumps(said) if as_json else note_line(note, several=False))
+        sys.stdout.flush()
+        if sight.running is None:
+            if not as_json:
+                click.echo("No nexus runs; start it with: wsap nexus start")
+            return
+        time.sleep(EVERY)
+        sight, events = onlooker.look()
+
+
+# --- the screen -------------------------------------------------------------------------------
+
+
+class _Live:
+    """The live screen: what is chosen, and what each key does about it."""
+
+    def __init__(self, onlooker: Onlooker, host: PluginHost, agent: str | None) -> None:
+        self._onlooker = onlooker
+        self._host = host
+        self._sight, _ = onlooker.look()
+        self._chosen = agent
+        self._close = agent is not None
+        self._follow: Following | None = None
+        self._help = False
+        self._note = ""
+        self._left = False
+        self._dirty = asyncio.Event()
+        self._asked: set[asyncio.Task[None]] = set()
+
+    async def show(self) -> None:
+        """Show it until the person leaves."""
+        from rich.live import Live
+
+        from wsap_nexus.view import keys
+
+        console = output_console()
+        loop = asyncio.get_running_loop()
+        with (
+            Live(
+                console=console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            ) as live,
+            keys.listening(self.press),
+        ):
+            looked = 0.0
+            while not self._left:
+                began = loop.time()
+                if began - looked >= EVERY:
+                    looked = began
+                    self._look()
+                self._dirty.clear()
+                size = console.size
+                live.update(self._screen(size.width, size.height, plain=console.no_color), refresh=True)
+                spent = loop.time() - began
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._dirty.wait(), max(EVERY - spent, 3 * spent, 0.02))
+
+    def press(self, key: str) -> None:
+        """Do what a key stands for."""
+        self._dirty.set()
+        self._note = ""
+        if self._help:
+            self._help = False
+        elif key == "q" or (key == "esc" and not self._close):
+            self._left = True
+        elif key == "?":
+            self._help = True
+        elif key in ("up", "down", "tab", "backtab"):
+            self._move(1 if key in ("down", "tab") else -1)
+        elif key in ("enter", "right"):
+            self._close = self._agent() is not None
+        elif key in ("esc", "left", "backspace"):
+            self._close = False
+        elif key == "space":
+            row = self._agent()
+            if row is not None:
+                self._ask("resume" if row.state == "paused" else "pause")
+        elif key == "s":
+            self._ask("step")
+
+    def _agent(self) -> AgentRow | None:
+        rows = self._sight.agents
+        return next((row for row in rows if row.id == self._chosen), rows[0] if rows else None)
+
+    def _move(self, by: int) -> None:
+        rows = self._sight.agents
+        row = self._agent()
+        if row is not None:
+            self._chosen = rows[(rows.index(row) + by) % len(rows)].id
+
+    def _ask(self, what: str) -> None:
+        """Ask the nexus for something, beside the screen."""
+        from wsap_core.errors import WsapError
+        from wsap_nexus.cli.nexus.wire import Wire
+
+        running, row = self._sight.running, self._agent()
+        if running is None or row is None:
+            self._note = "No nexus runs; start it with: wsap nexus start"
+            return
+
+        async def ask() -> None:
+            try:
+                await asyncio.to_thread(Wire(running).post, "nexus", "agents", row.id, what)
+            except WsapError as error:
+                self._note = str(error)
+            self._dirty.set()
+
+        task = asyncio.create_task(ask())
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+
+    def _look(self) -> None:
+        from wsap_nexus.cli.nexus.onlooker import following
+
+        self._sight, _ = self._onlooker.look()
+        row = self._agent()
+        if self._close and row is not None:
+            self._follow = following(self._onlooker, row.id, self._host, self._follow)
+            if self._follow is not None:
+                self._follow.refresh()
+
+    def _screen(self, width: int, height: int, *, plain: bool) -> RenderableType:
+        from rich.text import Text
+
+        from wsap_nexus.cli.nexus.watch_screen import overview, portrait
+
+        row = self._agent()
+        if width < SMALLEST[0] or height < SMALLEST[1]:
+            return Text(f"{width}x{height} is too small; q leaves.")
+        if self._close and row is not None:
+            return portrait(self._follow, row, width, height, plain=plain, note=self._note, helping=self._help)
+        chosen = self._sight.agents.index(row) if row is not None else 0
+        return overview(self._sight, chosen, width, height, now=time.time(), note=self._note, helping=self._help)
