@@ -18,6 +18,7 @@ from wsap_nexus.hub.errors import NexusRunningError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.auth import Tokens, own_token
+from wsap_nexus.server.dashboard.keys import OneTimeKey
 from wsap_nexus.server.guard import Limits
 from wsap_nexus.server.patience import PatientProtocol
 
@@ -82,6 +83,7 @@ async def serve(
     ready: Callable[[str], None] | None = None,
     until: asyncio.Event | None = None,
     limits: Limits | None = None,
+    key: OneTimeKey | None = None,
 ) -> None:
     """Start a nexus, serve it until it is told to stop, and stop it in good order.
 
@@ -92,14 +94,16 @@ async def serve(
         ready: told the address of the dashboard once requests are answered.
         until: set when it is to stop; None to serve until the task is cancelled.
         limits: what a request, and a caller, may take.
+        key: opens the dashboard's controls once; nothing but the token does when None.
 
     Raises:
         PortInUseError: something else listens there.
         NexusRunningError: another nexus leads the database.
     """
     address.check()
-    listening = _listen(address)
+    listening = listen(address)
     app = _app(nexus, address, token_file, limits)
+    app.state.one_time_key = key
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -110,7 +114,7 @@ async def serve(
         timeout_graceful_shutdown=2,
         server_header=False,
     )
-    url = _url(*listening.getsockname()[:2])
+    url = url_of(*listening.getsockname()[:2])
     server = _Server(config, lambda: ready(url) if ready is not None else None)
     ending = asyncio.create_task(_end(server, until)) if until is not None else None
     try:
@@ -146,7 +150,7 @@ def _app(nexus: Nexus, address: Address, token_file: Path, limits: Limits | None
         raise ConfigError(f"The token's file {token_file} can't be used ({error.strerror}).") from None
 
 
-def _url(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
     """Return the address by which it is reached from this machine."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound to
     return f"http://[{near}]:{port}/" if ":" in near else f"http://{near}:{port}/"
@@ -157,7 +161,12 @@ async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
     server.should_exit = True
 
 
-def _listen(address: Address) -> socket.socket:
+def listen(address: Address) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    Raises:
+        PortInUseError: something else listens there.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -298,9 +298,10 @@ def _attention(book: Book) -> list[dict[str, Any]]:
         why = _last_failure(book, row.id)
         if why:
             found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
-    for row in book.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20)):
-        found.append({"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]})
-    return found
+    games = book.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
+    return found + [
+        {"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]} for row in games
+    ]
 
 
 def _failure(book: Book, identity: AgentIdentity) -> str:

@@ -10,7 +10,6 @@ from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server import views
 from wsap_nexus.server.dashboard import deeds, live, minds, pages, timeline
 from wsap_nexus.server.dashboard.frames import Frames
-from wsap_nexus.server.dashboard.keys import OneTimeKey
 from wsap_nexus.server.dashboard.steps import StepIndexes
 
 
@@ -20,7 +19,7 @@ def install(app: FastAPI, nexus: Nexus) -> None:
     app.state.board = live.Board(nexus)
     app.state.frames = Frames(nexus)
     app.state.steps = StepIndexes(nexus.store.repository)
-    app.state.one_time_key = OneTimeKey()
+    app.state.one_time_key = None
     for module in (views, live, timeline, minds, deeds, pages):
         app.include_router(module.router, include_in_schema=False)
     app.mount("/assets", pages.Assets(), name="assets")

@@ -60,8 +60,8 @@ class Destination(BaseModel):
 @router.post("/unlock")
 async def unlock(request: Request, given: Key, tokens: Vault) -> Response:
     """Exchange the key of the printed address for the token, once."""
-    key: OneTimeKey = request.app.state.one_time_key
-    if not key.use(given.key):
+    key: OneTimeKey | None = request.app.state.one_time_key
+    if key is None or not key.use(given.key):
         raise UnauthorizedError("This address was used before; paste the token from the file nexus.token instead.")
     return told({"token": tokens.own})
 

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.repository import Repository
@@ -112,5 +112,5 @@ class StepIndexes:
             return position + len(connection.execute(between).all())
 
 
-def _steps(run_id: str):  # type: ignore[no-untyped-def]
+def _steps(run_id: str) -> Select[tuple[int]]:
     return select(_EVENT.c.seq).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")

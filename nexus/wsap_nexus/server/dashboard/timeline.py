@@ -429,5 +429,3 @@ def _bounded(data: Any) -> Any:
     if isinstance(data, dict):
         return {str(key)[:200]: _bounded(value) for key, value in list(data.items())[:200] if key != "base64"}
     return data
-
-

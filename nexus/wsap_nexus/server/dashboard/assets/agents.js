@@ -124,11 +124,27 @@ export async function agentPage(context) {
 
   function showSkills(skills) {
     fill(boxes.skills, skills.length ? el('ul.skills', {}, skills.map((skill) => el('li', {},
-      el('details', {}, el('summary', {}, el('span.skill', {}, el('span.skill-name', {}, plain(skill.domain)), el('meter', { min: 0, max: 1, value: skill.level, 'aria-label': plain(skill.domain) }), el('span.n', {}, percent(skill.level)))),
+      keep(`skill ${skill.domain}`, el('details', { open: opened.has(`skill ${skill.domain}`) }, el('summary', {}, el('span.skill', {}, el('span.skill-name', {}, plain(skill.domain)), el('meter', { min: 0, max: 1, value: skill.level, 'aria-label': plain(skill.domain) }), el('span.n', {}, percent(skill.level)))),
         table([
           { title: 'For', cell: (e) => plain(e.source.split(':').pop()) }, { title: 'In', cell: (e) => plain(e.game) },
           { title: 'Times', number: true, cell: (e) => count(e.times) }, { title: 'Gained', number: true, cell: (e) => percent(e.gained) },
-        ], skill.evidence))))) : empty('None yet. It gains skills by what it does in worlds.'));
+        ], skill.evidence)))))) : empty('None yet. It gains skills by what it does in worlds.'));
+  }
+
+  // What the reader has opened stays open when the page is brought up to date.
+  const opened = new Set();
+  function fold(key, heading, items, draw) {
+    if (!items.length) return null;
+    const box = el('details', { open: opened.has(key) }, el('summary', {}, heading), opened.has(key) ? draw(items) : null);
+    box.addEventListener('toggle', () => {
+      if (box.open) { opened.add(key); if (box.children.length < 2) box.append(draw(items)); } else opened.delete(key);
+    });
+    return box;
+  }
+
+  function keep(key, box) {
+    box.addEventListener('toggle', () => (box.open ? opened.add(key) : opened.delete(key)));
+    return box;
   }
 
   const PLACE = { escrow: 'in safe keeping', world: 'in a world', transfer: 'on its way', lost: 'lost' };
@@ -152,14 +168,21 @@ export async function agentPage(context) {
       el('b', {}, g.description || g.id), el('span.tag', { class: g.state === 'reached' ? 'good' : '' }, g.state), el('br'), el('small', {}, g.progress || ''),
       g.share !== undefined ? el('meter', { min: 0, max: 1, value: g.share, 'aria-label': 'Progress' }) : '')))) : null);
     fill(boxes.achieved, found.achievements.length ? el('ul.chips', {}, found.achievements.map((a) => el('li', { title: `first on ${a.first}` }, plain(a.name), ' ', el('small', {}, `${plain(a.game)}${a.times > 1 ? ` × ${a.times}` : ''}`)))) : empty('None yet.'));
-    fill(boxes.items, found.items.length ? table([
+    const things = (items) => table([
       { title: 'Thing', cell: (i) => [i.item.name, ' ', el('small', {}, [i.item.category, i.item.tier ? `tier ${i.item.tier}` : ''].filter(Boolean).join(', '))] },
       { title: 'Where', cell: (i) => [PLACE[i.place] || i.place, i.place === 'world' && i.place_id ? [' ', link(to('world', i.place_id), i.place_id)] : '', i.note ? el('small', {}, ` ${i.note}`) : ''] },
-    ], found.items) : empty('It carries nothing between worlds yet.'));
-    fill(boxes.bodies, found.avatars.length ? table([
+    ], items);
+    const kept = found.items.filter((i) => i.place !== 'lost');
+    const lost = found.items.filter((i) => i.place === 'lost');
+    fill(boxes.items, kept.length ? things(kept) : empty('It has nothing that could be carried between worlds.'), fold('lost', `${many(lost.length, 'thing')} lost or used up`, lost, things));
+    const bodies = (avatars) => table([
       { title: 'Body', cell: (a) => a.avatar.name || a.avatar.avatar_id }, { title: 'World', cell: (a) => link(to('world', a.world_id), a.world_id) }, { title: 'State', cell: (a) => a.avatar.state },
-    ], found.avatars) : empty('It has no body yet. It gets one on entering a world.'));
-    fill(boxes.past, found.sessions.length ? stays(found.sessions, null, found.spent) : empty('It has been nowhere yet.'));
+    ], avatars);
+    const alive = found.avatars.filter((a) => a.avatar.state !== 'destroyed');
+    const gone = found.avatars.filter((a) => a.avatar.state === 'destroyed');
+    fill(boxes.bodies, alive.length ? bodies(alive) : empty('It has no living body. It gets one on entering a world.'), fold('gone', `${many(gone.length, 'body', 'bodies')} destroyed`, gone, bodies));
+    const past = (sessions) => stays(sessions, null, found.spent);
+    fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('It has been nowhere yet.'), fold('past', 'Earlier stays', found.sessions.slice(8), past));
     showTalk(found);
   }
 

@@ -62,10 +62,10 @@ export async function runPage(context) {
   const stage = el('div.stage', {});
   const shown = el('div', {});
   const fewer = (f) => el('button', { type: 'button', onclick: () => f() });
-  const firstButton = fewer(() => go(0)); firstButton.textContent = '⏮'; firstButton.title = 'First step (Home)';
-  const backButton = fewer(() => go(at - 1)); backButton.textContent = '◀'; backButton.title = 'One step back (left arrow)';
-  const onButton = fewer(() => go(at + 1)); onButton.textContent = '▶'; onButton.title = 'One step on (right arrow)';
-  const lastButton = fewer(() => go(total - 1)); lastButton.textContent = '⏭'; lastButton.title = 'Last step (End)';
+  const firstButton = fewer(() => go(0)); firstButton.textContent = '«'; firstButton.title = 'First step (Home)';
+  const backButton = fewer(() => go(at - 1)); backButton.textContent = '‹'; backButton.title = 'One step back (left arrow)';
+  const onButton = fewer(() => go(at + 1)); onButton.textContent = '›'; onButton.title = 'One step on (right arrow)';
+  const lastButton = fewer(() => go(total - 1)); lastButton.textContent = '»'; lastButton.title = 'Last step (End)';
   for (const b of [firstButton, backButton, onButton, lastButton]) b.setAttribute('aria-label', b.title);
 
   let at = -1;
@@ -90,7 +90,7 @@ export async function runPage(context) {
     label: 'Steps', height: 52, signal,
     draw: ({ step }) => [
       el('span.n', {}, step.number),
-      el('span.said', {}, el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
+      el('span.said', {}, run.seats.length > 1 ? el('b', {}, `${step.seat} `) : '', el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
         step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'asked again') : '',
         step.achievements.map((a) => el('span.tag.good', {}, `★ ${plain(a)}`)), step.done ? el('span.tag', {}, 'end') : '',
         el('small', {}, ` ${step.reasoning || step.message}`)),
@@ -201,7 +201,7 @@ export async function runPage(context) {
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
       position),
     el('div.columns.run', {},
-      el('div', {}, el('section.panel', {}, el('h2', {}, 'What it saw then'), stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
+      el('div', {}, el('section.panel', {}, el('h2', {}, 'After this step'), stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
       el('section.panel', {}, el('h2', {}, 'The decision'), look.node)),
     shown,
   ]);

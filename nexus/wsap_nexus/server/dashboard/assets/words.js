@@ -69,13 +69,16 @@ export const WHY = {
   step_limit: 'its steps were used up', kicked: 'called back', failed: 'the world failed',
 };
 
+const WENT = { world: 'went into a world', lost: 'was lost', escrow: 'came into safe keeping', transfer: 'went on its way' };
+
 const SIGNS = {
   entered: ['→', 'in'], left: ['←', 'out'], died: ['✕', 'bad'], achievement: ['★', 'good'], skill_gained: ['↑', 'good'],
   item_found: ['◆', 'good'], item_moved: ['◇', ''], world_failed: ['!', 'bad'], agent_failed: ['!', 'bad'],
-  transfer_cancelled: ['↩', 'warn'], agent_registered: ['+', 'in'], agent_paused: ['❚❚', 'warn'], agent_resumed: ['▶', 'good'],
+  transfer_cancelled: ['↩', 'warn'], transfer_in_doubt: ['?', 'warn'], game_offline: ['!', 'bad'], game_failed: ['!', 'bad'],
+  diary: ['✎', ''], message_sent: ['✉', ''], meta_goal_set: ['◎', 'in'], meta_goal_reached: ['◉', 'good'], agent_registered: ['+', 'in'], agent_paused: ['❚❚', 'warn'], agent_resumed: ['▶', 'good'],
 };
 
-export const PLAIN_KINDS = new Set(['avatar_changed']);
+export const PLAIN_KINDS = new Set(['avatar_changed', 'items_moved', 'item_moved']);
 
 export function sign(kind) {
   const [mark, tone] = SIGNS[kind] || ['·', ''];
@@ -107,7 +110,24 @@ export function sentence(event, names, linked = true) {
     case 'skill_gained': return [who, ' grew in ', el('b', {}, plain(body.domain)), ` to ${percent(body.level ?? 0)}`,
       body.source ? ` (${plain(String(body.source).split(':').pop())})` : ''];
     case 'item_found': return [who, ' brought ', el('b', {}, body.item?.name || 'an item'), ' out of ', game];
-    case 'item_moved': return [who, `’s ${body.item_id} went ${body.to === 'world' ? 'into a world' : body.to === 'lost' ? 'missing' : body.to === 'escrow' ? 'into safe keeping' : 'on its way'}`, body.why ? `: ${body.why}` : ''];
+    case 'item_moved': return [who, `’s thing ${body.item_id} ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
+    case 'items_moved': return [many((body.items || []).length, 'thing'), ' of ', who, ` ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
+    case 'items_refused': return [who, ' could not take everything into ', game, body.why ? `: ${body.why}` : ''];
+    case 'diary': return [who, body.own_words === false ? ' was: ' : ' wrote: ', body.text || ''];
+    case 'message_sent': return [who, ' wrote ', body.to ? ['to ', linked ? link(to('agent', body.to), names[body.to] || body.to) : el('b', {}, names[body.to] || body.to)] : `to ${many(body.recipients ?? 0, 'other')}`];
+    case 'meta_goal_set': return [who, ' set out to: ', body.description || plain(body.goal)];
+    case 'meta_goal_reached': return [who, ' reached its goal: ', body.description || plain(body.goal)];
+    case 'meta_goal_abandoned': return [who, ' gave up its goal ', plain(body.goal)];
+    case 'agent_removed': return [who, ' was removed'];
+    case 'agent_renamed': return [who, ' has another name'];
+    case 'agent_imported': return [who, ' came from another nexus'];
+    case 'agent_moved_away': return [who, ' moved to another nexus'];
+    case 'policy_changed': return [who, ' is decided for by another policy', game ? ` in ${game}` : ''];
+    case 'game_joined': return [el('b', {}, game), ' joined'];
+    case 'game_failed': return [el('b', {}, game), ' failed: ', body.error || body.reason || ''];
+    case 'game_offline': return [el('b', {}, game), ' was taken offline: ', body.reason || body.error || ''];
+    case 'transfer_in_doubt': return [who, ': it is not known yet what became of its move'];
+    case 'pruned': return ['What is old was forgotten: ', many(body.runs ?? 0, 'run'), ' and ', many(body.nexus_events ?? 0, 'event')];
     case 'avatar_changed': return [who, `’s body in `, place, ` is ${body.state}`];
     case 'agent_registered': return [who, ' was born'];
     case 'agent_paused': return [who, ' was paused'];
