@@ -92,7 +92,8 @@ def session_facts(book: Book, session: SessionRecord) -> list[str]:
     done: dict[str, Any] = {k.partition(":")[2]: n for k, n in stats.get("done", {}).items() if k.startswith("action:")}
     if done:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-        facts.append(f"What I did most: {', '.join(f'{_short(name, 60)} ({times} times)' for name, times in most)}.")
+        told = [f"{_short(name, 60)} ({_counted(times, 'time')})" for name, times in most]
+        facts.append(f"What I did most: {', '.join(told)}.")
     levels = {str(e.body["domain"]): float(e.body["level"]) for e in own if e.kind == "skill_gained"}
     if levels:
         grown = ", ".join(f"{domain} {level:.2f}" for domain, level in sorted(levels.items()))

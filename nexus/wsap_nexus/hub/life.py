@@ -12,6 +12,7 @@ from wsap_core.errors import UsageError, WsapError
 from wsap_core.models import AvatarState
 from wsap_core.text import one_line
 from wsap_nexus.hub import letters, metagoals
+from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.chronicle import news, session_facts
 from wsap_nexus.hub.deaths import ways_back
 from wsap_nexus.hub.diary import SECONDS, Entry, composed, entries, write_entry
@@ -209,8 +210,8 @@ class Life:
 
         def around(name: str, seat: SeatFace) -> SeatFace:
             session = sessions.get(name)
-            if session is None:
-                return seat
+            if session is None:  # whoever sat there has left
+                return GuestSeat(seat)
             guest = GuestSeat(
                 seat,
                 goals=session.terms.goals,
@@ -227,6 +228,13 @@ class Life:
         """Return how an agent left its world, if it did so by `exit_game`."""
         guest = self._guests.get(agent_id)
         return None if guest is None else guest.exit
+
+    def keep_mind(self, book: Book, session: SessionRecord) -> None:
+        """Keep what an agent remembers of a stay that ended without a departure."""
+        minds = self._minds.get(session.run_id)
+        mind = None if minds is None else minds.remembered_by(session.agent_id)
+        if mind is not None:
+            book.keep_mind(session.agent_id, mind)
 
     def with_mind(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
         """Return a departure with what the agent remembers, and with how it left."""
@@ -293,6 +301,10 @@ class Life:
             self._note_talk("whispered", agent_id, text, answer)
             return answer
         policy = agent.policy(GAME)
+        if agent.place != "nexus":
+            answer = Answer(" ".join(facts), "facts")
+            self._note_talk("talked", agent_id, text, answer)
+            return answer
         if policy is not None and policy.external:
             with self._nexus.ledger.change() as book:
                 leave_letter(book, agent_id, text)

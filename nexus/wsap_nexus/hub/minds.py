@@ -129,6 +129,11 @@ class AgentMinds(RunMinds):
         memories = {**kept.memories, kind_of(plan, memory): memory.snapshot()}
         return replace(kept, lives=max(kept.lives, number), memories=memories).to_bytes()
 
+    def remembered_by(self, owner: str) -> bytes | None:
+        """Return what an agent remembers now, in whichever seat it is."""
+        found = [seat for seat, agent in self._owners.items() if agent == owner]
+        return self.remembered(found[0]) if found else None
+
 
 def take_in(memory: AgentMemory, data: bytes, owner: str) -> None:
     """Have a memory become what was kept.

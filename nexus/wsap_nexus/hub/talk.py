@@ -62,7 +62,10 @@ def leave_letter(book: Book, agent_id: str, text: str) -> None:
 def known_facts(book: Book, agent_id: str) -> list[str]:
     """Return what the nexus knows of an agent, as sentences in the first person."""
     agent = book.agent(agent_id)
-    facts = [f"I am {one_line(agent.name)}, and I am in the nexus, the place between the worlds."]
+    place = "in the nexus, the place between the worlds"
+    if agent.session_id is not None:
+        place = f"in {book.session(agent.session_id).game}, where nothing moves just now"
+    facts = [f"I am {one_line(agent.name)}, and I am {place}."]
     facts.append(f"I have made {agent.lifetime_steps} decisions in worlds so far.")
     skills = [f"{domain} {level:.2f}" for domain, level in sorted(book.skills(agent_id).items())]
     facts.append(f"My skills, from 0 to 1: {', '.join(skills)}." if skills else "I have no skills yet.")

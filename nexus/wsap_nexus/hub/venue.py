@@ -11,6 +11,7 @@ from wsap_core.models import AvatarSpec, Entry
 from wsap_core.wire import Codec, dumps, encode
 from wsap_core.worlds import World
 from wsap_nexus.hub.errors import WorldFailedError
+from wsap_nexus.hub.guests import GuestSeat
 from wsap_nexus.hub.transit import Arrival
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.recorder import Recorder
@@ -64,8 +65,9 @@ class KeptVenue:
     ) -> None:
         self.face = face
         """The world."""
-        self.around: Callable[[str, SeatFace], SeatFace] = lambda name, seat: seat
-        """Puts an agent into a seat: gives what the agent has to do with in place of the world's own."""
+        self.around: Callable[[str, SeatFace], SeatFace] = lambda name, seat: GuestSeat(seat)
+        """Puts an agent of the nexus into a seat: gives what it has to do with in place of the world's own."""
+        self._guests = list(seats or {})
         self._seed = seed
         self._seats = dict(seats or {})
         self._start = start
@@ -88,11 +90,14 @@ class KeptVenue:
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Return the open seats, after going back to where the stay began if need be."""
         if self._start is not None:
-            await self._begin_again(json.loads(self._start), seats)
+            start = json.loads(self._start)
+            self._guests = [arrival["seat"] for arrival in start["arrivals"]]
+            await self._begin_again(start, seats)
         for name in seats:
             if name not in self._seats:
                 self._seats[name] = await self.face.open_seat(name)
-        self._seats = {name: self.around(name, seat) for name, seat in self._seats.items()}
+        for name in self._guests:
+            self._seats[name] = self.around(name, self._seats[name])
         return self._seats
 
     def seat(self, name: str) -> SeatFace:
