@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from wsap_core.context import Context
 from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, ParamDef
@@ -94,13 +95,13 @@ class Unruly:
 class Unsaved(Unruly):
     """The same, but it can't be saved."""
 
-    wsap_spec = {"name": "unsaved", "abilities": ["seed"]}
+    wsap_spec: ClassVar = {"name": "unsaved", "abilities": ["seed"]}
 
 
 class Needy(Unruly):
     """Needs what only the nexus has."""
 
-    wsap_spec = {"name": "needy"}
+    wsap_spec: ClassVar = {"name": "needy"}
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

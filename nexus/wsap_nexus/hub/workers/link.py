@@ -17,6 +17,11 @@ from wsap_nexus.hub.workers.frames import BEAT, FrameReader, frame
 from wsap_nexus.hub.workers.mark import Mark
 from wsap_nexus.hub.workers.output import OutputLog
 
+_FROM_OUTSIDE = frozenset(
+    int(getattr(signal, name))
+    for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+    if hasattr(signal, name)
+)
 GOODBYE = 10.0
 """Seconds that a worker has to end by itself."""
 
@@ -123,6 +128,12 @@ class Link(asyncio.SubprocessProtocol):
         except TimeoutError:
             self.kill("it did not end")
             await self.ended
+
+    @property
+    def ended_from_outside(self) -> bool:
+        """Whether somebody else ended the process: a person, or a system that is short of memory."""
+        code = None if self._process is None else self._process.get_returncode()
+        return self.why_killed is None and code is not None and -code in _FROM_OUTSIDE
 
     @property
     def pid(self) -> int | None:

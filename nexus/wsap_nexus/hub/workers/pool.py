@@ -132,7 +132,8 @@ class WorkerPool:
 
     def _choose(self) -> int:
         """Return the slot of an idle worker, a free slot, or the slot of the worker with the fewest worlds."""
-        alive = sorted(self._links, key=lambda slot: (len(self._links[slot].worlds), slot))
+        alive = [slot for slot, link in self._links.items() if link.why_killed is None]
+        alive.sort(key=lambda slot: (len(self._links[slot].worlds), slot))
         if alive and (not self._links[alive[0]].worlds or len(alive) >= self.size):
             return alive[0]
         return next(slot for slot in itertools.count(1) if slot not in self._links)
@@ -152,9 +153,14 @@ class WorkerPool:
 
     @staticmethod
     def _blamed(link: Link) -> int | None:
-        """Return the world that a lost worker was at: the one accused, the one marked, or the only one asked."""
+        """Return the world that a lost worker was at: the one accused, the one marked, or the only one asked.
+
+        Nobody is to blame for a process that somebody else ended.
+        """
         if link.accused is not None:
             return link.accused
+        if link.ended_from_outside:
+            return None
         if link.mark.world:
             return link.mark.world
         asked = {call.world for call in link.calls.values() if call.begun or len(link.calls) == 1}
