@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import MutableMapping
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse
@@ -38,6 +36,5 @@ class Assets(StaticFiles):
     ) -> Response:
         """Return a file with the headers of the page."""
         response = super().file_response(full_path, stat_result, scope, status_code)
-        headers: MutableMapping[str, Any] = response.headers  # Any: text
-        headers.update(HEADERS | _FRESH)
+        response.headers.update(HEADERS | _FRESH)
         return response

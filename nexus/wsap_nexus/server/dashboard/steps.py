@@ -6,6 +6,7 @@ import asyncio
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
+from typing import Any
 
 from sqlalchemy import Select, select
 
@@ -101,7 +102,8 @@ class StepIndexes:
         seq, further = index.near(position)
         with self._database.read() as connection:
             query = _steps(run_id).where(_EVENT.c.seq >= seq).order_by(_EVENT.c.seq).offset(further).limit(1)
-            return connection.execute(query).scalar_one_or_none()
+            found: int | None = connection.execute(query).scalar_one_or_none()
+        return found
 
     async def position_of(self, run_id: str, seq: int) -> int:
         """Return how many steps of a run come before an event."""
@@ -112,5 +114,5 @@ class StepIndexes:
             return position + len(connection.execute(between).all())
 
 
-def _steps(run_id: str) -> Select[tuple[int]]:
+def _steps(run_id: str) -> Select[Any]:  # Any: SQLAlchemy's types of columns are not known here
     return select(_EVENT.c.seq).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")
