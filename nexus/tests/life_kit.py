@@ -1,0 +1,111 @@
+"""A nexus for tests of what agents live through in it: scripted models, and waiting for events rather than time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from wsap_core import PluginHost
+from wsap_core.context import Context
+from wsap_core.host import Registered
+from wsap_core.llm.scripted import Answer, ScriptedBackend
+from wsap_core.llm.types import Request
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import NexusEvent, Policy
+from wsap_nexus.runtime.store import open_store
+
+Answers = Callable[[Request], Answer]
+
+
+class Script:
+    """A model that answers as a function says, and keeps what it was asked.
+
+    Args:
+        answers: purpose -> what to answer, a text or a function of the request.
+    """
+
+    def __init__(self, answers: Mapping[str, Answer | Answers]) -> None:
+        self.answers = dict(answers)
+        self.requests: list[Request] = []
+
+    def __call__(self, request: Request) -> Answer:
+        self.requests.append(request)
+        answer = self.answers.get(request.purpose, "nothing")
+        return answer(request) if callable(answer) else answer
+
+    def asked(self, purpose: str) -> list[str]:
+        """Return the whole text of each request for a purpose."""
+        return ["\n".join(m.text() for m in r.messages) for r in self.requests if r.purpose == purpose]
+
+
+def host_with(*specs: AdapterSpec | AgentSpec, script: Script | None = None, installed: bool = True) -> PluginHost:
+    """Return a host with games and agents besides what is installed, and a model `script/it`."""
+    host = PluginHost.discovered()
+    for spec in specs:
+        registry: Any = host.games if isinstance(spec, AdapterSpec) else host.agents
+        registry.add(Registered(spec, "kit", "tests"))
+    if script is not None:
+        held = script
+
+        def make(context: Context) -> ScriptedBackend:
+            return ScriptedBackend(held, model="script/it")
+
+        host.backends.add(Registered(BackendSpec("script", "A scripted model.", make), "kit", "tests"))
+    return host
+
+
+class Place:
+    """A nexus with means to wait for what happens in it."""
+
+    def __init__(self, nexus: Nexus) -> None:
+        self.nexus = nexus
+        self._changed = asyncio.Event()
+        nexus.ledger.listen(lambda event: self._changed.set())
+
+    def events(self, *kinds: str, agent: str | None = None) -> list[NexusEvent]:
+        """Return events so far, oldest first."""
+        with self.nexus.ledger.look() as book:
+            return book.events(agent=agent, kinds=kinds, limit=100_000)
+
+    async def until(self, holds: Callable[[], object], *, seconds: float = 40.0) -> None:
+        """Wait until something holds after an event of the nexus."""
+        async with asyncio.timeout(seconds):
+            while not holds():
+                await self._changed.wait()
+                self._changed.clear()
+
+    async def until_events(self, kind: str, count: int = 1, *, agent: str | None = None) -> list[NexusEvent]:
+        """Wait until there are so many events of a kind, and return them."""
+        await self.until(lambda: len(self.events(kind, agent=agent)) >= count)
+        return self.events(kind, agent=agent)
+
+
+@asynccontextmanager
+async def nexus_at(
+    path: Path,
+    agents: Mapping[str, Mapping[str, Policy]],
+    *,
+    host: PluginHost,
+    games: tuple[str, ...] = ("crafter", "echo"),
+    personas: Mapping[str, str] | None = None,
+    start: bool = True,
+    **settings: Any,
+) -> AsyncIterator[Place]:
+    """Give a nexus with agents by id and their policies; stopped at the end of the block."""
+    with open_store(str(path / "nexus.db")) as store:
+        nexus = Nexus(host, store, Settings(seed=5, games=games, lobby_seconds=0.05, **settings))
+        with nexus.ledger.change() as book:
+            for agent_id, policies in agents.items():
+                book.register(agent_id, policies=policies, persona=(personas or {}).get(agent_id, ""))
+        place = Place(nexus)
+        if start:
+            await nexus.start()
+        try:
+            yield place
+        finally:
+            if start:
+                await nexus.stop()
