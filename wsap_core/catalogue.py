@@ -197,6 +197,8 @@ def _write(path: str, text: str) -> None:
     import tempfile  # deferred for weight: only when something was installed
 
     folder = os.path.dirname(path)
+    # One by one: the mode is not given to the folders above, and this may be the first that makes them.
+    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix="catalogue-", suffix=".tmp")
     try:
