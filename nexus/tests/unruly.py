@@ -126,3 +126,14 @@ class Obedient:
 
     def plan(self, goals: Sequence[Goal]) -> list[str]:
         return []
+
+
+class Walker(Obedient):
+    """Walks about in Crafter, always the same way."""
+
+    def __init__(self) -> None:
+        self._step = 0
+
+    def decide(self, observation: Observation) -> Action:
+        self._step += 1
+        return Action(("move_left", "do", "move_up", "noop", "move_right", "move_down")[self._step * 5 // 3 % 6])

@@ -21,7 +21,6 @@ from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.diary import Entry as DiaryEntry
 from wsap_nexus.hub.errors import (
-    ConservationError,
     GameUnavailableError,
     IncompatibleGameError,
     NotInWorldError,
@@ -35,8 +34,9 @@ from wsap_nexus.hub.life import Life
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.mishaps import GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace, Surroundings
-from wsap_nexus.hub.placement import Placement
+from wsap_nexus.hub.placement import Placement, saved_on_the_way
 from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.recovery import last_good_state
 from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import Deeds, Stay
 from wsap_nexus.hub.talk import Answer
@@ -593,7 +593,7 @@ class Nexus:
             try:
                 await self._play(run, recorder)
                 # What is saved while agents leave has let go of what they carry, before that is written down.
-                state, leaving = venue.face.last_state, True
+                state, leaving = saved_on_the_way(venue.face), True
                 for stay in stays.values():
                     reason = self._why_over(run, stay)
                     if reason != SHUTDOWN:
@@ -601,7 +601,7 @@ class Nexus:
             except StorageError:
                 raise
             except Exception as error:
-                self._table_failed(run, stays, error, state if leaving else venue.face.last_state)
+                await self._table_failed(run, stays, error, state if leaving else saved_on_the_way(venue.face), leaving)
         finally:
             for stay in stays.values():
                 self.stays.pop(stay.session.agent_id, None)
@@ -612,15 +612,31 @@ class Nexus:
             with contextlib.suppress(WorldError):  # it has said all that matters
                 await venue.face.close()
 
-    def _table_failed(self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None) -> None:
+    async def _table_failed(
+        self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None, leaving: bool
+    ) -> None:
         """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
         alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
-        culprit = stays.get(run.failed_seat or "") or alone
-        if isinstance(error, WsapError) and not isinstance(error, WorldError | ConservationError) and culprit:
+        culprit = None if leaving else stays.get(run.failed_seat or "") or alone
+        if isinstance(error, WsapError) and not isinstance(error, WorldError) and culprit:
             self._agent_failed(culprit.session.agent_id, error, culprit.session)
             return
         deeds = {stay.session.id: stay.deeds for stay in stays.values()}
         sessions = [stay.session for stay in stays.values()]
+        if alone is not None:
+            self.store.writer.flush()
+            with self.ledger.look() as book:
+                record = book.world(alone.session.world_id)
+            codec, repository = _codec_of(run.spec), self.store.repository
+            again = await last_good_state(
+                lambda: self._make_world(run.spec, record),
+                repository,
+                alone.session.run_id,
+                seat=alone.seat_name,
+                seed=record.seed,
+                codec=codec,
+            )
+            state = again or state
         self._world_failed(
             sessions, sessions[0].world_id, error, state=state, deeds=deeds, seconds=run.summary().seconds
         )

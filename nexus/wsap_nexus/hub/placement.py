@@ -85,3 +85,8 @@ class Placement:
         """End all workers."""
         if self.pool is not None:
             await self.pool.close()
+
+
+def saved_on_the_way(face: WorldFace) -> bytes | None:
+    """Return the newest state that was saved of a world while it was played; None where the log is all there is."""
+    return face.last_state if isinstance(face, WorkerWorld) else None

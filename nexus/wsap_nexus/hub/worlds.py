@@ -45,11 +45,6 @@ class WorldFace(Protocol):
         """Whether its state can be taken and given back."""
         ...
 
-    @property
-    def last_state(self) -> bytes | None:
-        """The newest state that was saved on the way; None where the run's log is all there is."""
-        ...
-
     async def begin(self, seed: int) -> None:
         """Begin the first episode from a seed."""
         ...
@@ -131,11 +126,6 @@ class LocalWorld:
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
         return self._world.can_snapshot
-
-    @property
-    def last_state(self) -> bytes | None:
-        """None: nothing is saved on the way."""
-        return None
 
     async def begin(self, seed: int) -> None:
         """Begin the first episode."""

@@ -1,0 +1,364 @@
+"""What becomes of agents, their things and their games when a world or an agent fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core.errors import UsageError
+from wsap_core.host import PluginHost
+from wsap_core.models import AvatarState, PortableItem
+from wsap_nexus.hub.errors import GameUnavailableError, WorldFailedError
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import NexusEvent, Policy, SessionRecord, Terms
+from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.workers.pool import Patience
+from wsap_nexus.runtime.store import Store, open_store
+
+anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+class Field:
+    """A nexus with the unruly game, and agents that do what a file says."""
+
+    def __init__(self, folder: Path, store: Store, **settings: Any) -> None:
+        if not (folder / "unruly.py").exists():
+            shutil.copy(Path(__file__).with_name("unruly.py"), folder / "unruly.py")
+        self.folder = folder
+        self.file = folder / "unruly.py"
+        games = (*(f"{self.file}:{name}" for name in ("Unruly", "Unsaved", "Needy")), "crafter", "matrix")
+        own = {"patience": Patience(5.0), "lobby_seconds": 0.05, "games": games, "snapshot_every": 10, **settings}
+        self.nexus = Nexus(PluginHost.discovered(), store, Settings(**own))
+        self.events: list[NexusEvent] = []
+        self._heard = asyncio.Event()
+        self.nexus.ledger.listen(self._hear)
+        self.nexus.on_step(lambda stay, step: self._heard.set())
+
+    def _hear(self, event: NexusEvent) -> None:
+        self.events.append(event)
+        self._heard.set()
+
+    def register(self, *agents: str) -> None:
+        with self.nexus.ledger.change() as book:
+            for agent in agents:
+                policies = {"nexus": Policy("external"), "*": Policy(f"{self.file}:Obedient")}
+                book.register(agent, policies={**policies, "crafter": Policy(f"{self.file}:Walker")})
+
+    def say(self, word: str) -> None:
+        """Have all agents do that from now on."""
+        # In one go: they read it at any time.
+        (self.folder / "said").write_text(word)
+        (self.folder / "said").replace(self.folder / "say")
+
+    async def enter(self, agent: str, game: str, terms: Terms | None = None) -> Stay:
+        return await self.nexus.enter(agent, game, terms or Terms())
+
+    async def until(self, holds: Callable[[], object]) -> Any:
+        """Wait until something holds that events tell of."""
+        while True:
+            self._heard.clear()
+            found = holds()
+            if found:
+                return found
+            await self._heard.wait()
+
+    async def closed(self, session: SessionRecord) -> SessionRecord:
+        def look() -> SessionRecord | None:
+            with self.nexus.ledger.look() as book:
+                found = book.session(session.id)
+            return found if found.closed else None
+
+        found: SessionRecord = await self.until(look)
+        return found
+
+    def happened(self, kind: str, agent: str | None = None) -> list[NexusEvent]:
+        return [e for e in self.events if e.kind == kind and agent in (None, e.agent_id)]
+
+
+def live(folder: Path, test: Callable[[Field], Awaitable[None]], **settings: Any) -> None:
+    """Run a nexus on the folder's database for as long as a test takes."""
+
+    async def run() -> None:
+        with open_store(str(folder / "nexus.db"), environ={"WSAP_HOME": str(folder)}) as store:
+            field = Field(folder, store, **settings)
+            field.register("ada", "bob")
+            await field.nexus.start()
+            try:
+                await test(field)
+            finally:
+                await field.nexus.stop()
+
+    asyncio.run(run())
+
+
+def give(field: Field, agent: str, item_id: str) -> None:
+    with field.nexus.ledger.change() as book:
+        item = PortableItem(item_id, "Sword", "weapon", 3, {}, "crafter")
+        book.mint_item(agent, item, game="crafter", session="")
+
+
+def places(field: Field, agent: str) -> dict[str, str]:
+    with field.nexus.ledger.look() as book:
+        return {record.item.item_id: record.place for record in book.items(agent)}
+
+
+@anywhere
+def test_an_agent_whose_world_fails_is_back_in_the_nexus_with_its_body_suspended(tmp_path: Path, workers: int) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unruly")
+        field.say("raise")
+        closed = await field.closed(stay.session)
+        assert closed.reason == "world_failed"
+        assert "something it forgot" in str(closed.stats["error"])
+        with field.nexus.ledger.look() as book:
+            agent = book.agent("ada")
+            (body,) = book.avatars("ada", "unruly")
+            assert (agent.place, agent.session_id, agent.state) == ("nexus", None, "active")
+            assert body.avatar.state is AvatarState.SUSPENDED
+            assert not book.transfers("prepared")
+            assert book.world(closed.world_id).failures == 1
+            assert agent.lifetime_steps == closed.steps
+        (told,) = field.happened("world_failed", "ada")
+        assert told.body["kept"] is True
+
+    live(tmp_path, test, workers=workers)
+
+
+@anywhere
+def test_a_body_from_a_failed_world_is_woken_where_it_was_last_well(tmp_path: Path, workers: int) -> None:
+    async def test(field: Field) -> None:
+        first = await field.enter("ada", "unruly", Terms(steps=1000))
+        await field.until(lambda: first.deeds.steps >= 25)
+        field.say("raise")
+        await field.closed(first.session)
+        field.say("go")
+        second = await field.enter("ada", "unruly", Terms(steps=1))
+        assert second.session.world_id == first.session.world_id
+        assert second.session.avatar_id == first.session.avatar_id
+        await field.closed(second.session)
+        assert second.last is not None
+        assert second.last.observation.step == first.deeds.steps >= 25
+
+    live(tmp_path, test, workers=workers, pace=500)
+
+
+@anywhere
+def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tmp_path: Path, workers: int) -> None:
+    async def fail_thrice(field: Field) -> None:
+        field.say("raise")
+        for _ in range(3):
+            stay = await field.enter("ada", "unruly")
+            await field.closed(stay.session)
+        await field.until(lambda: field.happened("game_offline"))
+        assert field.nexus.game_info("unruly").status == "offline"
+        with pytest.raises(GameUnavailableError, match="failed 3 times within 10 minutes"):
+            await field.enter("ada", "unruly")
+        assert (await field.enter("bob", "crafter", Terms(steps=2))).session.game == "crafter"
+
+    async def after_restart(field: Field) -> None:
+        assert field.nexus.game_info("unruly").status == "offline"
+        with pytest.raises(GameUnavailableError):
+            await field.enter("ada", "unruly")
+        field.nexus.set_game_status("unruly", "available", "repaired")
+        field.say("go")
+        stay = await field.enter("ada", "unruly", Terms(steps=3))
+        assert (await field.closed(stay.session)).reason == "step_limit"
+        with pytest.raises(UsageError, match="available, maintenance or offline"):
+            field.nexus.set_game_status("unruly", "broken")
+
+    live(tmp_path, fail_thrice, workers=workers)
+    live(tmp_path, after_restart, workers=workers)
+
+
+def test_failures_longer_ago_than_the_window_do_not_count(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        now = 1_000_000.0
+        field.nexus.ledger.wall_clock = lambda: now
+        for _ in range(5):
+            assert not field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops"))
+            now += 400.0
+        assert field.nexus.game_info("unruly").status == "available"
+        assert field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops")) is False
+        assert field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops")) is True
+
+    live(tmp_path, test)
+
+
+def test_a_game_that_crashes_its_worker_is_counted_and_everybody_else_plays_on(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        other = await field.enter("bob", "crafter", Terms(steps=60))
+        stay = await field.enter("ada", "unruly")
+        field.say("crash")
+        closed = await field.closed(stay.session)
+        assert closed.reason == "world_failed"
+        assert "ended with status 3" in str(closed.stats["error"])
+        # It was tried once more, and what it is tried with counts, too.
+        assert len(field.happened("game_failed")) == 2
+        assert (await field.closed(other.session)).reason == "step_limit"
+        assert field.nexus.game_info("crafter").status == "available"
+
+    live(tmp_path, test, workers=1, pace=50)
+
+
+def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unruly")
+        field.say("hang")
+        assert (await field.closed(stay.session)).reason == "world_failed"
+        with field.nexus.ledger.look() as book:
+            assert book.agent("ada").place == "nexus"
+
+    live(tmp_path, test, workers=1, patience=Patience(0.5))
+
+
+def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_order(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unruly", Terms(steps=100_000))
+        field.nexus.set_game_status("unruly", "maintenance", "new version")
+        closed = await field.closed(stay.session)
+        assert closed.reason == "game_offline"
+        with field.nexus.ledger.look() as book:
+            (body,) = book.avatars("ada", "unruly")
+            assert body.avatar.state is AvatarState.SUSPENDED
+        with pytest.raises(GameUnavailableError, match="maintenance: new version"):
+            await field.enter("ada", "unruly")
+
+    live(tmp_path, test, pace=200)
+
+
+@anywhere
+def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp_path: Path, workers: int) -> None:
+    async def test(field: Field) -> None:
+        give(field, "ada", "sword-1")
+        stay = await field.enter("ada", "crafter", Terms(steps=100_000))
+        assert places(field, "ada") == {"sword-1": "world"}
+        error = RuntimeError("a fault in the game")
+        if workers:
+            # Whoever asks next is told.
+            field.nexus.faces[stay.session.run_id]._die(WorldFailedError(str(error)))  # type: ignore[attr-defined]
+        else:
+            adapter = field.nexus.faces[stay.session.run_id]._world.adapter  # type: ignore[attr-defined]
+
+            def act(action: object) -> None:
+                raise error
+
+            adapter.act = act
+        closed = await field.closed(stay.session)
+        assert closed.reason == "world_failed"
+        assert places(field, "ada") == {"sword-1": "world"}
+        again = await field.enter("ada", "crafter", Terms(steps=1))
+        assert again.session.world_id == stay.session.world_id
+        await field.closed(again.session)
+        assert places(field, "ada")["sword-1"] in ("escrow", "world")
+
+    live(tmp_path, test, workers=workers, pace=300)
+
+
+def test_things_come_back_from_a_failed_world_that_is_no_more(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unsaved")
+        with field.nexus.ledger.change() as book:
+            book.mint_item("ada", PortableItem("gem-1", "Gem", "material"), game="unsaved", session=stay.session.id)
+            book.move_item("ada", "gem-1", from_place="escrow", to_place="world", to_id=stay.session.world_id)
+        field.say("raise")
+        await field.closed(stay.session)
+        assert places(field, "ada") == {"gem-1": "escrow"}
+        with field.nexus.ledger.look() as book:
+            (body,) = book.avatars("ada", "unsaved")
+            assert body.avatar.state is AvatarState.DESTROYED
+
+    live(tmp_path, test, pace=200)
+
+
+@anywhere
+def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resumed(tmp_path: Path, workers: int) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unruly", Terms(steps=40))
+        field.say("fail")
+        (told,) = await field.until(lambda: field.happened("agent_failed", "ada"))
+        assert "no model answers" in told.body["error"]
+        with field.nexus.ledger.look() as book:
+            agent = book.agent("ada")
+            assert (agent.state, agent.session_id) == ("paused", stay.session.id)
+        assert field.nexus.game_info("unruly").status == "available"
+        field.say("go")
+        await asyncio.gather(*field.nexus._tables.values())
+        field.nexus.resume("ada")
+        closed = await field.closed(stay.session)
+        assert (closed.reason, closed.steps) == ("step_limit", 40)
+
+    live(tmp_path, test, workers=workers, pace=500)
+
+
+def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "unruly")
+        field.say("fail")
+        await field.until(lambda: field.happened("agent_failed", "ada"))
+        await asyncio.gather(
+            *field.nexus._tables.values(), *[t for t in field.nexus._tasks.values() if "ada" in t.get_name()]
+        )
+        closed = await field.nexus.exit("ada")
+        assert (closed.id, closed.reason) == (stay.session.id, "kicked")
+        with field.nexus.ledger.look() as book:
+            (body,) = book.avatars("ada", "unruly")
+            assert (book.agent("ada").place, body.avatar.state) == ("nexus", AvatarState.SUSPENDED)
+
+    live(tmp_path, test, pace=200)
+
+
+def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        stay = await field.enter("ada", "needy", Terms(steps=3))
+        assert (await field.closed(stay.session)).reason == "step_limit"
+        assert not field.happened("game_failed")
+
+    live(tmp_path, test, workers=1)
+
+
+@posix
+def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
+    async def play(field: Field, kill: Callable[[], None]) -> list[tuple[str | None, int, object, object]]:
+        field.nexus.on_step(lambda stay, step: kill())
+        stays = [await field.enter(agent, "crafter", Terms(steps=80)) for agent in ("ada", "bob")]
+        closed = [await field.closed(stay.session) for stay in stays]
+        repository = field.nexus.store.repository
+        summaries = [repository.get_run(session.run_id).summary or {} for session in closed]
+        return [
+            (session.reason, session.steps, session.stats["done"], summary["trajectory_hash"])
+            for session, summary in zip(closed, summaries, strict=True)
+        ]
+
+    outcomes: list[Any] = []
+
+    async def undisturbed(field: Field) -> None:
+        outcomes.append(await play(field, lambda: None))
+
+    async def disturbed(field: Field) -> None:
+        chance = random.Random(7)
+        pool = field.nexus._placement.pool
+        assert pool is not None
+
+        def kill() -> None:
+            if chance.random() < 0.06:
+                for link in pool.links:
+                    if link.pid is not None and not link.gone:
+                        os.kill(link.pid, signal.SIGKILL)
+
+        outcomes.append(await play(field, kill))
+        assert pool.started > 3
+
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    live(tmp_path / "one", undisturbed)
+    live(tmp_path / "two", disturbed, workers=2, max_failures=10**6)
+    assert outcomes[0] == outcomes[1]
