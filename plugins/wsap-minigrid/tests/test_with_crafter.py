@@ -1,4 +1,4 @@
-"""Transit means something: one agent goes to MiniGrid, to Crafter and back, with what it learned and what it carries."""
+"""Transit means something: an agent goes to MiniGrid, to Crafter and back, with what it learned and what it carries."""
 
 from __future__ import annotations
 
