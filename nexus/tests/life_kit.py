@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class Place:
         self.nexus = nexus
         self._changed = asyncio.Event()
         nexus.ledger.listen(lambda event: self._changed.set())
+        nexus.on_step(lambda stay, step: self._changed.set())
 
     def events(self, *kinds: str, agent: str | None = None) -> list[NexusEvent]:
         """Return events so far, oldest first."""
@@ -72,10 +73,11 @@ class Place:
             return book.events(agent=agent, kinds=kinds, limit=100_000)
 
     async def until(self, holds: Callable[[], object], *, seconds: float = 40.0) -> None:
-        """Wait until something holds after an event of the nexus."""
+        """Wait until something holds; looked at after each event and decision, and now and then in between."""
         async with asyncio.timeout(seconds):
             while not holds():
-                await self._changed.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), 0.02)
                 self._changed.clear()
 
     async def until_events(self, kind: str, count: int = 1, *, agent: str | None = None) -> list[NexusEvent]:

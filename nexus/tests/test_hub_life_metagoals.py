@@ -156,10 +156,15 @@ def test_a_reward_is_granted_once_however_often_and_by_whomever_it_is_counted(le
 def test_a_reward_is_not_granted_where_the_transaction_comes_to_nothing(ledger: Ledger) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", TEMPLATES["traveller"], ("echo",))
-    with pytest.raises(RuntimeError), ledger.change() as book:
-        entered(book, "echo")
-        assert advance(book, "ida")
-        raise RuntimeError("the power went")
+
+    def go_down() -> None:
+        with ledger.change() as book:
+            entered(book, "echo")
+            assert advance(book, "ida")
+            raise RuntimeError("the power went")
+
+    with pytest.raises(RuntimeError):
+        go_down()
     with ledger.look() as book:
         assert not book.items("ida")
         assert pursuits(book, "ida")[0].state == "active"
