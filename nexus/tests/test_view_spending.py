@@ -35,7 +35,7 @@ from wsap_nexus.view.plain import PlainProgress, summary_lines
 from wsap_nexus.view.recorded import Recording
 from wsap_nexus.view.screen import Look, compose
 from wsap_nexus.view.spending import (
-    Spending,
+    Spent,
     brief,
     count,
     duration,
@@ -48,7 +48,7 @@ from wsap_nexus.view.spending import (
 )
 from wsap_nexus.view.story import SeatScene, Stage
 
-UNKNOWN = Spending(Usage(120, 210_000, 9_800, None), 100, 6, 1, 31.4)
+UNKNOWN = Spent(Usage(120, 210_000, 9_800, None), 100, 6, 1, 31.4)
 WAIT = json.dumps({"action": "wait", "params": {}, "reasoning": "no hurry"})
 
 
@@ -85,7 +85,7 @@ def shown(stage: Stage, width: int, height: int) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def a_stage(spending: Spending) -> Stage:
+def a_stage(spending: Spent) -> Stage:
     scene = SeatScene("seat-1", "llm", Observation(status={"health": 9}), steps=100)
     return replace(Stage("Island", "20261120-island-7f3a", 7, None, (scene,)), spending=spending)
 
@@ -121,8 +121,8 @@ def test_times_are_written_short(seconds: float, words: str) -> None:
 
 
 def test_no_figures_are_shown_where_no_model_was_asked() -> None:
-    assert parts(Spending(decisions=100)) == []
-    assert brief(Spending(decisions=100)) == []
+    assert parts(Spent(decisions=100)) == []
+    assert brief(Spent(decisions=100)) == []
 
 
 @given(st.integers(20, 200))
@@ -150,7 +150,7 @@ def test_the_live_view_shows_what_models_take_at_every_size(width: int, height: 
 
 
 def test_the_live_view_has_no_line_about_models_where_none_plays() -> None:
-    assert not any("models" in line or "cost" in line for line in shown(a_stage(Spending(decisions=5)), 100, 30))
+    assert not any("models" in line or "cost" in line for line in shown(a_stage(Spent(decisions=5)), 100, 30))
 
 
 def test_a_run_that_is_played_shows_its_models_as_it_goes(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_looking_back_shows_what_was_taken_up_to_each_step(tmp_path: Path) -> No
         repository = Repository(store.database)
         recording = Recording(repository, repository.get_run("last"), host)
         at = [recording.stage(position).spending for position in range(11)]
-    assert at[0] == Spending()
+    assert at[0] == Spent()
     assert [taken.usage.calls for taken in at] == [0, 1, 2, 4, 6, 7, 8, 9, 10, 11, 12]
     assert at[10].usage.cost == pytest.approx(6.0)
     assert [taken.repaired + taken.forced for taken in at] == [0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 2]
@@ -266,5 +266,5 @@ def test_a_cost_that_is_unknown_for_one_call_is_unknown_for_the_run(tmp_path: Pa
 
 def test_a_summary_of_an_older_version_reads_as_what_it_has() -> None:
     old = {"usage": {"calls": 3, "prompt_tokens": 30, "completion_tokens": 6, "cost": None}, "decisions": {"total": 3}}
-    assert spending_of(old) == Spending(Usage(3, 30, 6, None), 3)
-    assert spending_of({}) == Spending(Usage(cost=None))
+    assert spending_of(old) == Spent(Usage(3, 30, 6, None), 3)
+    assert spending_of({}) == Spent(Usage(cost=None))

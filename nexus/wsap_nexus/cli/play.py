@@ -19,11 +19,11 @@ from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
+from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
 from wsap_nexus.cli.play_request import Request
 from wsap_nexus.cli.seat_options import seat_option
 
 if TYPE_CHECKING:
-    from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
     from wsap_core.services import Services
     from wsap_nexus.runtime.controls import Controls
@@ -143,7 +143,7 @@ def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
 def _started(
     request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
 ) -> None:
-    from wsap_core.errors import UsageError
+    from wsap_core.errors import WsapError
     from wsap_nexus.runtime.session import start
 
     view = _view(request, controls, watching, store)
@@ -151,20 +151,20 @@ def _started(
     with start(plan, host, store, parts=parts, controls=controls, services=services) as session:
         try:
             _conduct(request, session, parts, view)
-        except UsageError:
-            # An option that makes no sense: the run never began, and nobody will go on with it.
-            if session.run.run_id is not None and not session.run.summary().steps:
+        except WsapError as error:
+            if session.run.run_id is not None and came_to_nothing(session.run, error):
                 store.repository.delete_run(session.run.run_id)
             raise
 
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
     from wsap_nexus.runtime.plan import RunPlan
-    from wsap_nexus.runtime.session import load_parts, resume
+    from wsap_nexus.runtime.session import load_parts, refuse_run_of_nexus, resume
     from wsap_nexus.view.recorded import read_notes
 
     assert request.resume is not None, "the caller asked"
     record = store.repository.get_run(request.resume)
+    refuse_run_of_nexus(store, record.id)
     plan = RunPlan.from_config(record.config)
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
@@ -179,13 +179,15 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
     from wsap_nexus.runtime.session import load_parts, replies_of, start
 
     assert request.replay is not None, "the caller asked"
-    plan, past = replies_of(request.replay, store)
+    again = original(request.replay, store)
+    plan, past = replies_of(again.run_id, store)
     parts = load_parts(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view)
     with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
-        _conduct(request, session, parts, view)
+        session.run.observe(again.stopper(controls))
+        _conduct(request, session, parts, view, again=again)
 
 
 def _unrecorded(
@@ -257,7 +259,13 @@ def _view(request: Request, controls: Controls, watching: bool, store: Store | N
 
 
 def _conduct(
-    request: Request, session: Session, parts: Parts, view: LiveView | None, *, past: list[Any] | None = None
+    request: Request,
+    session: Session,
+    parts: Parts,
+    view: LiveView | None,
+    *,
+    past: list[Any] | None = None,
+    again: Original | None = None,
 ) -> None:
     """Play a session, watched or not, and say what came of it."""
     from wsap_core.errors import WsapError
@@ -272,8 +280,7 @@ def _conduct(
         if view is not None:
             view.print_last()
     except WsapError as error:
-        if run.run_id is not None:
-            _add_way_on(error, run.run_id, resumed=request.resume is not None)
+        add_way_on(error, run, resumed=request.resume is not None, again=again)
         raise
     except KeyboardInterrupt:
         interruption.happened = True
@@ -283,15 +290,8 @@ def _conduct(
             click.echo(text, err=True)
         if not request.no_record:
             remember(run.meter, addresses(run.plan))
-    _report(request, session, parts, summary, interrupted=interruption.happened)
-
-
-def _add_way_on(error: WsapError, run_id: str, *, resumed: bool) -> None:
-    """Say in the error how to go on with the run, unless going on is what has just failed for good."""
-    from wsap_core.errors import StorageError, UsageError
-
-    if isinstance(error, StorageError) or not (resumed or isinstance(error, UsageError)):
-        error.args = (f"{str(error).rstrip('.')}. What was recorded is kept: wsap play --resume {run_id}",)
+    stopped = interruption.happened
+    report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)
 
 
 async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:
@@ -342,49 +342,9 @@ def _follow(request: Request, session: Session, parts: Parts, view: LiveView | N
         limit=run.plan.steps,
         seats=len(run.plan.seats),
         quiet=request.as_json,
-        header="" if request.as_json else _header(session),
+        header="" if request.as_json else header(run),
         spending=lambda: spending_so_far(run),
         width=output_console().size.width if stream.isatty() else 100,
     )
     progress.begin_with(run.summary().reward)
     run.observe(progress.observe)
-
-
-def _header(session: Session) -> str:
-    run = session.run
-    plan = run.plan
-    recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
-    length = "one episode" if plan.steps is None else f"{plan.steps} steps"
-    return f"{run.spec.display_title}, {plan.agent_label}, seed {plan.seed}, {length}, {recorded}"
-
-
-def _report(request: Request, session: Session, parts: Parts, summary: RunSummary, *, interrupted: bool) -> None:
-    """Print what the run came to, and what to do next.
-
-    Raises:
-        RunInterruptedError: a signal stopped it; how to go on is in the message.
-    """
-    from wsap_core.cli.output import print_json
-    from wsap_core.errors import RunInterruptedError
-
-    run_id = session.run.run_id
-    stopped = interrupted or session.run.controls.stopping
-    go_on = f"go on with: wsap play --resume {run_id}" if run_id else "it was not recorded, so it can't be gone on with"
-    if request.as_json:
-        print_json(summary.to_json())
-    else:
-        _print_summary(summary, parts, run_id=run_id)
-        if stopped and not interrupted:
-            click.echo(f"Stopped; {go_on}")
-    if interrupted:
-        raise RunInterruptedError(f"Stopped after {summary.steps} steps; {go_on}")
-
-
-def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None) -> None:
-    from wsap_nexus.view.plain import summary_lines
-
-    units = {metric.name: metric.unit for metric in parts.game.score_metrics}
-    for line in summary_lines(summary.to_json(), units=units, catalogue=len(parts.game.achievements)):
-        click.echo(line)
-    if run_id is not None:
-        click.echo(f"Look back at it: wsap replay {run_id}")

@@ -17,6 +17,7 @@ from wsap_nexus.cli.common import database_option, json_option, output_console
 if TYPE_CHECKING:
     from wsap_nexus.storage.database import Database
     from wsap_nexus.storage.records import RunRecord
+    from wsap_nexus.storage.repository import Repository
 
 _MODELS = ("TOKENS", "COST", "FIXED")
 
@@ -27,31 +28,65 @@ SHOWN = 30
 @click.command()
 @json_option
 @click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="How many, the newest first.")
+@click.option("--game", metavar="GAME", help="Only runs of this game.")
+@click.option("--agent", metavar="AGENT", help="Only runs of this agent, be it installed or one of the nexus.")
+@click.option("--all", "with_nexus", is_flag=True, help="List what was played in the nexus, too.")
 @database_option
-def runs(*, as_json: bool, limit: int, database: str | None) -> None:
+def runs(
+    *, as_json: bool, limit: int, game: str | None, agent: str | None, with_nexus: bool, database: str | None
+) -> None:
     """List the recorded runs, the newest first.
+
+    What agents of a nexus play is left out, unless --all or --agent asks for it.
 
     A run that is interrupted or failed can be gone on with: wsap play --resume RUN. Where models were
     asked, FIXED is the share of decisions that were repaired or forced.
     """
-    from wsap_nexus.storage.repository import Repository
+    from wsap_nexus.storage.repository import NEXUS, Repository
 
     opened = open_for_reading(database)
     if opened is None:
         click.echo("[]" if as_json else "Nothing is recorded yet; begin with: wsap play crafter")
         return
     with opened:
-        records = Repository(opened).list_runs(limit=limit)
-        rows = [_row(record, status_of(opened, record)) for record in records]
+        repository = Repository(opened)
+        hidden = not with_nexus and agent is None and game != NEXUS
+        records = repository.list_runs(limit=limit, game=game, agent=agent, without_nexus=hidden)
+        rows = [_row_of(repository, record, hidden=hidden) for record in records]
+        left_out = repository.count_of_nexus() if hidden and not as_json else 0
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     elif not rows:
-        click.echo("Nothing is recorded yet; begin with: wsap play crafter")
+        nothing = "Nothing is recorded yet; begin with: wsap play crafter"
+        click.echo(nothing if game is None and agent is None else "No such run is recorded; see: wsap runs --all")
     elif sys.stdout.isatty():
         _print_table(rows)
     else:
         for row in rows:
             click.echo("\t".join(_cells(row)))
+    if left_out:
+        click.echo(f"Left out: {left_out} of agents in the nexus; see them with: wsap runs --all", err=True)
+
+
+def _row_of(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
+    # Any: JSON.
+    database = repository.database
+    if hidden or not repository.is_of_nexus(record.id):
+        return {**_row(record, status_of(database, record)), "nexus": False}
+    row = _row(record, record.status.value)
+    if row["status"] == "running" and not _is_led(database):
+        row["status"] = "interrupted"
+    # The nexus goes on with it by itself.
+    return {**row, "nexus": True, "resumable": False}
+
+
+def _is_led(database: Database) -> bool:
+    """Return whether a nexus runs on a database."""
+    import os
+
+    from wsap_nexus.cli.nexus.state import read, state_file
+
+    return read(state_file(database.where, os.environ)) is not None
 
 
 def open_for_reading(database: str | None) -> Database | None:
@@ -101,6 +136,7 @@ def _is_held(path: str) -> bool:
 
 def _row(record: RunRecord, status: str) -> dict[str, Any]:
     summary = record.summary or {}
+    replay = bool(record.config.get("replay"))
     return {
         "run": record.id,
         "game": record.game,
@@ -115,7 +151,8 @@ def _row(record: RunRecord, status: str) -> dict[str, Any]:
         "decisions": summary.get("decisions"),
         "usage": summary.get("usage"),
         "status": status,
-        "resumable": status in ("interrupted", "failed"),
+        "resumable": status in ("interrupted", "failed") and not replay,
+        "replay": replay,
         "created": record.created,
         "updated": record.updated,
         "trajectory_hash": summary.get("trajectory_hash"),
@@ -150,8 +187,10 @@ def _taken(row: dict[str, Any]) -> tuple[str, str, str]:
     taken = spending_of(row)
     if not taken.usage.calls:
         return "-", "-", "-"
-    tokens = count(taken.usage.prompt_tokens + taken.usage.completion_tokens)
     fixed = share(taken.repaired + taken.forced, taken.decisions) if taken.decisions else "-"
+    if row["replay"]:  # it took nothing: what it says was taken by the run that it plays again
+        return "-", "-", fixed
+    tokens = count(taken.usage.prompt_tokens + taken.usage.completion_tokens)
     return tokens, money(taken.usage.cost).removeprefix("cost "), fixed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from wsap_core.text import one_line
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.view.panels import number
-from wsap_nexus.view.spending import Spending, packed, parts, spending_of
+from wsap_nexus.view.spending import Spent, packed, parts, spending_of
 from wsap_nexus.view.story import Note
 
 EVERY = 5.0
@@ -40,7 +40,7 @@ class PlainProgress:
         seats: int = 1,
         quiet: bool = False,
         header: str = "",
-        spending: Callable[[], Spending] | None = None,
+        spending: Callable[[], Spent] | None = None,
         width: int = 100,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -86,13 +86,16 @@ class PlainProgress:
         return [] if self._spending is None else packed(parts(self._spending()), self._width - 2)
 
 
-def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int) -> list[str]:
+def summary_lines(
+    summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int, again: bool = False
+) -> list[str]:
     """Return what a run came to, as lines for a person.
 
     Args:
         summary: what `RunSummary.to_json` gave.
         units: metric -> unit.
         catalogue: how many achievements the game has; 0 where it keeps none.
+        again: whether models' replies were those of a recorded run, so that nothing was taken anew.
     """
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
@@ -110,7 +113,7 @@ def summary_lines(summary: Mapping[str, Any], *, units: Mapping[str, str], catal
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
     lines += _how_decided(summary["decisions"])
     if taken := parts(spending_of(summary)):
-        lines.append(f"models: {', '.join(taken)}")
+        lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
     lines += [
         f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
         f"{seat['steps']} step{_s(int(seat['steps']))}"

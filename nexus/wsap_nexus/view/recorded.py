@@ -18,7 +18,7 @@ from wsap_core.text import one_line
 from wsap_core.wire import Codec
 from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
-from wsap_nexus.view.spending import Spending
+from wsap_nexus.view.spending import Spent
 from wsap_nexus.view.story import KEPT, Note, SeatScene, Stage, note_of, numbers
 
 
@@ -97,7 +97,7 @@ class Recording:
             totals = self._rewards.setdefault(note.seat, [])
             totals.append((totals[-1] if totals else 0.0) + note.reward)
             self._by_seat.setdefault(note.seat, []).append(index)
-        self._spent = list(accumulate(self.notes, _spent, initial=Spending()))
+        self._spent = list(accumulate(self.notes, _spent, initial=Spent()))
         self._achieved = [i for i, note in enumerate(self.notes) if note.achievements]
         self._plans = [
             (event.seq, event.seat or "", tuple(one_line(line) for line in event.data.get("plan", ())))
@@ -156,7 +156,7 @@ class Recording:
         except WsapError:
             return ()
 
-    def spending(self, position: int) -> Spending:
+    def spending(self, position: int) -> Spent:
         """Return what language models took over the first steps, as it was recorded with each."""
         return self._spent[max(0, min(position, len(self.notes)))]
 
@@ -227,11 +227,11 @@ class Recording:
         return self._codec.decode(Observation, data, where="recorded observation")
 
 
-def _spent(before: Spending, note: Note) -> Spending:
+def _spent(before: Spent, note: Note) -> Spent:
     info = note.info or DecisionInfo(forced=note.forced)
     usage = before.usage + info.usage if info.usage.calls else before.usage
     decisions = before.decisions + (not info.continued)
-    return Spending(usage, decisions, before.repaired + info.repaired, before.forced + info.forced)
+    return Spent(usage, decisions, before.repaired + info.repaired, before.forced + info.forced)
 
 
 def _game(run: RunRecord, host: PluginHost) -> tuple[AdapterSpec | None, Codec, str]:

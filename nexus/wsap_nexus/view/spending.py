@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Spending:
+class Spent:
     """What a run has taken so far, over all seats."""
 
     usage: Usage = NO_USAGE
@@ -28,10 +28,10 @@ class Spending:
     """Tokens of reply for each second of a call; None where it was not measured."""
 
 
-def spending_of(summary: Mapping[str, Any]) -> Spending:
+def spending_of(summary: Mapping[str, Any]) -> Spent:
     """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures."""
     usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
-    return Spending(
+    return Spent(
         Usage(
             int(usage.get("calls") or 0),
             int(usage.get("prompt_tokens") or 0),
@@ -45,13 +45,13 @@ def spending_of(summary: Mapping[str, Any]) -> Spending:
     )
 
 
-def spending_so_far(run: Run) -> Spending:
+def spending_so_far(run: Run) -> Spent:
     """Return what a run has taken up to now."""
     try:
         summary = run.summary()
     except WsapError:
-        return Spending()  # a game's own score failed; what was taken is still in the log
-    return Spending(
+        return Spent()  # a game's own score failed; what was taken is still in the log
+    return Spent(
         sum((seat.usage for seat in summary.seats), NO_USAGE),
         sum(seat.steps - seat.continued for seat in summary.seats),
         sum(seat.repaired for seat in summary.seats),
@@ -60,7 +60,7 @@ def spending_so_far(run: Run) -> Spending:
     )
 
 
-def parts(spending: Spending) -> list[str]:
+def parts(spending: Spent) -> list[str]:
     """Return the figures, the most important first; none where no model was asked."""
     usage = spending.usage
     if not usage.calls:
@@ -80,7 +80,7 @@ def parts(spending: Spending) -> list[str]:
     return found
 
 
-def brief(spending: Spending) -> list[str]:
+def brief(spending: Spent) -> list[str]:
     """Return the figures for a narrow line; "fixed" are repaired and forced decisions together."""
     usage = spending.usage
     if not usage.calls:

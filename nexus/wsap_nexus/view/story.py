@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from wsap_core.decisions import DecisionInfo
 from wsap_core.models import Achievement, Action, ActionResult, Observation, View
 from wsap_core.text import one_line
-from wsap_nexus.view.spending import Spending
+from wsap_nexus.view.spending import Spent
 
 KEPT = 200
 """So many last actions are kept for showing."""
 
-NOTHING_SPENT = Spending()
+NOTHING_SPENT = Spent()
 
 LONGEST_REASON = 500
 """Characters of an agent's reasoning, or of a message, that are kept for showing."""
@@ -123,7 +123,7 @@ class Stage:
     """"playing 20/s", "paused", ..."""
     keys: str = ""
     """The keys there are, for the last line."""
-    spending: Spending = NOTHING_SPENT
+    spending: Spent = NOTHING_SPENT
     """What language models took, over all seats."""
 
     @property

@@ -140,8 +140,8 @@ class Replayed:
         reply = self._journal.get(key, occurrence)
         if reply is None:
             raise UsageError(
-                f"The recorded run has no reply of {self._model} to this request (time {occurrence + 1}); "
-                "something that the prompts are made of has changed."
+                f"The recorded run has no reply of {self._model} to this request (time {occurrence + 1}): it ends "
+                "before, or something that the prompts are made of has changed."
             )
         self._seen[key] = occurrence + 1
         for chunk in chunks_of(reply):

@@ -1,0 +1,143 @@
+"""What `wsap play` says of a run: what is to come, what came of it, and how to go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from wsap_core.errors import WsapError
+    from wsap_nexus.runtime.controls import Controls
+    from wsap_nexus.runtime.loop import Observer, StepTaken
+    from wsap_nexus.runtime.run import Run
+    from wsap_nexus.runtime.session import Parts
+    from wsap_nexus.runtime.store import Store
+    from wsap_nexus.runtime.tally import RunSummary
+
+
+@dataclass(frozen=True)
+class Original:
+    """The recorded run that is played again."""
+
+    run_id: str
+    steps: int
+    """How many steps of all its seats are recorded."""
+    finished: bool
+    """Whether it was played to its end."""
+
+    def stopper(self, controls: Controls) -> Observer:
+        """Return an observer that stops the run where the recorded one stopped."""
+        taken = 0
+
+        def observe(step: StepTaken) -> None:
+            nonlocal taken
+            taken += 1
+            if not self.finished and taken >= self.steps:
+                controls.stop()
+
+        return observe
+
+
+def original(name: str, store: Store) -> Original:
+    """Return what is recorded under a name, to be played again.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        UsageError: it has not one step.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.storage.records import RunStatus
+
+    record = store.repository.get_run(name)
+    steps = store.repository.count_events(record.id, "step")
+    if not steps:
+        raise UsageError(f"Run {record.id!r} ended before its first step, so there is nothing to play again.")
+    return Original(record.id, steps, record.status is RunStatus.FINISHED)
+
+
+def header(run: Run) -> str:
+    """Return the line before a run's first step."""
+    plan = run.plan
+    recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
+    length = "one episode" if plan.steps is None else f"{plan.steps} steps"
+    return f"{run.spec.display_title}, {plan.agent_label}, seed {plan.seed}, {length}, {recorded}"
+
+
+def came_to_nothing(run: Run, error: WsapError) -> bool:
+    """Return whether a run ended before its first step and before any model answered, by what is no fault of the run.
+
+    That is an option that makes no sense, or a model that can't be asked: nobody will want to go
+    on with the run, or to find it in a list. A limit that is reached is another matter.
+    """
+    from wsap_core.errors import MissingServiceError, UsageError
+    from wsap_core.llm.errors import BackendError, BudgetReachedError
+
+    if isinstance(error, BudgetReachedError) or not isinstance(error, UsageError | BackendError | MissingServiceError):
+        return False
+    return not run.summary().steps and (run.meter is None or not any(p.calls for p in run.meter.paces.values()))
+
+
+def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
+    """Say in the error how to go on with the run, unless there is nothing to go on with."""
+    from wsap_core.errors import StorageError, UsageError
+    from wsap_core.llm.errors import BackendError
+
+    if run.run_id is None or again is not None or (not resumed and came_to_nothing(run, error)):
+        return
+    if isinstance(error, StorageError | BackendError) or not (resumed or isinstance(error, UsageError)):
+        said = str(error)
+        said = said if said.endswith(("?", "!")) else f"{said.rstrip('.')}."
+        error.args = (f"{said} What was recorded is kept: wsap play --resume {run.run_id}",)
+
+
+def report(
+    run: Run, parts: Parts, summary: RunSummary, *, interrupted: bool, as_json: bool, again: Original | None
+) -> None:
+    """Print what the run came to, and what to do next.
+
+    Args:
+        run: the run.
+        parts: of which the game's metrics have units.
+        summary: what it came to.
+        interrupted: whether a signal stopped it.
+        as_json: print JSON and nothing else.
+        again: the run that was played again, if it was one.
+
+    Raises:
+        RunInterruptedError: a signal stopped it; how to go on is in the message.
+    """
+    from wsap_core.cli.output import print_json
+    from wsap_core.errors import RunInterruptedError
+
+    ended = again is not None and not again.finished and summary.steps >= again.steps
+    if as_json:
+        print_json({**summary.to_json(), **({"replays": again.run_id} if again is not None else {})})
+    else:
+        _print_summary(summary, parts, run_id=run.run_id, again=again)
+        if ended and again is not None:
+            click.echo(f"The recorded run stopped here, too; go on with that one: wsap play --resume {again.run_id}")
+        elif run.controls.stopping and not interrupted:
+            click.echo(f"Stopped; {_way_on(run, again)}")
+    if interrupted:
+        raise RunInterruptedError(f"Stopped after {summary.steps} steps; {_way_on(run, again)}")
+
+
+def _way_on(run: Run, again: Original | None) -> str:
+    if again is not None:
+        return f"nothing was spent; begin anew with: wsap play --replay {again.run_id}"
+    return f"go on with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be gone on with"
+
+
+def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None, again: Original | None) -> None:
+    from wsap_nexus.view.plain import summary_lines
+
+    units = {metric.name: metric.unit for metric in parts.game.score_metrics}
+    told = summary.to_json()
+    for line in summary_lines(told, units=units, catalogue=len(parts.game.achievements), again=again is not None):
+        click.echo(line)
+    if again is not None:
+        click.echo(f"Played again from what is recorded of {again.run_id}: no model was asked, and nothing was spent.")
+    if run_id is not None:
+        click.echo(f"Look back at it: wsap replay {run_id}")
