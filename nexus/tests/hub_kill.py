@@ -1,0 +1,317 @@
+"""Kill a nexus at random moments, start it again, and look whether anything was lost or happened twice.
+
+    python nexus/tests/hub_kill.py [--kills N] [--seed N] [--workers N] [--agents N] [--database PATH] [--json]
+
+A fresh process is forked for every life of the nexus. It plays with several agents in the quarry, in
+Crafter and in a game of two seats, as fast as it can, and says what has been committed: a line for each
+event of the nexus, and for each run how far its log is. After a random number of those lines it is
+killed with SIGKILL. The books are checked as they lie there; the next life checks them again when it
+has settled what was under way, before anything else happens. At the end every session that was closed is
+played once more from its beginning by itself, undisturbed, and has to come to the same trajectory hash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import hub_checks
+import hub_kit
+
+from wsap_core.context import Context, SystemClock
+from wsap_core.host import PluginHost
+from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.services import Services
+from wsap_core.specs import resolve
+from wsap_core.wire import Codec
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import NexusEvent, Policy, WorldRecord
+from wsap_nexus.hub.venue import START, KeptVenue
+from wsap_nexus.hub.worlds import LocalWorld
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.plan import RunPlan
+from wsap_nexus.runtime.recorder import read_step
+from wsap_nexus.runtime.run import Run
+from wsap_nexus.runtime.store import open_store
+from wsap_nexus.storage import Database, Repository
+
+GAMES = ("quarry", "crafter", "matrix")
+SILENCE = 30.0
+"""Seconds without a word after which a nexus has come to a standstill."""
+
+
+def policies(number: int, games: tuple[str, ...] = GAMES) -> dict[str, Policy]:
+    """Return who decides for an agent: it roves, digs, and plays at random, with saved state or without."""
+    return {
+        "nexus": Policy("rover", {"games": list(games), "steps": 20 + 10 * (number % 4)}),
+        "crafter": Policy("random" if number % 2 else "crafter-survivor"),
+    }
+
+
+def settings(seed: int, workers: int, games: tuple[str, ...] = GAMES) -> Settings:
+    """Return how the nexus is run under these tests: saving often, so that resumption goes both ways."""
+    own: dict[str, Any] = {}
+    if workers:
+        from wsap_nexus.hub.placement import Workers
+
+        own["workers"] = Workers(workers)
+    return Settings(seed=seed, games=games, snapshot_every=10, lobby_seconds=0.05, **own)
+
+
+# --- the life of a nexus ------------------------------------------------------------------------------
+
+
+def live(database: str, out: int, options: argparse.Namespace) -> None:
+    """Run a nexus until it is killed; say on `out` what was committed."""
+
+    def say(*words: object) -> None:
+        os.write(out, (" ".join(map(str, words)) + "\n").encode())
+
+    async def run() -> None:
+        with open_store(database) as store:
+            nexus = Nexus(hub_kit.host(), store, settings(options.seed, options.workers))
+            with nexus.ledger.change() as book:
+                for number in range(options.agents):
+                    book.register(f"agent-{number}", policies=policies(number))
+
+            def heard(event: NexusEvent) -> None:
+                say("event", event.seq, event.kind)
+
+            nexus.ledger.listen(heard)
+            with store.database.read() as connection:
+                prepared = [r.id for r in hub_checks.rows(
+                    connection, "SELECT id FROM transfer WHERE state = 'prepared'")]  # fmt: skip
+            await nexus.start()
+            with store.database.read() as connection:
+                after = {r.id for r in hub_checks.rows(
+                    connection, "SELECT id FROM transfer WHERE state = 'prepared'")}  # fmt: skip
+            for problem in hub_checks.problems(store.database):
+                say("PROBLEM", problem)
+            for transfer in prepared:
+                if transfer in after:
+                    say("PROBLEM", f"the transfer {transfer} was not settled")
+            say("ready")
+            count = 0
+
+            def stepped(*_: object) -> None:
+                nonlocal count
+                count += 1
+                if count % 7 == 0:
+                    for run_id in list(nexus._runs):
+                        if (number := store.writer.committed(run_id)) >= 0:
+                            say("run", run_id, number)
+
+            nexus.on_step(stepped)
+            await asyncio.Event().wait()
+
+    asyncio.run(run())
+
+
+def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> tuple[list[list[str]], bool]:
+    """Start a nexus, kill it at a random moment, and return what it said, and whether it was up by then."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.close(read)
+            os.setpgid(0, 0)
+            live(database, write, options)
+            code = 0
+        except BaseException as error:
+            import traceback
+
+            os.write(write, f"PROBLEM the nexus ended: {type(error).__name__}: {error}\n".encode())
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    lines: list[bytes] = []
+    with os.fdopen(read, "rb", buffering=0) as pipe:
+        # Now and then before it is up, mostly while it works.
+        wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
+        while len(lines) < wanted:
+            if not select.select([pipe], [], [], SILENCE)[0]:
+                lines.append(b"PROBLEM the nexus came to a standstill\n")
+                break
+            if not (line := pipe.readline()):
+                break
+            lines.append(line)
+        if rng.random() < 0.5:
+            time.sleep(rng.random() * 0.01)  # not only just after a line: anywhere between two
+        os.kill(pid, signal.SIGKILL)
+        lines += pipe.readlines()
+    os.waitpid(pid, 0)
+    said = [line.decode().strip().split(" ", 2) for line in lines if line.endswith(b"\n")]
+    return said, ["ready"] in said
+
+
+def check(database: str, said: list[list[str]]) -> list[str]:
+    """Return what is wrong after a kill: in the books, or between them and what was acknowledged."""
+    found = [" ".join(words[1:]) for words in said if words[0] == "PROBLEM"]
+    with Database.open(database) as opened:
+        found += hub_checks.problems(opened)
+        with opened.read() as connection:
+            kinds = {r.seq: r.kind for r in hub_checks.rows(connection, "SELECT seq, kind FROM nexus_event")}
+            ends = {r.run_id: r.last for r in hub_checks.rows(
+                connection, "SELECT run_id, max(seq) AS last FROM event GROUP BY run_id")}  # fmt: skip
+    for words in said:
+        if words[0] == "event" and kinds.get(int(words[1])) != words[2]:
+            found.append(f"event {words[1]} ({words[2]}) was acknowledged and is missing")
+        if words[0] == "run" and ends.get(words[1], -1) < int(words[2]):
+            found.append(f"event {words[2]} of run {words[1]} was acknowledged and is missing")
+    return found
+
+
+# --- the same way, undisturbed --------------------------------------------------------------------------
+
+
+async def undisturbed(repository: Repository, run_id: str, world: WorldRecord, host: PluginHost) -> Mapping[str, str]:
+    """Play a recorded stay again from how it began, with nothing in its way; return each seat's trajectory hash."""
+    plan = RunPlan.from_config(repository.get_run(run_id).config)
+    spec = load_adapter_spec(world.game, host)
+    start = next(repository.read_events(run_id, kinds=(START,)))
+    steps = Counter(event.seat for event in repository.read_events(run_id, kinds=("step",)))
+    face = LocalWorld(spec, world.seed, world.options, Context(clock=SystemClock(), services=Services()))
+    controls = {seat.name: Controls() for seat in plan.seats}
+    alone = len(plan.seats) == 1
+    whole = next(iter(controls.values())) if alone else Controls()
+
+    def count(step: Any) -> None:
+        steps[step.seat] -= 1
+        if steps[step.seat] <= 0:
+            controls[step.seat].stop()
+
+    for name, control in controls.items():
+        if not steps[name]:
+            control.stop()
+    run = Run(
+        plan, spec, {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats},
+        controls=whole, observers=[count], venue=KeptVenue(face, seed=world.seed, start=start.body),
+        seat_controls=controls,
+    )  # fmt: skip
+    summary = await run.play()
+    await face.close()
+    return {seat.name: seat.digest for seat in summary.seats}
+
+
+def recorded(repository: Repository, run_id: str, world: WorldRecord, host: PluginHost) -> dict[str, str]:
+    """Return each seat's trajectory hash as it follows from the log."""
+    spec = load_adapter_spec(world.game, host)
+    codec = Codec([resolve(reference) for reference in spec.wire_types])
+    hashes: dict[str, Any] = {}
+    for event in repository.read_events(run_id, kinds=("step",)):
+        line = read_step(event.seq, event.episode, event.step or 0, event.body, codec).line
+        hashes.setdefault(str(event.seat), hashlib.sha256()).update(line.encode("ascii") + b"\n")
+    return {seat: digest.hexdigest() for seat, digest in hashes.items()}
+
+
+def compare(database: str, *, most: int, rng: random.Random) -> tuple[int, int, list[str]]:
+    """Return how many stays were played again, how many of them had been resumed, and which came out otherwise."""
+    host = hub_kit.host()
+    with Database.open(database) as opened:
+        repository = Repository(opened)
+        with Ledger(opened).look() as book:
+            closed = [s for s in book.sessions(limit=100_000) if s.closed is not None]
+            worlds = {w.id: w for w in book.worlds()}
+            again = {e.session_id for e in book.events(kinds=("resumed",), limit=1_000_000)}
+        # Every stay that was resumed, and some that were not.
+        chosen = [s for s in closed if s.id in again and s.world_id in worlds]
+        others = [s for s in closed if s.id not in again and s.world_id in worlds]
+        chosen = rng.sample(chosen, min(most, len(chosen))) + rng.sample(others, min(len(others), max(1, most // 10)))
+        wrong = []
+        for run_id, session in {s.run_id: s for s in chosen}.items():
+            world = worlds[session.world_id]
+            found = recorded(repository, run_id, world, host)
+            wanted = asyncio.run(undisturbed(repository, run_id, world, host))
+            if any(found[seat] != wanted[seat] for seat in found):
+                wrong.append(f"{session.id} ({session.game}, {session.reason}, run {run_id}) went another way")
+        return len(chosen), sum(s.id in again for s in chosen), wrong
+
+
+# --- all of it -------------------------------------------------------------------------------------------
+
+
+def campaign(database: str, options: argparse.Namespace, kills: int, rng: random.Random) -> dict[str, Any]:
+    """Kill the nexus of one database that often and return what was found."""
+    found: list[str] = []
+    ups = 0
+    acknowledged = 0
+    for number in range(kills):
+        said, up = one_life(database, options, rng)
+        ups += up
+        acknowledged += sum(words[0] == "event" for words in said)
+        found += [f"kill {number + 1}: {problem}" for problem in check(database, said)]
+        if found:
+            break
+    compared, resumed, wrong = compare(database, most=options.compare, rng=rng)
+    with Database.open(database) as opened, Ledger(opened).look() as book:
+        reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
+        resumptions = len(book.events(kinds=("resumed",), limit=1_000_000))
+        cancelled = len(book.events(kinds=("transfer_cancelled",), limit=1_000_000))
+        failed = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed", "world_failed"), limit=100)]
+    return {
+        "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": dict(sorted(reasons.items())),
+        "resumptions": resumptions, "taken_back": cancelled, "compared": compared, "compared_resumed": resumed,
+        "problems": found + wrong + failed,
+    }  # fmt: skip
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--each", type=int, default=50, help="kills of one database")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--agents", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--compare", type=int, default=60, help="resumed stays of each database to play again")
+    parser.add_argument("--keep", type=Path, help="a folder for the databases, to look at")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Kill, check, tell; 1 if anything is wrong."""
+    options = parsed(arguments)
+    totals: Counter[str] = Counter()
+    sessions: Counter[str] = Counter()
+    problems: list[str] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.keep or Path(temporary)
+        number = 0
+        while totals["kills"] < options.kills and not problems:
+            seed = options.seed + number
+            own = argparse.Namespace(**{**vars(options), "seed": seed})
+            kills = min(options.each, options.kills - totals["kills"])
+            found = campaign(str(folder / f"nexus-{seed}.db"), own, kills, random.Random(seed))
+            problems += [f"seed {seed}: {problem}" for problem in found.pop("problems")]
+            sessions.update(found.pop("sessions"))
+            totals.update(found)
+            number += 1
+            print(f"seed {seed}: {dict(totals)} after {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    told = {**totals, "sessions": dict(sorted(sessions.items())), "problems": problems,
+            "seconds": round(time.monotonic() - began, 1)}  # fmt: skip
+    print(json.dumps(told, indent=None if options.json else 1))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
