@@ -1,0 +1,359 @@
+"""What the dashboard is told, and what it may do, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_kit import EVIL, HALL, Hall, Served, host
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsap_core.context import Context
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import Policy, Terms
+from wsap_nexus.runtime.store import Store, open_store
+from wsap_nexus.server.dashboard.frames import Frames
+from wsap_nexus.server.dashboard.keys import OneTimeKey
+from wsap_nexus.server.dashboard.steps import STRIDE, StepIndexes
+from wsap_nexus.storage.records import NewRun
+
+
+def prepare(nexus: Nexus) -> None:
+    """Register two agents that stay where they are put."""
+    with nexus.ledger.change() as book:
+        for agent_id in ("ann", "ben"):
+            book.register(agent_id, name=EVIL[:70], policies={"nexus": Policy("external"), "*": Policy("steady")})
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with Served(tmp_path_factory.mktemp("data"), prepare=prepare) as nexus:
+        yield nexus
+
+
+def send(served: Served, agent: str, game: str, steps: int) -> str:
+    """Send an agent into a game for some steps, wait until it is back, and return the run."""
+
+    async def go() -> str:
+        stay = await served.nexus.enter(agent, game, Terms(steps=steps))
+        await served.nexus.await_exit(agent)
+        return stay.session.run_id
+
+    return served.within(go())
+
+
+# --- who may look, and who may do ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/assets/app.js", "/dashboard/data/overview"])
+def test_everything_that_a_browser_shows_forbids_scripts_and_frames_of_others(served: Served, path: str) -> None:
+    status, headers, _ = served.ask(path)
+    assert status == 200
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert "access-control-allow-origin" not in headers
+
+
+def test_a_page_whose_name_was_made_to_point_here_reads_nothing(served: Served) -> None:
+    status, _, body = served.ask("/dashboard/data/overview", headers={"Host": "evil.example:9998"})
+    assert status in (401, 421)
+    assert b"ann" not in body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/dashboard/agents/ann/pause", {}),
+        ("POST", "/dashboard/agents/ann/resume", {}),
+        ("POST", "/dashboard/agents/ann/step", {}),
+        ("POST", "/dashboard/agents/ann/recall", {}),
+        ("POST", "/dashboard/agents/ann/send", {"game": "echo"}),
+        ("POST", "/dashboard/agents/ann/talk", {"text": "hello"}),
+        ("PUT", "/dashboard/agents/ann/persona", {"persona": "someone else"}),
+        ("GET", "/dashboard/token", None),
+    ],
+)
+def test_doing_needs_the_token(served: Served, method: str, path: str, body: object) -> None:
+    assert served.ask(path, method=method, body=body)[0] == 401
+    wrong = {"Authorization": "Bearer " + "x" * 43}
+    assert served.ask(path, method=method, body=body, headers=wrong)[0] == 401
+    assert served.read("/dashboard/data/agents/ann")["agent"]["persona"] == ""
+
+
+def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
+    request = urllib.request.Request(
+        served.url + "dashboard/agents/ann/pause",
+        b"a=b",
+        {"Content-Type": "application/x-www-form-urlencoded", "Authorization": f"Bearer {served.token}"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=30)
+    assert refused.value.code == 415
+    refused.value.close()
+
+
+def test_an_agents_own_token_opens_nothing_here(served: Served) -> None:
+    from wsap_nexus.server.auth import Tokens
+
+    token = served.do(lambda: Tokens(served.nexus.ledger, served.token).issue("ann"))
+    own = {"Authorization": f"Bearer {token}"}
+    assert served.ask("/dashboard/data/overview", headers=own)[0] == 403
+    assert served.ask("/dashboard/agents/ben/pause", method="POST", body={}, headers=own)[0] == 403
+
+
+def test_the_printed_key_opens_once(served: Served) -> None:
+    key = served.key.fragment.removeprefix("#key=")
+    assert served.ask("/dashboard/unlock", method="POST", body={"key": "not it"})[0] == 401
+    status, _, body = served.ask("/dashboard/unlock", method="POST", body={"key": key})
+    assert (status, json.loads(body)["token"]) == (200, served.token)
+    assert served.ask("/dashboard/unlock", method="POST", body={"key": key})[0] == 401
+    assert served.key.fragment == ""
+
+
+def test_a_key_is_not_used_up_by_a_wrong_one() -> None:
+    key = OneTimeKey()
+    right = key.fragment.removeprefix("#key=")
+    assert not key.use("wrong") and not key.use("") and not key.use("ä")
+    assert key.use(right) and not key.use(right)
+
+
+# --- what is told -------------------------------------------------------------------------------------
+
+
+def test_a_stay_can_be_gone_through_step_by_step(served: Served) -> None:
+    run = send(served, "ann", "echo", 12)
+    about = served.read(f"/dashboard/data/runs/{run}")
+    assert about["steps"] == 12
+    assert [player["id"] for player in about["players"]] == ["ann"]
+    rows = served.read(f"/dashboard/data/runs/{run}/steps?limit=5")
+    assert [row["number"] for row in rows["steps"]] == [1, 2, 3, 4, 5]
+    after = served.read(f"/dashboard/data/runs/{run}/steps?limit=200&after={rows['steps'][-1]['seq']}")
+    assert [row["number"] for row in after["steps"]] == list(range(6, 13))
+    assert after["first"] == 5
+    before = served.read(f"/dashboard/data/runs/{run}/steps?limit=3&before={after['steps'][0]['seq']}")
+    assert [row["number"] for row in before["steps"]] == [3, 4, 5]
+    tenth = served.read(f"/dashboard/data/runs/{run}/steps?limit=1&position=9")["steps"][0]
+    whole = served.read(f"/dashboard/data/runs/{run}/steps/{tenth['seq']}")
+    assert whole["position"] == 9
+    assert whole["seen"]["status"]["steps left"] == 11
+    assert whole["after"]["status"]["steps left"] == 10
+    assert served.read(f"/dashboard/data/runs/{run}/steps?position=12")["steps"] == []
+
+
+def test_what_an_agent_decided_on_is_what_the_step_before_showed(served: Served) -> None:
+    run = send(served, "ann", "hall", 4)
+    rows = served.read(f"/dashboard/data/runs/{run}/steps")["steps"]
+    for number, row in enumerate(rows):
+        whole = served.read(f"/dashboard/data/runs/{run}/steps/{row['seq']}")
+        assert (whole["seen"]["step"], whole["after"]["step"]) == (number, number + 1)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runs/nothing", "runs/nothing/steps", "agents/nobody", "agents/nobody/now", "agents/nobody/memories",
+        "worlds/nowhere", "worlds/nowhere/view",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_said_in_the_one_form(served: Served, path: str) -> None:
+    status, headers, body = served.ask(f"/dashboard/data/{path}")
+    assert status == 404
+    assert headers["content-type"].startswith("application/json")
+    assert json.loads(body)["error"]["code"]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=100000", "before=-1", "after=x", "agent=" + "a" * 999])
+def test_a_page_is_never_larger_than_it_may_be(served: Served, query: str) -> None:
+    assert served.ask(f"/dashboard/data/events?{query}")[0] == 400
+
+
+def test_pages_of_the_log_hold_every_event_once_whichever_way_they_are_turned(served: Served) -> None:
+    send(served, "ben", "echo", 2)
+    with served.nexus.ledger.look() as book:
+        everything = [event.seq for event in book.events(limit=100_000)]
+
+    def page(query: str) -> list[int]:
+        found = served.read(f"/dashboard/data/events?limit=7&{query}")["events"]
+        return [event["seq"] for event in found if event["seq"] <= everything[-1]]
+
+    down: list[int] = []
+    while part := page(f"before={down[-1] if down else everything[-1] + 1}"):
+        down += part
+    assert down == everything[::-1]
+    up: list[int] = []
+    while part := page(f"after={up[-1] if up else 0}"):
+        up += part[::-1]
+    assert up == everything
+
+
+def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
+    async def enter() -> str:
+        return (await served.nexus.enter("ben", "hall", Terms())).session.world_id
+
+    world = served.within(enter())
+    try:
+        served.do(lambda: served.nexus.pause("ben"))
+        path = f"/dashboard/data/worlds/{world}/view"
+        _, headers, body = served.ask(path)
+        kinds = [block["kind"] for block in json.loads(body)["view"]["blocks"]]
+        assert kinds == ["image", "text", "grid", "chat", "table", "text", "places"], "what is no PNG is words"
+        status, _, again = served.ask(path, headers={"If-None-Match": headers["etag"]})
+        assert (status, again) == (304, b"")
+    finally:
+        served.do(lambda: served.nexus.resume("ben"))
+        served.within(served.nexus.exit("ben"))
+
+
+def events_from(served: Served, last: str | None, count: int) -> list[int]:
+    """Return the numbers of the first events of a stream."""
+    headers = {} if last is None else {"Last-Event-ID": last}
+    request = urllib.request.Request(served.url + "dashboard/live", headers=headers)
+    found: list[int] = []
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        number, kind = 0, ""
+        while len(found) < count:
+            line = answer.readline().decode().rstrip("\n")
+            if line.startswith("id: "):
+                number = int(line[4:])
+            elif line.startswith("event: "):
+                kind = line[7:]
+            elif not line and kind == "nexus":
+                found.append(number)
+                kind = ""
+    return found
+
+
+def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
+    with served.nexus.ledger.change() as book:
+        numbers = [book.note("test", agent="ann", number=number) for number in range(20)]
+    first = events_from(served, str(numbers[0] - 1), 8)
+    rest = events_from(served, str(first[-1]), 12)
+    assert [n for n in first + rest if n in numbers] == (first + rest)
+    assert first + rest == numbers
+
+
+def test_a_page_that_was_away_too_long_is_told_to_look_anew(served: Served) -> None:
+    with served.nexus.ledger.change() as book:
+        for number in range(1100):
+            book.note("test", number=number)
+        newest = book.last_seq()
+    request = urllib.request.Request(served.url + "dashboard/live", headers={"Last-Event-ID": "1"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        lines = [answer.readline().decode() for _ in range(3)]
+    hello = json.loads(lines[2].removeprefix("data: "))
+    assert hello["reset"] is True
+    assert hello["seq"] >= newest
+
+
+# --- the parts ----------------------------------------------------------------------------------------
+
+
+def test_a_world_is_drawn_when_somebody_looks_and_five_times_a_second_at_most(tmp_path: Path) -> None:
+    halls: list[Hall] = []
+    now = 0.0
+
+    async def main() -> None:
+        nonlocal now
+        found = host()
+        with open_store(str(tmp_path / "wsap.db")) as store:
+            nexus = Nexus(found, store, Settings(pace=50.0))
+            prepare(nexus)
+            await nexus.start()
+            frames = Frames(nexus, clock=lambda: now)
+            try:
+                stay = await nexus.enter("ann", "hall", Terms())
+                run = stay.session.run_id
+                face: Any = nexus.faces[run]
+                halls.append(face._world.adapter)
+                assert halls[0].drawn == 0, "nobody has looked"
+                first = await frames.of_run(run)
+                now = 0.19
+                assert await frames.of_run(run) is first
+                assert halls[0].drawn == 1
+                now = 0.2
+                await frames.of_run(run)
+                assert halls[0].drawn == 2
+                await nexus.exit("ann")
+                now = 1.0
+                assert (await frames.of_run(run)).view is None, "nobody is there to look at"
+            finally:
+                await nexus.stop()
+
+    asyncio.run(main())
+    assert HALL.abilities
+
+
+def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -> None:
+    pytest.importorskip("wsap_crafter", reason="needs the game Crafter: pip install wsap-crafter")
+
+    async def play(folder: Path, *, watched: bool) -> tuple[str, int]:
+        looked = 0
+        folder.mkdir()
+        with open_store(str(folder / "wsap.db")) as store:
+            nexus = Nexus(host(), store, Settings(seed=5, snapshot_every=0))
+            with nexus.ledger.change() as book:
+                book.register("ann", policies={"nexus": Policy("external"), "*": Policy("crafter-survivor")})
+            frames = Frames(nexus, clock=iter(range(10**6)).__next__)
+            await nexus.start()
+            try:
+                stay = await nexus.enter("ann", "crafter", Terms(steps=60))
+                leaving = nexus.await_exit("ann")
+                while not leaving.done():
+                    if watched:
+                        looked += (await frames.of_run(stay.session.run_id)).view is not None
+                    await asyncio.sleep(0)
+                store.writer.flush()
+                summary = store.repository.get_run(stay.session.run_id).summary
+                assert summary is not None
+                return str(summary["trajectory_hash"]), looked
+            finally:
+                await nexus.stop()
+
+    alone, _ = asyncio.run(play(tmp_path / "alone", watched=False))
+    watched, looked = asyncio.run(play(tmp_path / "watched", watched=True))
+    assert looked > 5
+    assert watched == alone
+
+
+def logged(store: Store, kinds: list[bool]) -> str:
+    """Record a run of which the events marked are steps; return its id."""
+    run = store.repository.create_run(NewRun(game="echo", agent="random")).id
+    for is_step in kinds:
+        store.writer.append(run, "step" if is_step else "observation", "{}", seat="one", episode=0, step=0)
+    store.writer.flush()
+    return run
+
+
+@settings(max_examples=25, deadline=None)
+@given(parts=st.lists(st.lists(st.booleans(), max_size=3 * STRIDE), min_size=1, max_size=3), data=st.data())
+def test_any_step_is_found_by_its_position_while_a_run_grows(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[list[bool]], data: st.DataObject
+) -> None:
+    with open_store(str(tmp_path_factory.mktemp("index") / "wsap.db")) as store:
+        run = logged(store, parts[0])
+        indexes = StepIndexes(store.repository)
+        kinds: list[bool] = list(parts[0])
+        for part in [*parts[1:], []]:
+            steps = [seq for seq, is_step in enumerate(kinds) if is_step]
+            assert asyncio.run(indexes.of(run)).count == len(steps)
+            for position in data.draw(st.lists(st.integers(0, len(steps) + 2), max_size=4)):
+                wanted = steps[position] if position < len(steps) else None
+                assert asyncio.run(indexes.seq_at(run, position)) == wanted
+            for seq in data.draw(st.lists(st.integers(0, len(kinds) + 2), max_size=4)):
+                assert asyncio.run(indexes.position_of(run, seq)) == sum(kinds[:seq])
+            for is_step in part:
+                store.writer.append(run, "step" if is_step else "call", "{}", seat="one", episode=0, step=0)
+            store.writer.flush()
+            kinds += part
+
+
+def test_the_kit_is_as_evil_as_it_claims() -> None:
+    assert "<script>" in EVIL and EVIL in Hall(Context.create(0)).observe().to_text()
