@@ -26,7 +26,8 @@ from wsap_core.models import (
     TransitPackage,
     View,
 )
-from wsap_crafter.bodies import NEW_WORLD, Body, avatar_of, death_of, unsafe_reason
+from wsap_core.worlds.body import LEAVING, Body
+from wsap_crafter.bodies import NEW_WORLD, avatar_of, death_of, unsafe_reason
 from wsap_crafter.dormancy import LONGEST_SLEEP
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.frames import FramePainter
@@ -41,11 +42,6 @@ from wsap_crafter.snapshot import dump_engine, load_engine, pack, restoring, unp
 from wsap_crafter.transit import admit, release
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
-_LEAVING = {
-    "dormant": AvatarState.DORMANT,
-    "suspend": AvatarState.SUSPENDED,
-    "despawn": AvatarState.DESTROYED,
-}
 
 
 class CrafterAdapter(AvatarGameAdapter):
@@ -93,9 +89,7 @@ class CrafterAdapter(AvatarGameAdapter):
         The world of a seed's first episode is that of ``crafter.Env(seed=seed)``. The body is the
         same one, made anew; one that was despawned makes room for another.
         """
-        body = self._record.body
-        body = Body(number=body.number + 1) if body.despawned else self._anew(body)
-        self._begin(body, seed)
+        self._begin(self._record.body.after(self._engine.steps), seed)
         return self._observation
 
     def observe(self) -> CrafterObservation:
@@ -147,12 +141,6 @@ class CrafterAdapter(AvatarGameAdapter):
 
     def _refuse(self, message: str) -> ActionResult:
         return ActionResult(False, message, 0.0, (), self._engine.done, self._observation)
-
-    def _anew(self, body: Body) -> Body:
-        """Return the body for another episode: alive again, and bound to whom it was bound."""
-        if body.state is AvatarState.DESTROYED:
-            body = replace(body, state=AvatarState.BOUND if body.owner else AvatarState.UNBOUND)
-        return replace(body, played=body.played + self._engine.steps)
 
     def _begin(self, body: Body, seed: int | None = None) -> None:
         """Begin an episode with that body."""
@@ -212,7 +200,7 @@ class CrafterAdapter(AvatarGameAdapter):
         record.begin_session(self._engine.steps)
         avatar = self._become(replace(body, state=AvatarState.BOUND))
         message = f"You are {body.name}, in the world of Crafter."
-        bonuses, record.ledger.news = record.ledger.news, {}
+        bonuses = record.ledger.tell_news()
         return JackInResult(True, avatar, message, bonuses, self._observation)
 
     def _how_it_ended(self) -> str:
@@ -234,14 +222,14 @@ class CrafterAdapter(AvatarGameAdapter):
             force: leave even where that is not safe.
         """
         body = self._record.body
-        if mode not in _LEAVING:
-            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(_LEAVING)}.")
+        if mode not in LEAVING:
+            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
         if body.driver != agent_id:
             return JackOutResult(False, body.state, f"{agent_id!r} is in no avatar in this world.")
         danger = unsafe_reason(self._observation, self._sight)
         if danger and not force:
             return JackOutResult(False, body.state, f"You can't leave now: {danger}.")
-        state = _LEAVING[mode]
+        state = LEAVING[mode]
         stats = self._record.session_stats(self._engine.steps)
         self._become(replace(body, state=state, despawned=mode == "despawn"))
         message = f"{body.avatar_id} is {state.value} now"
@@ -270,7 +258,7 @@ class CrafterAdapter(AvatarGameAdapter):
             return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
         if chosen != NEW_WORLD.id:
             return JackInResult(False, self._observation.avatar, f"The only way back is {NEW_WORLD.id!r}.")
-        self._begin(self._anew(body))
+        self._begin(body.after(self._engine.steps))
         message = f"You are {body.name} again, in another world, with nothing."
         return JackInResult(True, self._observation.avatar, message, {}, self._observation)
 

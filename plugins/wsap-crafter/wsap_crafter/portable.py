@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_core.errors import WireError
 from wsap_core.models import PortableItem
-from wsap_core.models.transit import ITEM_CATEGORIES, TOP_TIER
-from wsap_core.wire import Codec, encode
 from wsap_crafter.bodies import GAME_ID
 from wsap_crafter.catalogue import PORTABLE
 
 MOST = 9
 """As many of one thing as Crafter's player can carry."""
-
-
-def sound_copy(item: PortableItem) -> PortableItem | str:
-    """Return an item as it will come back from a snapshot, or why it can't be taken in."""
-    try:
-        copy = Codec().decode(PortableItem, encode(item))
-    except WireError:
-        return "it is no portable item: its fields are not what they should be"
-    if copy.category not in ITEM_CATEGORIES:
-        return f"{copy.category[:40]!r} is no category of portable items"
-    if not 1 <= copy.tier <= TOP_TIER:
-        return f"tiers go from 1 to {TOP_TIER}, and its own is {copy.tier}"
-    return copy
 
 
 def thing_for(item: PortableItem) -> str | None:
@@ -43,10 +27,10 @@ def thing_for(item: PortableItem) -> str | None:
     return min(alike, key=lambda name: abs(PORTABLE[name].tier - item.tier), default=None)
 
 
-def item_of(thing: str, item_id: str) -> PortableItem:
-    """Return a thing of Crafter as a new portable item."""
+def item_of(thing: str) -> PortableItem:
+    """Return a thing of Crafter as a new portable item, which has no id yet."""
     category, tier = PORTABLE[thing]
-    return PortableItem(item_id, thing.replace("_", " "), category, tier, {}, GAME_ID, {GAME_ID: thing})
+    return PortableItem("", thing.replace("_", " "), category, tier, {}, GAME_ID, {GAME_ID: thing})
 
 
 def own_things(inventory: Mapping[str, int], kept: Mapping[str, int], given: Mapping[str, int]) -> list[str]:

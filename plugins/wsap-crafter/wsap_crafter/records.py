@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wsap_core.models import AvatarState, Event
-from wsap_crafter.bodies import Body
+from wsap_core.worlds.body import Body
 from wsap_crafter.catalogue import ACHIEVEMENTS
 from wsap_crafter.engine import StepReport
 from wsap_crafter.ledger import Ledger

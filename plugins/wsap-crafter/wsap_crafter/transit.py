@@ -35,7 +35,7 @@ def admit(engine: CrafterEngine, record: Record, avatar_id: str, entry: Entry, l
     else:
         inventory = engine.player.inventory
         bonuses = ledger.add_bonuses(entry.skills, inventory)
-        admitted, refused = ledger.take_in(entry.items, inventory)
+        admitted, refused = ledger.put_in(entry.items, inventory)
         receipt = Receipt(entry.transfer_id, bonuses, admitted, refused, notes)
     ledger.answered(receipt)
     return receipt
@@ -73,7 +73,7 @@ def release(engine: CrafterEngine, record: Record, avatar_id: str, transfer_id: 
     if avatar_id not in numbers:
         raise UsageError(f"There is no avatar {avatar_id!r} in this world of Crafter.")
     there = avatar_id == body.avatar_id and not engine.dead
-    items = ledger.let_out(transfer_id, engine.player.inventory) if there else []
+    items = ledger.take_from(transfer_id, engine.player.inventory) if there else []
     package = TransitPackage(transfer_id, items, ledger.lost.pop(avatar_id, {}))
     ledger.answered(package)
     return package
