@@ -19,7 +19,7 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.guests import GuestSeat
-from wsap_nexus.hub.letters import PERSON
+from wsap_nexus.hub.letters import PERSON, inbox
 from wsap_nexus.hub.minds import KeptMind
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.records import EXTERNAL, Policy, Terms
@@ -193,7 +193,9 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
             place.nexus.store.writer.flush()
             run = Repository(place.nexus.store.database)
             (logged,) = run.read_events(stay.session.run_id, kinds=("whisper",))
-            assert logged.data["texts"] == ["look behind you"]
+            assert [text for _, text in logged.data["texts"]] == ["look behind you"]
+            with place.nexus.ledger.look() as book:
+                assert not inbox(book, "w5")
 
     asyncio.run(test())
 

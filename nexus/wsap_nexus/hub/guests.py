@@ -6,13 +6,14 @@ nothing of it:
 - `exit_game` leaves by choice, like `jack_out`: the world is asked whether that is safe. It says
   why, and where to go next: straight on to another world, or back to the nexus.
 - The goals that the agent brought along stand among the observation's goals.
-- What a person whispers comes as a message at the next decision, once. It is recorded with the
-  number of that decision, so that a stay that is gone on with goes the same way again.
+- What a person whispers is a letter that comes as a message at the next decision, once. It is
+  recorded with the number of that decision, so that a stay that is gone on with goes the same way
+  again; and it counts as read once that decision was carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,18 +33,16 @@ from wsap_core.text import one_line
 from wsap_core.wire import dumps
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
-from wsap_core.worlds.mailbox import MAX_LENGTH
 from wsap_nexus.hub.letters import PERSON
 from wsap_nexus.runtime.recorder import Recorder
 from wsap_nexus.runtime.seats import HasSpec, SeatFace
 
 WHISPER = "whisper"
 """The kind of the event by which a run's log tells what was whispered."""
+Whispers = Mapping[int, str]
+"""The letter's number -> what was whispered."""
 OWN_GOAL = "own"
 """The type of goals that an agent brings along; no world measures them."""
-MOST_WHISPERS = 20
-"""Whispers that wait for one decision; the oldest go first."""
-
 EXIT_GAME = ActionDef(
     "exit_game",
     "Leave this world, back to the nexus or straight on to another world",
@@ -76,7 +75,10 @@ class GuestSeat:
         goals: what the agent wants to do there, in its own words.
         recorder: where whispers are recorded.
         decision: the number of the next decision, from 0.
-        whispered: what was whispered before: decision -> texts.
+        fresh: the first decision that is not recorded yet; those before it are gone through again.
+        whispered: what was whispered before, by decision.
+        waiting: gives the whispers that the agent has not read.
+        read: told the letters that it has.
     """
 
     def __init__(
@@ -86,7 +88,10 @@ class GuestSeat:
         goals: Sequence[str] = (),
         recorder: Recorder | None = None,
         decision: int = 0,
-        whispered: Mapping[int, Sequence[str]] | None = None,
+        fresh: int = 0,
+        whispered: Mapping[int, Whispers] | None = None,
+        waiting: Callable[[], Whispers] = dict,
+        read: Callable[[Sequence[int]], None] = lambda letters: None,
     ) -> None:
         self.inner = seat
         """The world's own seat."""
@@ -95,8 +100,11 @@ class GuestSeat:
         self._goals = tuple(Goal(f"own-{n}", text, OWN_GOAL) for n, text in enumerate(goals, start=1))
         self._recorder = recorder or Recorder(None, None)
         self._decision = decision
-        self._whispered = {number: list(texts) for number, texts in (whispered or {}).items()}
-        self._waiting: list[str] = []
+        self._fresh = fresh
+        self._whispered = {number: dict(heard) for number, heard in (whispered or {}).items()}
+        self._waiting = waiting
+        self._read = read
+        self._rung = True
         own = self.inner.action_space
         self._offers = EXIT_GAME.name not in own.names
         self._space = own.merged(ActionSpace((EXIT_GAME,))) if self._offers else own
@@ -136,25 +144,21 @@ class GuestSeat:
         """Return what is done when the agent misses its deadline."""
         return self.inner.default_action()
 
-    def whisper(self, text: str) -> None:
-        """Have the agent hear something from a person at its next decision."""
-        self._waiting.append(text[:MAX_LENGTH])
-        del self._waiting[:-MOST_WHISPERS]
+    def ring(self) -> None:
+        """Have the seat look for whispers at the next decision."""
+        self._rung = True
 
     async def observe(self) -> Observation:
         """Return what the seat sees, with the agent's own goals, and what was whispered to it."""
         observation = self._with_goals(await self.inner.observe())
         if self._seen != self._decision:  # asking again for the same decision gives the same
             self._seen = self._decision
-            if self._waiting:
-                new, self._waiting = self._waiting, []
-                self._whispered.setdefault(self._decision, []).extend(new)
-                body = {"seat": self.agent_id, "decision": self._decision, "texts": new}
-                self._recorder.write(WHISPER, dumps(body))
-        heard = [
-            AgentMessage(PERSON, text, "direct", self.agent_id) for text in self._whispered.get(self._decision, ())
-        ]
-        return replace(observation, messages=(*observation.messages, *heard)) if heard else observation
+            if self._rung and self._decision >= self._fresh:
+                self._rung = False
+                self._listen()
+        heard = self._whispered.get(self._decision, {})
+        messages = [AgentMessage(PERSON, text, "direct", self.agent_id) for _, text in sorted(heard.items())]
+        return replace(observation, messages=(*observation.messages, *messages)) if messages else observation
 
     async def look(self) -> View | None:
         """Return what this seat sees now, drawn by the game."""
@@ -166,6 +170,8 @@ class GuestSeat:
             outcome = await self._exit(action)
         else:
             outcome = await self.inner.resolve(action)
+        if self._decision >= self._fresh and self._decision in self._whispered:
+            self._read(sorted(self._whispered[self._decision]))
         self._decision += 1
         if not self._goals:
             return outcome
@@ -175,6 +181,14 @@ class GuestSeat:
     def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:
         """Take the agent out of the world by force."""
         return self.inner.leave(mode)
+
+    def _listen(self) -> None:
+        known = {letter for heard in self._whispered.values() for letter in heard}
+        new = {letter: text for letter, text in self._waiting().items() if letter not in known}
+        if new:
+            self._whispered.setdefault(self._decision, {}).update(new)
+            texts = [[letter, text] for letter, text in sorted(new.items())]
+            self._recorder.write(WHISPER, dumps({"seat": self.agent_id, "decision": self._decision, "texts": texts}))
 
     async def _exit(self, action: Action) -> Outcome:
         action, wrong = check_action(action, {EXIT_GAME.name: EXIT_GAME})
@@ -195,10 +209,10 @@ class GuestSeat:
         return replace(observation, current_goals=(*observation.current_goals, *self._goals))
 
 
-def read_whispers(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, list[str]]]:
-    """Return what was whispered in a run: seat -> decision -> texts. Any: the bodies of events, as JSON."""
-    found: dict[str, dict[int, list[str]]] = {}
+def read_whispers(events: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, dict[int, str]]]:
+    """Return what was whispered in a run: seat -> decision -> whispers. Any: the bodies of events, as JSON."""
+    found: dict[str, dict[int, dict[int, str]]] = {}
     for body in events:
-        texts = found.setdefault(str(body["seat"]), {}).setdefault(int(body["decision"]), [])
-        texts.extend(str(text) for text in body["texts"])
+        heard = found.setdefault(str(body["seat"]), {}).setdefault(int(body["decision"]), {})
+        heard.update({int(letter): str(text) for letter, text in body["texts"]})
     return found

@@ -93,9 +93,11 @@ def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = N
     return hearers
 
 
-def inbox(book: Book, agent_id: str, *, limit: int = SHOWN) -> list[Letter]:
-    """Return what waits for an agent, oldest first."""
+def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[Letter]:
+    """Return what waits for an agent, oldest first: from anybody, or from one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
+    if sender is not None:
+        query = query.where(_LETTER.c.sender == sender)
     return [_letter(row) for row in book.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
 
 
@@ -226,5 +228,6 @@ def _forget_oldest(book: Book, hearer: str) -> None:
 
 
 def _letter(row: Row[Any]) -> Letter:
-    recipient = row.recipient if row.kind == "direct" else None
-    return Letter(row.id, AgentMessage(row.sender, row.content, row.kind, recipient), row.created)
+    kind = "direct" if row.kind == "talk" else row.kind
+    recipient = row.recipient if kind == "direct" else None
+    return Letter(row.id, AgentMessage(row.sender, row.content, kind, recipient), row.created)

@@ -206,18 +206,21 @@ class Life:
         run_id = next(iter(sessions.values())).run_id
         logged = self._nexus.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
         whispered = read_whispers(event.data for event in logged)
-        decided = {} if past is None else {name: _next_decision(past, name) for name in sessions}
 
         def around(name: str, seat: SeatFace) -> SeatFace:
             session = sessions.get(name)
             if session is None:  # whoever sat there has left
                 return GuestSeat(seat)
+            agent_id = session.agent_id
             guest = GuestSeat(
                 seat,
                 goals=session.terms.goals,
                 recorder=recorder,
-                decision=decided.get(name, 0),
+                decision=0 if past is None else _next_decision(past, name),
+                fresh=0 if past is None else past.tallies[name].steps,
                 whispered=whispered.get(name),
+                waiting=lambda: self._whispers(agent_id),
+                read=lambda ids: self.mark_read(agent_id, ids),
             )
             self._guests[session.agent_id] = guest
             return guest
@@ -294,21 +297,15 @@ class Life:
         with self._nexus.ledger.look() as book:
             agent = book.agent(agent_id)
             facts = known_facts(book, agent_id)
-        guest = self._guests.get(agent_id)
-        if guest is not None:
-            guest.whisper(text)
-            answer = Answer(f"{agent.name} hears it at its next decision.", "whisper")
-            self._note_talk("whispered", agent_id, text, answer)
-            return answer
         policy = agent.policy(GAME)
-        if agent.place != "nexus":
-            answer = Answer(" ".join(facts), "facts")
-            self._note_talk("talked", agent_id, text, answer)
-            return answer
-        if policy is not None and policy.external:
+        away = agent.place != "nexus"
+        if away or (policy is not None and policy.external):
             with self._nexus.ledger.change() as book:
                 leave_letter(book, agent_id, text)
-            answer = Answer(f"{agent.name} finds it among its messages.", "letter")
+            if (guest := self._guests.get(agent_id)) is not None:
+                guest.ring()
+            how = "hears it at its next decision" if away else "finds it among its messages"
+            answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
             self._note_talk("whispered", agent_id, text, answer)
             return answer
         answer = await self._answer(agent, facts, text)
@@ -390,6 +387,12 @@ class Life:
     def _note_talk(self, kind: str, agent_id: str, text: str, answer: Answer) -> None:
         with self._nexus.ledger.change() as book:
             book.note(kind, agent=agent_id, by=letters.PERSON, text=text, reply=answer.text, how=answer.how)
+
+    def _whispers(self, agent_id: str) -> dict[int, str]:
+        with self._nexus.ledger.look() as book:
+            return {
+                letter.id: letter.message.content for letter in letters.inbox(book, agent_id, sender=letters.PERSON)
+            }
 
     def _mind(self, agent_id: str) -> KeptMind:
         with self._nexus.ledger.look() as book:
