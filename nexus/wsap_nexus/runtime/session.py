@@ -221,6 +221,7 @@ def resume(
     """
     around = Around(controls, observers, services)
     record = store.repository.get_run(name)
+    refuse_run_of_nexus(store, record.id)
     if record.status is RunStatus.FINISHED:
         raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
     if record.config.get("replay"):
@@ -237,6 +238,19 @@ def resume(
         recorder.note("resumed")
         around = replace(around, held=held)
         yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+
+
+def refuse_run_of_nexus(store: Store, run_id: str) -> None:
+    """Refuse to go on with what the nexus itself goes on with.
+
+    Raises:
+        UsageError: the run was played in the nexus.
+    """
+    if store.repository.is_of_nexus(run_id):
+        raise UsageError(
+            f"Run {run_id!r} belongs to an agent of the nexus, which goes on with it by itself: wsap nexus start. "
+            f"Look back at it with: wsap replay {run_id}"
+        )
 
 
 def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:

@@ -9,11 +9,12 @@ from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Text, cast, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError, UsageError
 from wsap_core.version import PROTOCOL_VERSION
+from wsap_core.wire import dumps
 from wsap_nexus.storage.bodies import BodyDecoder, Encoded
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.ids import new_run_id
@@ -23,6 +24,10 @@ from wsap_nexus.storage.tables import METADATA, checked_run
 _RUN = METADATA.tables["run"]
 _EVENT = METADATA.tables["event"]
 _DICTIONARY = METADATA.tables["dictionary"]
+_SESSION = METADATA.tables["session"]
+
+NEXUS = "nexus"
+"""The game whose runs are visits of agents in the nexus."""
 
 _PAGE_BYTES = 1 << 20
 _PAGE_EVENTS = 256
@@ -130,6 +135,8 @@ class Repository:
     def get_run(self, name: str) -> RunRecord:
         """Return a run by its id, by the beginning or end of one if only one has it, or by "last".
 
+        The last one is the last that was not played in the nexus, if there is one.
+
         Raises:
             UnknownNameError: there is none; the message names those that are close.
             UsageError: several match; the message names some.
@@ -144,13 +151,45 @@ class Repository:
             raise UsageError(f"Several runs match {name!r}: {some}{more}. Give more of the id.")
         return _run_record(rows[0])
 
-    def list_runs(self, *, limit: int | None = None, since: datetime | None = None) -> list[RunRecord]:
-        """Return the runs, newest first, at most `limit` of them, and only those that changed since a moment."""
+    def list_runs(
+        self,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
+        game: str | None = None,
+        agent: str | None = None,
+        without_nexus: bool = False,
+    ) -> list[RunRecord]:
+        """Return the runs, newest first.
+
+        Args:
+            limit: at most so many.
+            since: only those that changed since a moment.
+            game: only those of this game.
+            agent: only those in which this agent plays: one that is installed, or one of the nexus.
+            without_nexus: leave out what was played in the nexus.
+        """
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
+        if game is not None:
+            query = query.where(_RUN.c.game == game)
+        if agent is not None:
+            query = query.where(_played_by(agent))
+        if without_nexus:
+            query = query.where(~_of_nexus())
         if since is not None:
             query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
         with self.database.read() as connection:
             return [_run_record(row) for row in connection.execute(query)]
+
+    def is_of_nexus(self, run_id: str) -> bool:
+        """Return whether a run is an agent's visit in the nexus, or its stay in a world of the nexus."""
+        with self.database.read() as connection:
+            return connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())).first() is not None
+
+    def count_of_nexus(self) -> int:
+        """Return how many runs were played in the nexus."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(_RUN).where(_of_nexus())).scalar_one())
 
     def delete_run(self, run_id: str) -> None:
         """Forget a run and all its events.
@@ -242,7 +281,7 @@ class Repository:
 def _matching(name: str) -> Select[Any]:
     """Select a run by id first, then those whose id begins or ends so."""
     if name == "last":
-        return select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(1)
+        return select(_RUN).order_by(_of_nexus(), _RUN.c.created.desc(), _RUN.c.id.desc()).limit(1)
     close = (
         _RUN.c.id.startswith(name, autoescape=True) | _RUN.c.id.endswith("-" + name, autoescape=True)
         if name
@@ -250,6 +289,22 @@ def _matching(name: str) -> Select[Any]:
     )
     exact_first = (_RUN.c.id == name).desc()
     return select(_RUN).where(close).order_by(exact_first, _RUN.c.created.desc()).limit(20)
+
+
+def _of_nexus() -> ColumnElement[bool]:
+    return or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(select(_SESSION.c.run_id)))
+
+
+def _played_by(agent: str) -> ColumnElement[bool]:
+    """Select runs by who plays: in any seat, as it is installed, as it is called there, or by its stay."""
+    config = cast(_RUN.c.config, Text)
+    stays = select(_SESSION.c.run_id).where(_SESSION.c.agent_id == agent)
+    quoted = dumps(agent)
+    return or_(
+        config.contains(f'"agent":{quoted}', autoescape=True),
+        config.contains(f'"name":{quoted}', autoescape=True),
+        _RUN.c.id.in_(stays),
+    )
 
 
 def _run_record(row: Row[Any]) -> RunRecord:
