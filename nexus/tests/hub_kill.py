@@ -66,12 +66,7 @@ def policies(number: int, games: tuple[str, ...] = GAMES) -> dict[str, Policy]:
 
 def settings(seed: int, workers: int, games: tuple[str, ...] = GAMES) -> Settings:
     """Return how the nexus is run under these tests: saving often, so that resumption goes both ways."""
-    own: dict[str, Any] = {}
-    if workers:
-        from wsap_nexus.hub.placement import Workers
-
-        own["workers"] = Workers(workers)
-    return Settings(seed=seed, games=games, snapshot_every=10, lobby_seconds=0.05, **own)
+    return Settings(seed=seed, games=games, snapshot_every=10, lobby_seconds=0.05, workers=workers)
 
 
 # --- the life of a nexus ------------------------------------------------------------------------------
