@@ -635,3 +635,9 @@ def test_a_closed_backend_says_so(server: ModelServer) -> None:
 
     with pytest.raises(BadRequestError, match="was closed"):
         using(options(server), closed)
+
+
+def test_openai_itself_is_not_asked_without_a_key_and_the_variable_is_named() -> None:
+    backend = OpenAIBackend("gpt-x", options_of({}, {}))
+    with pytest.raises(AuthenticationError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL for another server"):
+        asyncio.run(collect(backend, Request((Message("user", "Hello?"),))))

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from wsap_core.context import Context
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.llm.errors import (
+    AuthenticationError,
     BackendTimeoutError,
     BadRequestError,
     NoServerError,
@@ -290,6 +291,11 @@ class OpenAIBackend:
 
         if self._closed:
             raise BadRequestError(f"{self.model} was closed; nothing can be asked of it.")
+        if self.options.api_key is None and self.options.place == BASE_URL and not self.options.headers:
+            raise AuthenticationError(  # known beforehand, also where there is no network to be told over
+                f"{BASE_URL} wants a key and none is set; set {self.options.key_variable}, or {URL_VARIABLE} for "
+                "another server."
+            )
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             headers = {"Content-Type": "application/json", "User-Agent": "wsap", **self.options.headers}
