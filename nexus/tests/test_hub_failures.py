@@ -299,6 +299,51 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
     live(tmp_path, test, workers=workers, pace=500)
 
 
+async def duel(field: Field) -> list[SessionRecord]:
+    """Sit two agents down at a matrix game; dan does what the file says."""
+    with field.nexus.ledger.change() as book:
+        for agent, who in (("cleo", f"{field.file}:Steady"), ("dan", f"{field.file}:Moody")):
+            book.register(agent, policies={"nexus": Policy("external"), "*": Policy(who)})
+    field.say("cooperate")
+    stays = await asyncio.gather(*(field.enter(agent, "matrix") for agent in ("cleo", "dan")))
+    return [stay.session for stay in stays]
+
+
+@anywhere
+def test_where_one_of_two_agents_fails_the_other_waits_and_both_go_on_when_it_is_resumed(
+    tmp_path: Path, workers: int
+) -> None:
+    async def test(field: Field) -> None:
+        sessions = await duel(field)
+        field.say("fail")
+        await field.until(lambda: field.happened("agent_failed", "dan"))
+        with field.nexus.ledger.look() as book:
+            assert (book.agent("cleo").state, book.agent("dan").state) == ("active", "paused")
+        field.say("cooperate")
+        await field.until(lambda: field.happened("resumed", "cleo"))
+        field.nexus.resume("dan")
+        closed = [await field.closed(session) for session in sessions]
+        assert {session.reason for session in closed} == {"finished"}
+        assert {session.steps for session in closed} == {10}
+
+    live(tmp_path, test, workers=workers, pace=100, lobby_seconds=5.0)
+
+
+def test_where_an_agent_cannot_even_stand_still_everybody_comes_home(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        sessions = await duel(field)
+        field.say("refuse")
+        closed = [await field.closed(session) for session in sessions]
+        assert {session.reason for session in closed} == {"failed"}
+        with field.nexus.ledger.look() as book:
+            assert (book.agent("cleo").state, book.agent("dan").state) == ("active", "paused")
+            assert {book.agent(agent).place for agent in ("cleo", "dan")} == {"nexus"}
+        assert field.nexus.game_info("matrix").status == "available"
+        assert not field.happened("game_failed")
+
+    live(tmp_path, test, pace=100, lobby_seconds=5.0)
+
+
 def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
         stay = await field.enter("ada", "unruly")

@@ -117,7 +117,7 @@ class Obedient:
     def decide(self, observation: Observation) -> Action:
         say = HERE / "say"
         word = say.read_text() if say.exists() else "go"
-        if word == "fail":
+        if word in ("fail", "refuse"):
             raise RuntimeError("no model answers")
         return Action(word)
 
@@ -137,3 +137,19 @@ class Walker(Obedient):
     def decide(self, observation: Observation) -> Action:
         self._step += 1
         return Action(("move_left", "do", "move_up", "noop", "move_right", "move_down")[self._step * 5 // 3 % 6])
+
+
+class Moody(Obedient):
+    """An agent that can't even be made while the file says `refuse`."""
+
+    def __init__(self) -> None:
+        say = HERE / "say"
+        if say.exists() and say.read_text() == "refuse":
+            raise RuntimeError("no key")
+
+
+class Steady(Obedient):
+    """Always defects."""
+
+    def decide(self, observation: Observation) -> Action:
+        return Action("defect")

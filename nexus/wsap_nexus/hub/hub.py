@@ -32,7 +32,7 @@ from wsap_nexus.hub.guests import EXIT_GAME
 from wsap_nexus.hub.lead import lead
 from wsap_nexus.hub.life import Life
 from wsap_nexus.hub.lobby import Lobby
-from wsap_nexus.hub.mishaps import GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
+from wsap_nexus.hub.mishaps import FAILED, GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace, Surroundings
 from wsap_nexus.hub.placement import Placement, saved_on_the_way
 from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, SessionRecord, Terms, WorldRecord
@@ -616,13 +616,16 @@ class Nexus:
         self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None, leaving: bool
     ) -> None:
         """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
+        deeds = {stay.session.id: stay.deeds for stay in stays.values()}
+        sessions = [stay.session for stay in stays.values()]
         alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
         culprit = None if leaving else stays.get(run.failed_seat or "") or alone
         if isinstance(error, WsapError) and not isinstance(error, WorldError) and culprit:
             self._agent_failed(culprit.session.agent_id, error, culprit.session)
+            if len(stays) > 1 and culprit.controls.paused:
+                # It was to stand still while the others go on, and can't do even that.
+                self._bring_home(sessions, str(error), reason=FAILED, deeds=deeds, seconds=run.summary().seconds)
             return
-        deeds = {stay.session.id: stay.deeds for stay in stays.values()}
-        sessions = [stay.session for stay in stays.values()]
         if alone is not None:
             self.store.writer.flush()
             with self.ledger.look() as book:

@@ -24,6 +24,8 @@ from wsap_nexus.storage.repository import Repository
 
 WORLD_FAILED = "world_failed"
 """Why a session ends whose world failed."""
+FAILED = "failed"
+"""Why a session ends in which another agent failed for good."""
 GAME_OFFLINE = "game_offline"
 """Why a session ends whose game was taken offline while its world was well."""
 
@@ -87,12 +89,13 @@ def bring_home(
             )
     if error:
         book.note(
-            WORLD_FAILED,
+            WORLD_FAILED if reason == WORLD_FAILED else "brought_home",
             agent=session.agent_id,
             game=session.game,
             session=session.id,
             world=session.world_id,
             run=session.run_id,
+            reason=reason,
             error=error,
             kept=state is not None,
         )

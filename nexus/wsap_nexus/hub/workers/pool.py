@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from wsap_core.errors import WorldError
 from wsap_nexus.hub.workers.link import Call, Link
 from wsap_nexus.hub.workers.output import OutputLog
 
@@ -65,11 +66,10 @@ class WorkerPool:
         """How many processes were started in all."""
         self._logs = logs
         self._links: dict[int, Link] = {}
-        self._starting: dict[int, asyncio.Future[None]] = {}
+        self._starting: dict[int, asyncio.Task[None]] = {}
         self._residents: dict[int, Resident] = {}
         self._numbers = itertools.count(1)
         self._watch: asyncio.Task[None] | None = None
-        self._closed = False
 
     @property
     def links(self) -> Sequence[Link]:
@@ -89,42 +89,39 @@ class WorkerPool:
         self._residents[resident.number] = resident
         slot = self._choose()
         if slot not in self._links:
-            link = Link(f"worker-{slot}", self._output(slot), self._lost)
-            self._links[slot] = link
-            starting = self._starting[slot] = asyncio.get_running_loop().create_future()
-            link.worlds.add(resident.number)
-            try:
-                await link.start(self.patience.beat)
-                self.started += 1
-                starting.set_result(None)
-            except BaseException as error:
-                self._links.pop(slot, None)
-                starting.set_exception(error)
-                starting.exception()  # whoever waits for it is told; nobody has to
-                raise
-            finally:
-                self._starting.pop(slot, None)
-            if self._watch is None or self._watch.done():
-                self._watch = asyncio.create_task(self._keep_watch(), name="watch over workers")
-            return link
+            link = self._links[slot] = Link(f"worker-{slot}", self._output(slot), self._lost)
+            # A task of its own: whoever asked first may go away, and others wait for it by then.
+            self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
         link.worlds.add(resident.number)
         if slot in self._starting:
             await asyncio.shield(self._starting[slot])
         return link
 
-    def leave(self, resident: Resident, link: Link | None) -> None:
+    async def _start(self, slot: int, link: Link) -> None:
+        try:
+            await link.start(self.patience.beat)
+            self.started += 1
+        except WorldError:
+            self._links.pop(slot, None)
+            raise
+        finally:
+            self._starting.pop(slot, None)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._keep_watch(), name="watch over workers")
+
+    def leave(self, resident: Resident) -> None:
         """Forget a world."""
         self._residents.pop(resident.number, None)
-        if link is not None:
+        for link in self.links:
             link.worlds.discard(resident.number)
 
     async def close(self) -> None:
         """End all workers."""
-        self._closed = True
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
+        await asyncio.gather(*self._starting.values(), return_exceptions=True)
         await asyncio.gather(*(link.close() for link in self.links))
         self._links.clear()
 

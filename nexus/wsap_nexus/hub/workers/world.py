@@ -185,7 +185,7 @@ class WorkerWorld:
             closed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             self._call(link, request("close", self.number), partial(_settle, closed), self._deadline)
             await asyncio.wait({closed, link.ended}, timeout=CLOSING, return_when=asyncio.FIRST_COMPLETED)
-        self._pool.leave(self, link)
+        self._pool.leave(self)
 
     # --- asking -----------------------------------------------------------------------------------------
 
@@ -270,7 +270,8 @@ class WorkerWorld:
             self._journal.answer(entry, reply)
             self._steps += 1
         _settle(entry.answer, reply)
-        due = self._can_snapshot and self._steps >= 2 * self._every  # each step is observed and resolved
+        # Each step is observed and resolved.
+        due = self._can_snapshot and 0 < 2 * self._every <= self._steps
         if due and not self._journal.open and not self._saving and not self._is_coming:
             self._save()
 
@@ -294,7 +295,7 @@ class WorkerWorld:
             self._saving = False
             self._steps = 0
             if reply[:1] == FAILED:
-                self._can_snapshot = False  # then everything is kept from here on
+                self._every = 0  # then everything is kept from here on
             else:
                 self._journal.rebase(read_answer(reply)[0], seats, position)
 
