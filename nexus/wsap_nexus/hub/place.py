@@ -21,6 +21,7 @@ from wsap_core.models import (
 from wsap_core.models.base import Part, freeze_sequences
 from wsap_core.specs import AdapterSpec
 from wsap_core.text import one_line
+from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.hub.letters import Letter
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord, Terms
@@ -226,6 +227,7 @@ what you can do, what you carry and what you remember; the bodies that you have 
 there until you come back to them. Look at the worlds, choose one, and enter it. Your skills are
 worth something there, and what you learn there stays with you."""
 
+_DECLARED = index_actions(NEXUS_ACTIONS)
 _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
 
 
@@ -270,6 +272,9 @@ class NexusPlace:
         """Carry out an action of the nexus; messages that were shown count as read."""
         if self._leaving:
             return ActionResult(False, "You are on your way already.", done=True, observation=self.observe())
+        action, wrong = check_action(action, _DECLARED)
+        if wrong:
+            return ActionResult(False, wrong, observation=self.observe())
         self.observe()
         if self._unread:
             self._desk.mark_read(self._agent_id, self._unread)
