@@ -9,10 +9,12 @@ from fastapi import APIRouter, Query, Response
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.references import load_agent_spec
-from wsap_core.wire import encode
+from wsap_nexus.hub import letters
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.persons import set_persona, set_policy
+from wsap_nexus.hub.portable import check_not_removed
 from wsap_nexus.hub.records import EXTERNAL, Policy
-from wsap_nexus.server import letters, shapes
+from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once, pending
 from wsap_nexus.server.refusals import ForbiddenError
 from wsap_nexus.server.seats import act_errand, check_external, current_seat, observe, place_of, the_agent
@@ -66,19 +68,19 @@ async def agent(nexus: Hub, agent_id: AgentId) -> Response:
 @router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registered}})
 async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Owner) -> Response:
     """Change who an agent is and who decides for it; that holds from its next session or visit on."""
-    values: dict[str, Any] = {}
-    if patch.name is not None:
-        values["name"] = patch.name or agent_id
-    if patch.persona is not None:
-        values["persona"] = patch.persona
-    if patch.policies is not None:
-        given = _policies(nexus, patch.policies)
-        values["policies"] = {game: encode(policy) for game, policy in given.items()}
+    policies = {} if patch.policies is None else _policies(nexus, patch.policies)
     with nexus.ledger.change() as book:
-        book.agent(agent_id)
-        if values:
-            book.update_agent(agent_id, **values)
-            book.note("agent_changed", agent=agent_id, changed=sorted(values))
+        before = book.agent(agent_id)
+        if patch.name is not None:
+            book.update_agent(agent_id, name=patch.name or agent_id)
+            book.note("agent_renamed", agent=agent_id, name=patch.name or agent_id, before=before.name)
+        if patch.persona is not None:
+            set_persona(book, agent_id, patch.persona)
+        if patch.policies is not None:
+            for game in sorted(before.policies.keys() - policies.keys()):
+                set_policy(book, agent_id, game, None, nexus.host)
+            for game, policy in policies.items():
+                set_policy(book, agent_id, game, policy, nexus.host)
         found = book.agent(agent_id)
     return answer({"agent": found})
 
@@ -88,20 +90,6 @@ async def new_token(nexus: Hub, agent_id: AgentId, by: Owner, tokens: Vault) -> 
     """Give an agent a new token; those that it had are good no longer."""
     the_agent(nexus, agent_id)
     return answer({"agent_id": agent_id, "token": tokens.issue(agent_id)}, 201)
-
-
-@router.post("/nexus/agents/{agent_id}/pause", responses={200: {"model": shapes.Registered}})
-async def pause(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
-    """Let an agent begin no further decision."""
-    nexus.pause(agent_id)
-    return answer({"agent": the_agent(nexus, agent_id)})
-
-
-@router.post("/nexus/agents/{agent_id}/resume", responses={200: {"model": shapes.Registered}})
-async def resume(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
-    """Let a paused agent go on."""
-    nexus.resume(agent_id)
-    return answer({"agent": the_agent(nexus, agent_id)})
 
 
 @router.post("/nexus/agents/{agent_id}/step", responses={200: {"model": shapes.Registered}})
@@ -176,27 +164,34 @@ async def description(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.
 
 @router.post("/nexus/agents/{agent_id}/messages", responses={201: {"model": shapes.Sent}})
 async def send(nexus: Hub, agent_id: AgentId, message: shapes.NewMessage, by: Known) -> Response:
-    """Send a message from an agent to another, or to everybody."""
+    """Send a message from an agent in the nexus: to all who are there, to one, or to its team."""
     by.may_act_for(agent_id)
     with nexus.ledger.change() as book:
-        book.agent(agent_id)
-        count = letters.send(book, agent_id, message.to, message.content)
-    return answer({"recipients": count}, 201)
+        check_not_removed(book, agent_id)
+        to = letters.send(book, agent_id, message.kind, message.content, to=message.to)
+    return answer({"recipients": to}, 201)
 
 
 @router.get("/nexus/agents/{agent_id}/messages", responses={200: {"model": shapes.Messages}})
 async def messages(
-    nexus: Hub,
-    agent_id: AgentId,
-    by: Known,
-    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    nexus: Hub, agent_id: AgentId, by: Known, limit: Annotated[int, Query(ge=1, le=500)] = 100
 ) -> Response:
-    """The messages that an agent got, oldest first; they count as read from then on."""
+    """The messages that wait for an agent, oldest first; they wait until they are said to be read."""
+    by.may_act_for(agent_id)
+    with nexus.ledger.look() as book:
+        check_not_removed(book, agent_id)
+        found = letters.inbox(book, agent_id, limit=limit)
+    return answer({"messages": found})
+
+
+@router.post("/nexus/agents/{agent_id}/messages/read", responses={200: {"model": shapes.Messages}})
+async def read(nexus: Hub, agent_id: AgentId, wanted: shapes.ReadRequest, by: Known) -> Response:
+    """Take messages as read, and return those that still wait."""
     by.may_act_for(agent_id)
     with nexus.ledger.change() as book:
-        book.agent(agent_id)
-        found = letters.received(book, agent_id, after=after, limit=limit)
+        check_not_removed(book, agent_id)
+        letters.mark_read(book, agent_id, wanted.ids)
+        found = letters.inbox(book, agent_id, limit=100)
     return answer({"messages": found})
 
 

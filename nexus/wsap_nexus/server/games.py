@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from wsap_core.specs import GameInfo
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import Hub, answer
+from wsap_nexus.server.deps import Hub, Owner, answer
 
 router = APIRouter(tags=["games"])
 GameName = Annotated[str, Path(max_length=200)]
@@ -22,4 +23,20 @@ async def games(nexus: Hub) -> Response:
 @router.get("/nexus/games/{game}", responses={200: {"model": shapes.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
     """What is known of a game."""
+    return answer({"game": nexus.game_info(game)})
+
+
+@router.post("/nexus/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
+async def join(nexus: Hub, new: shapes.NewGame, by: Owner) -> Response:
+    """Take in a game in another process (201); one that is known is reached at its new address (200)."""
+    known = set(nexus.elsewhere.specs())
+    spec = await nexus.elsewhere.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
+    nexus.standings.put(spec.name, "available")
+    return answer({"game": GameInfo.of(spec)}, 200 if spec.name in known else 201)
+
+
+@router.put("/nexus/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
+async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Owner) -> Response:
+    """Say whether a game may be entered; who is in it comes back if not."""
+    nexus.set_game_status(game, new.status, new.reason)
     return answer({"game": nexus.game_info(game)})

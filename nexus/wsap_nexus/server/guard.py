@@ -15,14 +15,14 @@ import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote_to_bytes
 
 from fastapi import Response
 
 from wsap_core.errors import WsapError
 from wsap_nexus.server import errors
-from wsap_nexus.server.auth import Caller, Tokens
+from wsap_nexus.server.auth import Caller
 from wsap_nexus.server.refusals import (
     HostRefusedError,
     TooLargeError,
@@ -44,6 +44,18 @@ CALLER = "wsap.caller"
 """Where the scope says who asks."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
+
+
+class Doorkeeper(Protocol):
+    """Knows who comes with which token."""
+
+    def check(self, header: str | None) -> Caller:
+        """Return who asks, by an `Authorization` header.
+
+        Raises:
+            UnauthorizedError: there is no token in it that is known.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -115,7 +127,7 @@ class Guard:
         self,
         app: App,
         *,
-        tokens: Tokens | None,
+        tokens: Doorkeeper | None,
         limits: Limits,
         hosts: frozenset[str] | None,
         guarded: bool,
@@ -156,7 +168,7 @@ class Guard:
             await answer(scope, receive, send)
 
     async def _admit(self, scope: Scope, receive: Receive) -> Receive:
-        headers = {name: value for name, value in reversed(scope["headers"])}
+        headers = dict(reversed(scope["headers"]))
         if _climbs(scope):
             raise _Nowhere()
         self._check_host(headers)

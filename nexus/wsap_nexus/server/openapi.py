@@ -45,7 +45,7 @@ def to_text(document: dict[str, Any]) -> str:
 
 def _document(app: FastAPI) -> dict[str, Any]:
     own = [route for route in app.routes if getattr(route, "path", "").startswith(PREFIX)]
-    document = get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=own)
+    document: dict[str, Any] = get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=own)
     components = document.setdefault("components", {}).setdefault("schemas", {})
     for model in (shapes.ErrorAnswer, shapes.ErrorShape):
         schema = model.model_json_schema(ref_template=_SCHEMAS + "{model}")
@@ -56,7 +56,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
             _refusals(operation)
     components.pop("HTTPValidationError", None)
     components.pop("ValidationError", None)
-    document = _linked(document, components, {})
+    document = _linked(document, components)
     document["components"]["schemas"] = {
         key: _untitled(document["components"]["schemas"][key]) for key in sorted(document["components"]["schemas"])
     }
@@ -71,17 +71,17 @@ def _refusals(operation: dict[str, Any]) -> None:
     responses["default"] = {"description": "A refusal, or an error, with its stable code.", "content": content}
 
 
-def _linked(node: Any, components: dict[str, Any], seen: dict[str, Any]) -> Any:
+def _linked(node: Any, components: dict[str, Any]) -> Any:
     """Put references where `shapes.part` left marks, and the schemas that they mean among the components."""
     if isinstance(node, list):
-        return [_linked(item, components, seen) for item in node]
+        return [_linked(item, components) for item in node]
     if not isinstance(node, dict):
         return node
     if shapes.PART in node:
         _add(node[shapes.PART], components)
         rest = {k: v for k, v in node.items() if k not in (shapes.PART, "title")}
         return {"$ref": _SCHEMAS + node[shapes.PART], **rest}
-    return {k: _linked(v, components, seen) for k, v in list(node.items())}
+    return {k: _linked(v, components) for k, v in list(node.items())}
 
 
 def _add(name: str, components: dict[str, Any]) -> None:

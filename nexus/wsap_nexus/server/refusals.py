@@ -16,13 +16,11 @@ SessionClosedError            the session is over
 SessionManagedError           the nexus itself does this for a session
 LeavingRefusedError           the world does not let the agent out now
 AbilityMissingError           the game has no such ability
-GameUnreachableError          a game in another process does not answer
-GameAddressError              a game can't be reached at such an address
 """
 
 from __future__ import annotations
 
-from wsap_core.errors import UsageError, WireError, WorldError, WsapError
+from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_nexus.hub.errors import TransitError
 
 
@@ -146,17 +144,3 @@ class AbilityMissingError(UsageError):
 
     code = "ABILITY_MISSING"
     http_status = 501
-
-
-class GameUnreachableError(WorldError):
-    """A game in another process does not answer."""
-
-    code = "BRIDGE_UNAVAILABLE"
-    http_status = 503
-    retryable = True
-
-
-class GameAddressError(UsageError):
-    """A game can't be reached at such an address: it is no address, or not one that is allowed."""
-
-    code = "GAME_ADDRESS"

@@ -20,9 +20,13 @@ PART = "x-wsap-message"
 """Where a schema says which message of the protocol stands there, until the document is put together."""
 
 
-def part(name: str) -> Any:
-    """Return the type of a field that holds a message of the protocol. Any: it is a type for pydantic."""
-    return Annotated[dict[str, Any], WithJsonSchema({PART: name})]
+Message = dict[str, Any]
+"""A message of the protocol, as JSON."""
+
+
+def part(name: str) -> WithJsonSchema:
+    """Return what says which message of the protocol stands in a field."""
+    return WithJsonSchema({PART: name})
 
 
 def _plain(text: str) -> str:
@@ -106,6 +110,8 @@ class EnterRequest(Request):
     difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
     avatar: Word | None = None
     """Which of its bodies; `new` for a new one; the one that sleeps when left out."""
+    respawn: Word | None = None
+    """The way back to life, by its id, for a body that is dead."""
 
 
 Mode = Literal["dormant", "suspend", "despawn"]
@@ -146,8 +152,23 @@ class NewMessage(Request):
     """A message to others in the nexus."""
 
     content: str = Field(min_length=1, max_length=2000)
+    kind: Literal["broadcast", "direct", "team"] = "broadcast"
     to: str | None = Field(default=None, pattern=AGENT_ID)
-    """To whom; to everybody when left out."""
+    """To whom a direct message goes."""
+
+
+class ReadRequest(Request):
+    """Messages that were read."""
+
+    ids: list[Annotated[int, Field(ge=0, le=2**53)]] = Field(max_length=1000)
+
+
+class NewStatus(Request):
+    """How a game is to stand."""
+
+    status: Literal["available", "maintenance", "offline"]
+    reason: str = Field(default="", max_length=500)
+    """Told to whoever wants to enter."""
 
 
 class NewGame(Request):
@@ -288,7 +309,7 @@ class Session(Answer):
 class ItemShape(Answer):
     """A portable item and where it is."""
 
-    item: part("PortableItem")
+    item: Annotated[Message, part("PortableItem")]
     agent_id: str
     place: str
     place_id: str | None
@@ -301,7 +322,7 @@ class AvatarShape(Answer):
     world_id: str
     agent_id: str
     game: str
-    avatar: part("Avatar")
+    avatar: Annotated[Message, part("Avatar")]
     left_at: int
 
 
@@ -332,20 +353,20 @@ class Seen(Answer):
     place: str
     """`nexus`, or the game."""
     session_id: str | None
-    observation: part("Observation")
+    observation: Annotated[Message, part("Observation")]
 
 
 class Acted(Answer):
     """What came of an action."""
 
-    result: part("ActionResult")
+    result: Annotated[Message, part("ActionResult")]
 
 
 class Spaces(Answer):
     """What can be done where the agent is."""
 
     place: str
-    action_space: part("ActionSpace")
+    action_space: Annotated[Message, part("ActionSpace")]
 
 
 class Described(Answer):
@@ -373,11 +394,11 @@ class Entered(Answer):
     session: Session
     bridge_url: str
     """Where its world is reached: `{bridge_url}/observation`, `{bridge_url}/act` and so on."""
-    avatar: part("Avatar") | None
+    avatar: Annotated[Message, part("Avatar")] | None
     """The body that it is in."""
-    receipt: part("Receipt") | None
+    receipt: Annotated[Message, part("Receipt")] | None
     """What its skills were worth, and which items were let in."""
-    observation: part("Observation") | None
+    observation: Annotated[Message, part("Observation")] | None
     """The first; None for an agent that is not decided for over the wire."""
 
 
@@ -385,9 +406,9 @@ class Left(Answer):
     """An agent has left its world."""
 
     session: Session
-    package: part("TransitPackage")
+    package: Annotated[Message, part("TransitPackage")]
     """What it carries out."""
-    observation: part("Observation") | None
+    observation: Annotated[Message, part("Observation")] | None
     """What it sees in the nexus; None where it went straight on, or is not decided for over the wire."""
     entered: Entered | None
     """The stay in the world that it went straight on to."""
@@ -398,31 +419,31 @@ class Left(Answer):
 class Avatars(Answer):
     """Bodies."""
 
-    avatars: list[part("Avatar")]
+    avatars: list[Annotated[Message, part("Avatar")]]
 
 
 class ViewAnswer(Answer):
     """What a viewer can draw."""
 
-    view: part("View") | None
+    view: Annotated[Message, part("View")] | None
 
 
 class JackedIn(Answer):
     """What came of entering a body."""
 
-    jack_in: part("JackInResult")
+    jack_in: Annotated[Message, part("JackInResult")]
 
 
 class ReceiptAnswer(Answer):
     """What the world let in."""
 
-    receipt: part("Receipt")
+    receipt: Annotated[Message, part("Receipt")]
 
 
 class PackageAnswer(Answer):
     """What the world let out."""
 
-    package: part("TransitPackage")
+    package: Annotated[Message, part("TransitPackage")]
 
 
 class SnapshotAnswer(Answer):
@@ -433,15 +454,11 @@ class SnapshotAnswer(Answer):
 
 
 class MessageShape(Answer):
-    """A message."""
+    """A message that waits."""
 
     id: int
-    sender: str
-    recipient: str
-    kind: str
-    content: str
+    message: Annotated[Message, part("AgentMessage")]
     created: str
-    read: bool
 
 
 class Messages(Answer):
@@ -453,4 +470,4 @@ class Messages(Answer):
 class Sent(Answer):
     """Who gets a message."""
 
-    recipients: int
+    recipients: list[str]

@@ -1,0 +1,292 @@
+"""Games in other processes: which there are, how they are reached, and what became of moves that were cut off.
+
+A way into such a game that was prepared and not committed when the nexus ended is *in doubt*: the game may have
+let the items in. It is asked to withdraw that transfer, by its id; from then on it lets nothing in under it, and
+says what comes back. Only then are the items in escrow again. While the game can't be asked, the transfer is
+`unknown`, and its items belong to it, so that none is ever in two places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Row, insert, select, update
+
+from wsap_core.context import Clock
+from wsap_core.errors import UsageError, WireError, WsapError
+from wsap_core.models import Achievement, Action, TransferRule, TransitPackage
+from wsap_core.specs import AdapterSpec
+from wsap_core.version import check_protocol_version
+from wsap_core.wire import Codec, encode
+from wsap_nexus.hub.book import Book, Ledger
+from wsap_nexus.hub.errors import WorldFailedError
+from wsap_nexus.hub.records import WorldRecord
+from wsap_nexus.hub.remote import GameClient, RemoteWorld
+from wsap_nexus.hub.transit import take_back
+from wsap_nexus.storage.tables import METADATA
+
+# Any, in this module: JSON.
+
+_GAME, _TRANSFER = METADATA.tables["game"], METADATA.tables["transfer"]
+_KEPT = "elsewhere"
+"""Where a game's row says how it is reached."""
+ASK_AGAIN = 15.0
+"""Seconds between two attempts to find out what became of a move."""
+_ABILITIES = frozenset({"seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"})
+_CODEC = Codec()
+
+
+class GameAddressError(UsageError):
+    """A game can't be reached at such an address: it is no address, or not one that is allowed."""
+
+    code = "GAME_ADDRESS"
+
+
+def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
+    """Refuse the address of a game that is not on this machine, unless its host is allowed by name.
+
+    Raises:
+        GameAddressError: it is none, or not allowed.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise GameAddressError("That is no address of a game; it looks like http://127.0.0.1:7801") from None
+    if parts.scheme not in ("http", "https") or not host or parts.username or parts.password or parts.query:
+        raise GameAddressError("That is no address of a game; it looks like http://127.0.0.1:7801")
+    if host in allowed or host == "localhost":
+        return
+    try:
+        near = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise GameAddressError(
+            f"Games are reached on this machine alone, unless their host is allowed: {host!r} is not."
+        )
+
+
+class Elsewhere:
+    """The games of a nexus that run in other processes.
+
+    Args:
+        ledger: where they are kept, and transfers are settled.
+        clock: for waiting.
+        allowed: hosts besides this machine.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Clock, allowed: tuple[str, ...] = ()) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._allowed = allowed
+        self._specs: dict[str, AdapterSpec] | None = None
+        self._asking: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    def specs(self) -> Mapping[str, AdapterSpec]:
+        """Return the games by name."""
+        if self._specs is None:
+            with self._ledger.look() as book:
+                rows = book.connection.execute(select(_GAME.c.name, _GAME.c.data)).all()
+            self._specs = dict(_kept_specs(rows))
+        return self._specs
+
+    def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
+        """Return the face of a world that nothing was asked of yet."""
+        assert isinstance(spec.factory, GameClient)  # `specs` makes no others
+        return RemoteWorld(spec, record.id, record.seed, record.options, spec.factory)
+
+    async def join(self, url: str, token: str | None, taken: frozenset[str]) -> AdapterSpec:
+        """Take a game in: look at what it says of itself, keep how it is reached, and return its description.
+
+        Args:
+            url: where its bridge answers.
+            token: what it wants to be shown.
+            taken: names of games that are installed here.
+
+        Raises:
+            GameAddressError: that is no address, or not one that is allowed.
+            UsageError: an installed game has its name.
+            WorldFailedError: it doesn't answer, or not as the bridge is described.
+            ProtocolVersionError: it speaks another major version.
+        """
+        check_address(url, self._allowed)
+        client = GameClient(url, token)
+        told = await client.ask("GET", "/")
+        spec = read_spec(told, client)
+        if spec.name in taken:
+            await client.close()
+            raise UsageError(f"A game called {spec.name!r} is installed here; give the other one another name.")
+        known = self.specs().get(spec.name)
+        data = {"url": client.url, "token": token, "told": told}
+        with self._ledger.change() as book:
+            _keep(book, spec.name, data)
+            book.note("game_joined", game=spec.name, url=client.url, before=_url(known))
+        if known is not None and isinstance(known.factory, GameClient):
+            await known.factory.close()
+        self._specs = {**self.specs(), spec.name: spec}
+        self._wake.set()
+        return spec
+
+    # --- moves in doubt ---------------------------------------------------------------------------
+
+    def doubt(self, book: Book, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
+        """Mark a prepared way into a game elsewhere as in doubt; return False if it leads to no such game."""
+        if game not in self.specs():
+            return False
+        book.settle(transfer_id, "unknown", why=why)
+        book.note("transfer_in_doubt", agent=agent_id, game=game, transfer=transfer_id, why=why)
+        self._wake.set()
+        return True
+
+    def start(self) -> None:
+        """Begin to find out what became of moves in doubt, for as long as there are some."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_on(), name="moves in doubt")
+
+    async def stop(self) -> None:
+        """Ask no more, and let go of all connections."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+        for spec in self.specs().values():
+            if isinstance(spec.factory, GameClient):
+                await spec.factory.close()
+
+    async def settle(self) -> int:
+        """Ask once for each move in doubt, settle what can be known, and return how many are left."""
+        left = 0
+        with self._ledger.look() as book:
+            rows = [row for row in book.transfers("unknown") if row.kind == "enter"]
+        for row in rows:
+            spec = self.specs().get(str(row.data.get("game")))
+            if spec is None or not isinstance(spec.factory, GameClient):
+                left += 1
+                continue
+            try:
+                told = await spec.factory.ask("POST", f"/transfers/{row.id}/withdraw", {})
+                self._withdrawn(row, told)
+            except WsapError as error:
+                left += 1
+                self._still_unknown(row, error)
+        return left
+
+    async def _ask_on(self) -> None:
+        while True:
+            self._wake.clear()
+            if await self.settle():
+                try:
+                    async with asyncio.timeout(ASK_AGAIN):
+                        await self._wake.wait()
+                except TimeoutError:
+                    continue
+            else:
+                await self._wake.wait()
+
+    def _withdrawn(self, row: Row[Any], told: Mapping[str, Any]) -> None:
+        """Settle a transfer that the game has withdrawn: what it had let in is back, or lost there."""
+        if not isinstance(told.get("known"), bool):
+            raise WorldFailedError("The game did not say whether it knew the transfer.")
+        package = told.get("package")
+        if not told["known"] or package is None:
+            with self._ledger.change() as book:
+                take_back(book, row.id, row.agent_id, "the game had let nothing in")
+            return
+        back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
+        returned = {item.item_id for item in back.items}
+        with self._ledger.change() as book:
+            for record in book.items(row.agent_id, place="transfer", place_id=row.id):
+                item = record.item.item_id
+                why = back.lost.get(item)
+                gone = why is not None and item not in returned
+                book.move_item(
+                    row.agent_id, item, from_place="transfer", from_id=row.id,
+                    to_place="lost" if gone else "escrow", note=why or "the way there was withdrawn",
+                )  # fmt: skip
+            book.settle(row.id, "cancelled", withdrawn=encode(back))
+            book.note("transfer_cancelled", agent=row.agent_id, transfer=row.id, why="withdrawn by the game")
+
+    def _still_unknown(self, row: Row[Any], error: WsapError) -> None:
+        why = str(error)[:500]
+        if row.data.get("why") != why:
+            with self._ledger.change() as book:
+                values = {"data": {**row.data, "why": why}}
+                book.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
+
+
+def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:
+    """Return the description of a game from what its bridge says of it.
+
+    Raises:
+        WorldFailedError: it can't be read.
+        ProtocolVersionError: it speaks another major version.
+    """
+    game = told.get("game")
+    if not isinstance(game, dict):
+        raise WorldFailedError(f"What answers at {client.url} says nothing of a game.")
+    version = str(game.get("protocol_version") or told.get("protocol_version") or "")
+    check_protocol_version(version, where=f"game at {client.url}")
+    try:
+        return _spec(game, version, client)
+    except (KeyError, TypeError, ValueError, AttributeError, WireError) as error:
+        raise WorldFailedError(f"What the game at {client.url} says of itself can't be read: {error}") from error
+
+
+def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterSpec:
+    name = str(game["name"])
+    if not name or len(name) > 80 or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+        raise ValueError(f"{name[:80]!r} can't be a game's name")
+    fewest, most = (int(n) for n in game.get("seats") or (1, 1))
+    if not 1 <= fewest <= most <= 1000:
+        raise ValueError("seats are at least 1, and the most not fewer than the fewest")
+    default = game.get("default_action")
+    skills = game.get("skills")
+    return AdapterSpec(
+        name,
+        str(game.get("summary") or name)[:500],
+        client,
+        title=str(game.get("title") or "")[:80],
+        abilities=tuple(a for a in game.get("abilities") or () if a in _ABILITIES),
+        seats=(fewest, most),
+        seat_names=tuple(str(n) for n in game.get("seat_names") or ()),
+        timing=game["timing"] if game.get("timing") in ("alternating", "simultaneous") else "free",
+        deadline=None if game.get("deadline") is None else float(game["deadline"]),
+        default_action=None if default is None else _CODEC.decode(Action, default, where="default action"),
+        achievements=tuple(_CODEC.decode(Achievement, a, where="achievement") for a in game.get("achievements") or ()),
+        skills=None if skills is None else {str(k): tuple(map(str, v)) for k, v in skills.items()},
+        transfer_rules=tuple(_CODEC.decode(TransferRule, r, where="rule") for r in game.get("transfer_rules") or ()),
+        max_avatars=int(game.get("max_avatars") or 1),
+        genre=str(game.get("genre") or "")[:80],
+        dimensions=str(game.get("dimensions") or "")[:80],
+        persistent=bool(game.get("persistent")),
+        protocol_version=version,
+    )
+
+
+def _keep(book: Book, name: str, data: Mapping[str, Any]) -> None:
+    before = book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
+    values: dict[str, Any] = {"status": "available", "reason": "", "data": {**(before or {}), _KEPT: data}}
+    if before is None:
+        book.connection.execute(insert(_GAME).values(name=name, failures=0, **values))
+    else:
+        book.connection.execute(update(_GAME).where(_GAME.c.name == name).values(**values))
+
+
+def _kept_specs(rows: Any) -> Iterator[tuple[str, AdapterSpec]]:
+    for row in rows:
+        kept = (row.data or {}).get(_KEPT)
+        if isinstance(kept, dict):
+            try:
+                yield row.name, read_spec(kept["told"], GameClient(kept["url"], kept.get("token")))
+            except WsapError:
+                continue  # kept by another version; it is there again once it registers again
+
+
+def _url(spec: AdapterSpec | None) -> str | None:
+    return spec.factory.url if spec is not None and isinstance(spec.factory, GameClient) else None
