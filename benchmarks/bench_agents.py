@@ -35,6 +35,7 @@ from bench_backends import server
 from wsap_core.host import PluginHost
 from wsap_core.services import Services
 from wsap_nexus.backends.registry import Models, Policy
+from wsap_nexus.runtime.collector import calm_collector
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
@@ -95,6 +96,7 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
             )
             tasks.append(asyncio.create_task(session.play()))
             await asyncio.sleep(options.latency / options.agents)
+        calm_collector()  # as `wsap play` and `wsap nexus start` do
         await asyncio.sleep(2.5 * options.latency)
         before, began, used = steps, time.perf_counter(), time.process_time()
         for _ in range(8):

@@ -269,7 +269,9 @@ def _conduct(
 ) -> None:
     """Play a session, watched or not, and say what came of it."""
     from wsap_core.errors import WsapError
+    from wsap_nexus.runtime.collector import calm_collector
 
+    calm_collector()
     run = session.run
     interruption = Interruption(run.controls)
     _follow(request, session, parts, view, past or [])

@@ -116,6 +116,7 @@ def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.state import token_file
+    from wsap_nexus.runtime.collector import calm_collector
     from wsap_nexus.runtime.store import open_store
 
     with _said_if_slow("Opening the database"):
@@ -125,6 +126,7 @@ def _start(request: StartRequest) -> None:
         store = opened.enter_context(open_store(request.database))
     with opened:
         hub = _hub(request, host, store)
+        calm_collector()
         asyncio.run(_serve(request, hub))
     if not request.as_json:
         click.echo("The nexus has stopped. Go on with: wsap nexus start")
