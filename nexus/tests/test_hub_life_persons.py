@@ -1,0 +1,229 @@
+"""Who agents are, who decides for them, where it is good to go, and how dead bodies live again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from life_kit import Place, host_with, nexus_at
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.models import Bonus, TransferRule
+from wsap_core.specs import AdapterSpec, GameInfo
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
+from wsap_nexus.hub.persons import LONGEST, seat_plan, set_model, set_persona, set_policy
+from wsap_nexus.hub.place import GameEntry
+from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
+from wsap_nexus.hub.suggest import suggestions
+from wsap_nexus.runtime.store import open_store
+from wsap_nexus.storage import Database
+
+HOST = host_with()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Database.open(str(tmp_path / "a.db")) as database:
+        found = Ledger(database, wall_clock=lambda: 1_000_000.0)
+        with found.change() as book:
+            book.register("ida", persona="You are Ida.")
+        yield found
+
+
+# --- who it is, and who decides -----------------------------------------------------------------------
+
+
+def test_a_persona_is_edited_and_what_it_was_is_in_the_log(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        assert set_persona(book, "ida", " You are Ida, a sailor. ").persona == "You are Ida, a sailor."
+        set_persona(book, "ida", "You are Ida, a sailor.")
+        (event,) = book.events(kinds=("persona_changed",))
+        assert event.body["before"] == "You are Ida."
+        with pytest.raises(UsageError, match="at most"):
+            set_persona(book, "ida", "x" * (LONGEST + 1))
+        with pytest.raises(UnknownNameError):
+            set_persona(book, "nobody", "x")
+
+
+def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        set_policy(book, "ida", "crafter", Policy("random"), HOST)
+        set_policy(book, "ida", "nexus", Policy("wanderer", {"curiosity": 0.5}), HOST)
+        agent = set_policy(book, "ida", "*", EXTERNAL, HOST)
+        assert [agent.policy(game) for game in ("crafter", "nexus", "echo")] == [
+            Policy("random"),
+            Policy("wanderer", {"curiosity": 0.5}),
+            EXTERNAL,
+        ]
+        agent = set_policy(book, "ida", "crafter", None, HOST)
+        assert agent.policy("crafter") == EXTERNAL
+        assert [e.game for e in book.events(kinds=("policy_changed",))] == ["crafter", "nexus", "*", "crafter"]
+
+
+@pytest.mark.parametrize(
+    ("game", "policy", "what"),
+    [("atlantis", Policy("random"), "atlantis"), ("crafter", Policy("nobody-such"), "nobody-such")],
+)
+def test_a_game_or_a_decider_that_there_is_not_is_refused(ledger: Ledger, game: str, policy: Policy, what: str) -> None:
+    with ledger.change() as book, pytest.raises(UnknownNameError, match=what):
+        set_policy(book, "ida", game, policy, HOST)
+
+
+def test_a_model_is_set_for_a_game_and_the_other_options_stay(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        set_policy(book, "ida", "*", Policy("llm", {"model": "scripted/a", "memory": "fulltext"}), HOST)
+        agent = set_model(book, "ida", "crafter", "scripted/b", HOST)
+        assert agent.policy("crafter") == Policy("llm", {"model": "scripted/b", "memory": "fulltext"})
+        assert agent.policy("echo") == Policy("llm", {"model": "scripted/a", "memory": "fulltext"})
+        with pytest.raises(UnknownNameError):
+            set_model(book, "ida", "crafter", "nowhere/x", HOST)
+
+
+def test_keys_are_not_kept_in_a_policy(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        options = {"model": "scripted/a", "model.api_key": "sk-123456789"}
+        set_policy(book, "ida", "*", Policy("llm", options), HOST)
+        assert "sk-123456789" not in str(book.agent("ida").policies)
+        assert "sk-123456789" not in str(book.events())
+
+
+def test_a_persona_goes_to_models_unless_they_have_one_and_is_never_taken_for_a_files_name() -> None:
+    def persona(own: str, **options: object) -> object:
+        agent = AgentIdentity("ida", "Ida", "", persona=own, policies={"*": Policy("llm", options)})
+        return seat_plan("ida", agent, "echo", "random").options.get("persona")
+
+    assert persona("You are Ida.") == "You are Ida."
+    assert persona("You are Ida.", persona="You are somebody else.") == "You are somebody else."
+    assert persona("@/etc/passwd") == " @/etc/passwd"
+    assert persona("") is None
+    ruled = AgentIdentity("ida", "Ida", "", persona="You are Ida.", policies={"*": Policy("random")})
+    assert seat_plan("ida", ruled, "echo", "echo").options == {}
+
+
+# --- where it is good to go ---------------------------------------------------------------------------
+
+
+def game(name: str, *domains: str) -> GameInfo:
+    return GameInfo(name, name, "", skill_domains=domains)
+
+
+def entry(name: str, visits: int = 0, status: str = "available", bodies: tuple[str, ...] = ()) -> GameEntry:
+    return GameEntry(name, name, "", status, visits=visits, avatars=bodies)
+
+
+def order(found: list[object]) -> list[str]:
+    return [suggestion.game for suggestion in found]  # type: ignore[attr-defined]
+
+
+def test_what_was_never_seen_comes_first_and_what_is_closed_not_at_all() -> None:
+    worlds = [entry("a", 3), entry("b"), entry("c", status="offline")]
+    found = suggestions(worlds, [game("a"), game("b"), game("c")], skills={})
+    assert order([*found]) == ["b", "a"]
+    assert found[0].reasons == ("you have never been there",)
+
+
+def test_where_there_is_more_to_learn_comes_before_where_there_is_nothing() -> None:
+    worlds = [entry("a", 1), entry("b", 1)]
+    infos = [game("a", "combat"), game("b")]
+    assert order([*suggestions(worlds, infos, skills={})]) == ["a", "b"]
+
+
+def test_goals_lead_where_they_are_still_to_be_done(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        book.note("entered", agent="ida", game="x", session="s")
+        set_goal(book, "ida", own_goal("both", "", "visit_game", games="a,b"), ("a", "b"))
+        book.note("entered", agent="ida", game="a", session="s")
+        advance(book, "ida")
+        held = pursuits(book, "ida", "active")
+    worlds = [entry("a", 1, bodies=("avatar-1 (dormant)",)), entry("b", 1)]
+    found = suggestions(worlds, [game("a"), game("b")], skills={}, pursuits=held)
+    assert order([*found]) == ["b", "a"]
+    assert found[0].reasons == ("your goal 'both' leads there",)
+
+
+def test_a_goal_of_a_skill_leads_where_it_grows(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        held = [set_goal(book, "ida", TEMPLATES["artisan"], ("a", "b"))]
+    infos = [game("a", "combat"), game("b", "crafting")]
+    found = suggestions([entry("a", 1), entry("b", 1)], infos, skills={}, pursuits=held)
+    assert found[0].game == "b"
+    assert "your goal 'artisan' takes crafting, which grows there" in found[0].reasons
+
+
+def test_a_skill_that_is_worth_something_there_and_where_one_just_was_count() -> None:
+    rules = (TransferRule("r", "combat", 0.3, Bonus("item", "sword")),)
+    specs = {"a": AdapterSpec("a", "", "", transfer_rules=rules), "b": AdapterSpec("b", "", "")}
+    worlds, infos = [entry("a", 1), entry("b", 1)], [game("a"), game("b")]
+    found = suggestions(worlds, infos, skills={"combat": 0.3}, specs=specs)
+    assert "your combat is worth something there" in found[0].reasons
+    assert found[0].game == "a"
+    before = [SessionRecord("s", "ida", "a", "w", "v", "r", "")]
+    even = suggestions(worlds, infos, skills={"combat": 0.29}, specs=specs)
+    after = suggestions(worlds, infos, skills={"combat": 0.29}, specs=specs, sessions=before)
+    assert [s.score for s in even] == [s.score for s in even[::-1]]
+    assert order([*after]) == ["b", "a"]
+
+
+def test_scores_are_from_0_to_1_and_the_same_for_the_same_facts() -> None:
+    worlds = [entry(name, visits) for name, visits in (("a", 0), ("b", 9), ("c", 2), ("d", 0))]
+    infos = [game(name, "combat", "crafting", "survival") for name in "abcd"]
+    first = suggestions(worlds, infos, skills={"combat": 0.9})
+    assert first == suggestions(worlds[::-1], infos[::-1], skills={"combat": 0.9})
+    assert all(0 <= s.score <= 1 for s in first)
+    assert order([*first]) == ["a", "d", "c", "b"]
+
+
+# --- bodies that died ---------------------------------------------------------------------------------
+
+
+def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Path) -> None:
+    async def until_dead(place: Place) -> None:
+        await place.nexus.enter("ida", "crafter", Terms())
+        (left,) = await place.until_events("left")
+        assert left.body["reason"] == "death"
+
+    async def test() -> None:
+        policies = {"nexus": EXTERNAL, "crafter": Policy("crafter-survivor")}
+        async with nexus_at(tmp_path, {"ida": policies}, host=HOST, games=("crafter",)) as place:
+            await until_dead(place)
+            around = place.nexus.surroundings("ida")
+            (death,) = around.news
+            assert " died of " in death.description
+            assert "It can live again: new_world (lose_inventory" in death.description
+            assert around.games[0].avatars == ("avatar-1 (destroyed)",)
+            details = place.nexus.life.game_details("ida", "crafter")
+            assert "avatar-1" in details
+            assert "is destroyed. It can live again: new_world" in details
+
+            with pytest.raises(UsageError, match="new_world"):
+                await place.nexus.enter("ida", "crafter", Terms(avatar="avatar-1", respawn="a spell"))
+            terms = Terms(avatar="avatar-1", respawn="new_world", exit_when="step >= 3")
+            stay = await place.nexus.enter("ida", "crafter", terms)
+            entered = place.events("entered")[-1]
+            assert (entered.body["respawned"], entered.body["avatar"]) == (True, stay.session.avatar_id)
+            await place.until_events("left", 2)
+            with place.nexus.ledger.look() as book:
+                first, second = book.sessions(agent_id="ida")[::-1]
+                assert first.world_id == second.world_id
+                assert second.steps == 3
+
+    asyncio.run(test())
+
+
+def test_a_nexus_that_was_never_started_can_be_asked_about_its_agents(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "nexus.db")) as store:
+        nexus = Nexus(HOST, store, Settings(games=("echo",)))
+        with nexus.ledger.change() as book:
+            book.register("ida")
+        assert nexus.diary("ida") == []
+        with pytest.raises(UnknownNameError):
+            nexus.diary("nobody")
+        answer = asyncio.run(nexus.talk("ida", "Who are you?"))
+        assert (answer.how, str(answer).split(",")[0]) == ("facts", "I am ida")
+        for text in ("", "  ", "x" * 2001):
+            with pytest.raises(UsageError):
+                asyncio.run(nexus.talk("ida", text))
