@@ -195,7 +195,7 @@ class Book:
         Raises:
             UsageError: it can't be an id, or was removed.
         """
-        if not _NAME.match(agent_id):
+        if not _NAME.fullmatch(agent_id):
             raise UsageError(
                 f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
                 "beginning with a letter or digit."
@@ -634,11 +634,11 @@ class Book:
 
     def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
         """Return the rows of transfers that were prepared and not settled, oldest first; all, or one agent's."""
-        # Literally as the index has it, so that the index is used.
-        query = select(_TRANSFER).where(text("state = 'prepared'")).order_by(_TRANSFER.c.id)
+        # Literally as the index has it, and in no order of its own, so that the index is used.
+        query = select(_TRANSFER).where(text("state = 'prepared'"))
         if agent_id is not None:
             query = query.where(_TRANSFER.c.agent_id == agent_id)
-        return list(self.connection.execute(query))
+        return sorted(self.connection.execute(query), key=lambda row: str(row.id))
 
     def lived_in(self, world_id: str) -> bool:
         """Return whether anybody has ever been in a world."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import JSON, Integer, Row, Table
+from sqlalchemy import JSON, Float, Integer, Row, String, Table
 from sqlalchemy.sql import ColumnElement
 
 from wsap_core.errors import StorageError
@@ -70,15 +70,15 @@ def _problem(table: Table, name: str, value: Any) -> str:
     if isinstance(column.type, Integer):
         whole = type(value) is int and abs(value) < 2**31
         return "" if whole else f"is no whole number in range ({ascii(value)[:40]})"
-    kind = column.type.python_type
-    if kind is float:
+    if isinstance(column.type, Float):
         number = isinstance(value, int | float) and math.isfinite(value)
         return "" if number else f"is no number ({ascii(value)[:40]})"
-    if kind is str:
+    # SQLModel's own type for text is a decorated one.
+    if isinstance(getattr(column.type, "impl", column.type), String):
         return _text_problem(
             value, getattr(column.type, "length", None) or LONGEST_TEXT, _WORDS.get((table.name, name))
         )
-    return "" if isinstance(value, kind) else f"is a {type(value).__name__}"
+    return "" if isinstance(value, column.type.python_type) else f"is a {type(value).__name__}"
 
 
 def _text_problem(value: Any, longest: int, words: frozenset[str] | None) -> str:

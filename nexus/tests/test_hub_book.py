@@ -1,0 +1,295 @@
+"""The nexus' books: what may be written in them, once, and by one writer, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import hub_kit
+import pytest
+import sqlalchemy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_storage_migrations import server  # noqa: F401 (a fixture)
+
+from wsap_core.errors import StorageError, UsageError, WsapError
+from wsap_core.models import Avatar, AvatarState, PortableItem
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
+from wsap_nexus.hub.records import NexusEvent, SessionRecord, Terms
+from wsap_nexus.hub.transit import prepare_enter
+from wsap_nexus.storage import Database
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    if request.param == "sqlite":
+        with Database.open(tmp_path / "wsap.db") as opened:
+            yield opened
+        return
+    url = request.getfixturevalue("server")
+    name = "books_" + "".join(c if c.isalnum() else "_" for c in tmp_path.name)[-40:].lower()
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    with Database.open(url.replace("/postgres?", f"/{name}?")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ledger(database: Database) -> Ledger:
+    found = Ledger(database, wall_clock=lambda: 1_800_000_000.0)
+    with found.change() as book:
+        book.register("ada", name="Ada")
+        book.register("bob")
+    return found
+
+
+def enter(ledger: Ledger, agent: str = "ada", *, world: str | None = None) -> SessionRecord:
+    """Open a session in a world, as a transit would."""
+    with ledger.change() as book:
+        world = world or book.add_world("quarry", agent, 1, {}).id
+        return book.open_session(agent, "quarry", world, "digger-1", "run-1", Terms())
+
+
+def item(item_id: str, category: str = "tool", tier: int = 1) -> PortableItem:
+    return PortableItem(item_id, "pick", category, tier)
+
+
+def test_registering_a_known_id_returns_the_identity_as_it_is(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        again, new = book.register("ada", name="Somebody else", persona="a thief")
+    assert (again.name, again.persona, new) == ("Ada", "", False)
+
+
+@pytest.mark.parametrize("agent_id", ["", "Ada", "../ada", "a" * 65, "-ada", "ada b", "ada\n", "ada\0"])
+def test_an_id_that_could_mean_something_else_is_refused(ledger: Ledger, agent_id: str) -> None:
+    with pytest.raises(UsageError, match="can't be an agent's id"), ledger.change() as book:
+        book.register(agent_id)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\0b", "x" * 201, "two\nlines"])
+def test_a_name_that_can_not_be_printed_is_refused(ledger: Ledger, name: str) -> None:
+    with pytest.raises(UsageError, match="can't be an agent's name"), ledger.change() as book:
+        book.register("cyd", name=name)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"state": "asleep"}, "its state is 'asleep'"),
+        ({"place": "elsewhere"}, "its place is"),
+        ({"lifetime_steps": -(2**31)}, "no whole number"),
+        ({"lifetime_steps": 1.5}, "no whole number"),
+        ({"playtime": float("nan")}, "no number"),
+        ({"persona": "a\0b"}, "no text"),
+        ({"persona": "\ud800"}, "no text"),
+        ({"persona": "x" * 200_001}, "at most 200000 fit"),
+        ({"lore": {"core_memories": [float("inf")]}}, "not JSON"),
+        ({"name": None}, "is missing"),
+    ],
+)
+def test_a_value_that_a_column_is_not_for_is_refused_before_it_is_written(
+    ledger: Ledger, values: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(StorageError, match=complaint), ledger.change() as book:
+        book.update_agent("ada", **values)
+
+
+def test_an_agent_has_one_open_session_at_most(ledger: Ledger) -> None:
+    enter(ledger)
+    with pytest.raises(AlreadyInWorldError):
+        enter(ledger)
+    with ledger.look() as book:
+        assert len(book.sessions(agent_id="ada", only_open=True)) == 1
+
+
+def test_a_session_is_closed_once(ledger: Ledger) -> None:
+    session = enter(ledger)
+    with ledger.change() as book:
+        book.close_session(session.id, reason="kicked", steps=3, stats={})
+    with pytest.raises(NotInWorldError, match="over already"), ledger.change() as book:
+        book.close_session(session.id, reason="death", steps=4, stats={})
+    with ledger.look() as book:
+        assert (book.session(session.id).reason, book.session(session.id).steps) == ("kicked", 3)
+
+
+def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: Ledger) -> None:
+    barrier = threading.Barrier(6)
+    outcomes: list[object] = []
+
+    def go() -> None:
+        barrier.wait()
+        try:
+            with ledger.change() as book:
+                outcomes.append(prepare_enter(book, "ada", hub_kit.QUARRY, Terms()).transfer_id)
+        except WsapError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=go) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(isinstance(o, str) for o in outcomes) == 1
+    assert sum(isinstance(o, AlreadyInWorldError) for o in outcomes) == 5
+
+
+def test_numbers_are_given_out_once_whoever_asks(ledger: Ledger) -> None:
+    given: list[int] = []
+
+    def take() -> None:
+        for _ in range(10):
+            with ledger.change() as book:
+                given.append(book.next_number("thing"))
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(given) == list(range(1, 41))
+
+
+def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger: Ledger) -> None:
+    heard: list[NexusEvent] = []
+    ledger.listen(heard.append)
+
+    def fail() -> None:
+        with ledger.change() as book:
+            book.note("never")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with ledger.change() as book:
+        book.note("first", agent="ada", a=1)
+        book.note("second")
+        assert heard == []
+    assert [(e.kind, e.body) for e in heard] == [("first", {"a": 1}), ("second", {})]
+    with ledger.look() as book:
+        assert book.events(kinds=("first", "second", "never")) == heard
+
+
+def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
+    ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(event: NexusEvent) -> None:
+        raise ZeroDivisionError
+
+    heard: list[NexusEvent] = []
+    ledger.listen(stumble)
+    ledger.listen(heard.append)
+    with ledger.change() as book:
+        book.note("told")
+    assert [e.kind for e in heard] == ["told"]
+    assert "A listener failed" in caplog.text
+
+
+def test_an_item_can_not_leave_where_it_is_not(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        book.mint_item("ada", item("x"), game="quarry", session="")
+    for agent, place, where in (("bob", "escrow", None), ("ada", "world", "quarry-000001")):
+        with pytest.raises(ConservationError), ledger.change() as book:
+            book.move_item(agent, "x", from_place=place, from_id=where, to_place="lost")
+        with pytest.raises(ConservationError), ledger.change() as book:
+            book.move_items(agent, ["x", "y"], from_place=place, from_id=where, to_place="lost")
+    with ledger.look() as book:
+        assert [(r.item.item_id, r.place) for r in book.items("ada")] == [("x", "escrow")]
+
+
+@pytest.mark.parametrize(
+    "wrong", [item("elsewhere:1"), item("t:1", "magic"), item("t:1", tier=11), item("t:" + "x" * 30_000)]
+)
+def test_a_new_item_that_is_none_is_not_taken_in(ledger: Ledger, wrong: PortableItem) -> None:
+    with pytest.raises(ConservationError), ledger.change() as book:
+        book.mint_item("ada", wrong, game="quarry", session="", transfer_id="t")
+
+
+def test_an_item_is_found_once(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        book.mint_item("ada", item("t:1"), game="quarry", session="", transfer_id="t")
+    for agent in ("ada", "bob"):
+        with pytest.raises(ConservationError, match="already"), ledger.change() as book:
+            book.mint_item(agent, item("t:1"), game="quarry", session="", transfer_id="t")
+
+
+def test_the_way_out_of_a_session_has_one_name_for_good(ledger: Ledger) -> None:
+    session = enter(ledger)
+    with ledger.change() as book:
+        first = book.prepare_leave(session)
+    with ledger.change() as book:
+        book.settle(first, "cancelled", why="a crash")
+    with ledger.change() as book:
+        assert book.prepare_leave(session) == first
+        assert [row.id for row in book.open_transfers()] == [first]
+        book.settle(first, "done")
+    with pytest.raises(StorageError, match="done already"), ledger.change() as book:
+        book.prepare_leave(session)
+
+
+def test_an_unpublished_world_id_is_not_given_again(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        first = book.add_world("quarry", "ada", 1, {}).id
+        book.drop_world(first)
+    with ledger.change() as book:
+        assert book.add_world("quarry", "ada", 1, {}).id != first
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(states=st.lists(st.sampled_from(list(AvatarState)), min_size=1, max_size=8), respawns=st.lists(st.booleans()))
+def test_bodies_become_only_what_they_can_become(
+    tmp_path_factory: pytest.TempPathFactory, states: list[AvatarState], respawns: list[bool]
+) -> None:
+    legal = {
+        ("unbound", "bound"), ("bound", "dormant"), ("bound", "suspended"), ("bound", "destroyed"),
+        ("bound", "unbound"), ("dormant", "bound"), ("dormant", "destroyed"), ("suspended", "bound"),
+        ("suspended", "destroyed"),
+    }  # fmt: skip
+    with Database.open(tmp_path_factory.mktemp("books") / "wsap.db") as database:
+        ledger = Ledger(database)
+        with ledger.change() as book:
+            book.register("ada")
+            world = book.add_world("quarry", "ada", 1, {}).id
+            book.put_avatar(world, "ada", Avatar("a", "quarry"))
+        now = "unbound"
+        for number, state in enumerate(states):
+            respawning = number < len(respawns) and respawns[number]
+            allowed = state.value == now or (now, state.value) in legal
+            allowed |= now == "destroyed" and state is AvatarState.BOUND and respawning
+            try:
+                with ledger.change() as book:
+                    book.put_avatar(world, "ada", Avatar("a", "quarry", None, state), respawning=respawning)
+                assert allowed
+                now = state.value
+            except AvatarStateError:
+                assert not allowed
+        with ledger.look() as book:
+            assert book.avatars("ada")[0].avatar.state.value == now
+
+
+def test_somebody_elses_body_can_not_be_taken(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        world = book.add_world("quarry", "ada", 1, {}).id
+        book.put_avatar(world, "ada", Avatar("a", "quarry"))
+    with pytest.raises(AvatarStateError, match="somebody else's"), ledger.change() as book:
+        book.put_avatar(world, "bob", Avatar("a", "quarry", "bob", AvatarState.BOUND))
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ("SELECT * FROM nexus_event WHERE seq > 5 AND agent_id = 'a' ORDER BY seq LIMIT 9", "nexus_event_agent"),
+        ("SELECT * FROM nexus_event WHERE seq > 5 AND kind = 'left' ORDER BY seq LIMIT 9", "nexus_event_kind"),
+        ("SELECT * FROM transfer WHERE state = 'prepared'", "transfer_open"),
+        ("SELECT * FROM session WHERE agent_id = 'a' ORDER BY id DESC LIMIT 5", "session_agent"),
+        ("SELECT game, count(*) FROM session WHERE agent_id = 'a' GROUP BY game", "session_visits"),
+        ("SELECT id FROM session WHERE world_id = 'w' LIMIT 1", "session_world"),
+    ],
+)
+def test_what_is_asked_often_is_looked_up_by_an_index(tmp_path: Path, query: str, index: str) -> None:
+    with Database.open(tmp_path / "wsap.db") as database, database.read() as connection:
+        plan = " ".join(str(row[-1]) for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))
+    assert f"INDEX {index}" in plan
