@@ -56,7 +56,9 @@ def test_everything_that_a_browser_shows_forbids_scripts_and_frames_of_others(se
     status, headers, _ = served.ask(path)
     assert status == 200
     policy = headers["content-security-policy"]
-    assert "default-src 'self'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
@@ -121,8 +123,11 @@ def test_the_printed_key_opens_once(served: Served) -> None:
 def test_a_key_is_not_used_up_by_a_wrong_one() -> None:
     key = OneTimeKey()
     right = key.fragment.removeprefix("#key=")
-    assert not key.use("wrong") and not key.use("") and not key.use("ä")
-    assert key.use(right) and not key.use(right)
+    assert not key.use("wrong")
+    assert not key.use("")
+    assert not key.use("ä")
+    assert key.use(right)
+    assert not key.use(right)
 
 
 # --- what is told -------------------------------------------------------------------------------------
@@ -296,7 +301,6 @@ def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -
 
     async def play(folder: Path, *, watched: bool) -> tuple[str, int]:
         looked = 0
-        folder.mkdir()
         with open_store(str(folder / "wsap.db")) as store:
             nexus = Nexus(host(), store, Settings(seed=5, snapshot_every=0))
             with nexus.ledger.change() as book:
@@ -317,6 +321,8 @@ def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -
             finally:
                 await nexus.stop()
 
+    for name in ("alone", "watched"):
+        (tmp_path / name).mkdir()
     alone, _ = asyncio.run(play(tmp_path / "alone", watched=False))
     watched, looked = asyncio.run(play(tmp_path / "watched", watched=True))
     assert looked > 5
@@ -356,4 +362,5 @@ def test_any_step_is_found_by_its_position_while_a_run_grows(
 
 
 def test_the_kit_is_as_evil_as_it_claims() -> None:
-    assert "<script>" in EVIL and EVIL in Hall(Context.create(0)).observe().to_text()
+    assert "<script>" in EVIL
+    assert EVIL in Hall(Context.create(0)).observe().to_text()

@@ -59,11 +59,12 @@ class Address:
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers requests."""
+    """Says when it answers requests, and when it ends: streams would go on for ever."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], over: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._over = over
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,6 +74,10 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._over()
+        await super().shutdown(sockets)
 
 
 async def serve(
@@ -115,7 +120,7 @@ async def serve(
         server_header=False,
     )
     url = url_of(*listening.getsockname()[:2])
-    server = _Server(config, lambda: ready(url) if ready is not None else None)
+    server = _Server(config, lambda: ready(url) if ready is not None else None, app.state.board.close)
     ending = asyncio.create_task(_end(server, until)) if until is not None else None
     try:
         try:

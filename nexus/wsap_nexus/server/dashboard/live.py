@@ -49,8 +49,16 @@ class Board:
         self._times: deque[float] = deque(maxlen=20_000)
         self.decisions = 0
         """Decisions in worlds since the nexus was started."""
+        self.closed = False
+        """Whether whoever listens is to go."""
         nexus.on_step(self._stepped)
         nexus.ledger.listen(self._noted)
+
+    def close(self) -> None:
+        """Send everybody away who listens."""
+        self.closed = True
+        for listener in self._listeners:
+            listener.noted()
 
     def rate(self) -> float:
         """Return the decisions a second in worlds, over the last five seconds."""
@@ -136,11 +144,13 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
             seq = newest
         hello = {"seq": seq, "reset": reset, "rate": board.rate(), "decisions": board.decisions}
         yield f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
-        while True:
+        while not board.closed:
             for event in _events(nexus, seq):
                 seq = event.seq
                 yield f"id: {seq}\nevent: nexus\ndata: {dumps(event)}\n\n"
             agents = await listener.heard(QUIET)
+            if board.closed:
+                return
             if agents is None:
                 yield f"event: pulse\ndata: {dumps(_pulse(nexus, board, []))}\n\n"
                 continue

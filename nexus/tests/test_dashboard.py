@@ -1,0 +1,463 @@
+"""The dashboard in a real browser, at two sizes and in both colour schemes.
+
+Needs Chromium (`apt-get install chromium`) and Playwright (`pip install playwright`), which fetches no
+browser of its own here; `nox -s dashboard` runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_kit import EVIL, Served
+from sqlalchemy import insert
+
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import Policy, Terms
+from wsap_nexus.storage.records import NewRun, RunStatus
+from wsap_nexus.storage.tables import METADATA
+
+api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+
+DESKTOP, PHONE = (1280, 800), (390, 844)
+EVENTS = 50_000
+STEPS = 20_000
+PATIENCE = 15_000
+"""Milliseconds that something may take to show."""
+CHECKS = (Path(__file__).parent / "dashboard_checks.js").read_text(encoding="utf-8")
+
+
+def prepare(nexus: Nexus) -> None:
+    """Register the agents: one that goes on and on, one with a model, and one that rests."""
+    with nexus.ledger.change() as book:
+        model = Policy("llm", {"model": "talker/it"})
+        still = {"nexus": Policy("external")}
+        book.register("ann", name=EVIL, persona=EVIL, policies={**still, "*": Policy("steady")})
+        book.register("mia", name="Mia", policies={**still, "*": model})
+        book.register("ben", name="Ben", policies={**still, "*": Policy("steady")})
+
+
+@dataclass
+class Scene:
+    """A nexus with something to see in it."""
+
+    served: Served
+    world: str
+    """Where `ann` is, for good."""
+    run: str
+    """Which run that is."""
+    told: str
+    """A run in which a model decided."""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with Served(tmp_path_factory.mktemp("scene"), prepare=prepare) as served:
+
+        async def go() -> tuple[str, str, str]:
+            told = await served.nexus.enter("mia", "hall", Terms(steps=12))
+            await served.nexus.await_exit("mia")
+            here = await served.nexus.enter("ann", "hall", Terms())
+            return here.session.world_id, here.session.run_id, told.session.run_id
+
+        yield Scene(served, *served.within(go()))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    # Chromium's own sandbox needs a user other than root.
+    flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=[*flags, "--disable-gpu"])
+        yield found
+        found.close()
+
+
+@dataclass
+class Seen:
+    """A page, with everything that went wrong on it."""
+
+    page: Any
+    url: str
+    problems: list[str] = field(default_factory=list)
+
+    def go(self, route: str) -> None:
+        """Open a page of the dashboard, and wait until what it shows has come."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}#/{route}")
+        self.wait("!!document.querySelector('main h1') && !!document.querySelector('.live.live')")
+        self.page.wait_for_load_state("load")
+
+    def text(self, selector: str) -> str:
+        return str(self.page.locator(selector).first.inner_text())
+
+    def wait(self, condition: str, argument: object = None) -> None:
+        """Wait until a condition holds; asked from outside, because the page allows nobody to evaluate text."""
+        end = time.monotonic() + PATIENCE / 1000
+        while not self.page.evaluate(condition, argument):
+            assert time.monotonic() < end, f"it did not come to this: {condition} {argument or ''}"
+            self.page.wait_for_timeout(25)
+
+    def check(self, name: str, *arguments: object) -> Any:
+        """Return what a function of `dashboard_checks.js` finds."""
+        return self.page.evaluate(f"{CHECKS.strip()}.{name}({', '.join(map(json.dumps, arguments))})")
+
+
+@pytest.fixture
+def opened(browser: Any, scene: Scene) -> Iterator[Callable[..., Seen]]:
+    """Gives pages; at the end of the test nothing may have gone wrong on any of them."""
+    given: list[tuple[Any, Seen]] = []
+
+    def give(size: tuple[int, int] = DESKTOP, scheme: str = "light", url: str = "", *, may_lose: bool = False) -> Seen:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        seen = Seen(page, url or scene.served.url)
+
+        def heard(message: Any) -> None:
+            lost = may_lose and ("net::ERR" in message.text or "ERR_" in message.text)
+            if message.type in ("error", "warning") and not lost:
+                seen.problems.append(message.text)
+
+        page.on("console", heard)
+        page.on("pageerror", lambda error: seen.problems.append(str(error)))
+        page.on("dialog", lambda dialog: seen.problems.append(f"a dialog: {dialog.message}"))
+        given.append((context, seen))
+        return seen
+
+    yield give
+    for context, seen in given:
+        context.close()
+        assert seen.problems == []
+
+
+def routes(scene: Scene) -> list[str]:
+    """Return every kind of page."""
+    return [
+        "", "worlds", f"world/{scene.world}", "agents", "agent/ann", "agent/mia", "agent/ben", "runs",
+        f"run/{scene.told}?step=4", f"run/{scene.run}", "log",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_every_page_is_whole_at_every_size_and_can_be_read(
+    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int], scheme: str
+) -> None:
+    seen = opened(size, scheme)
+    for route in routes(scene):
+        seen.go(route)
+        assert seen.page.locator("main h1").count() == 1, route
+        assert seen.page.locator("main .problem").count() == 0, seen.text("main .problem")
+        seen.wait("!document.querySelector('main').textContent.includes('Loading')")
+        width = seen.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= size[0], f"{route or 'overview'} is {width} px wide"
+        contrast = seen.check("contrast")
+        assert contrast["seen"] > 15, route
+        assert contrast["bad"] == [], route
+        assert seen.check("nameless") == [], route
+
+
+def test_what_games_agents_and_models_say_is_text_and_nothing_else(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    for route in routes(scene):
+        seen.go(route)
+        if "run/" in route or "world/" in route or route == "agent/ann":
+            seen.wait("document.querySelector('main').textContent.includes('window.hit=1')")
+        for fold in seen.page.locator("main summary").all():
+            if fold.is_visible():
+                fold.click()
+        assert seen.page.evaluate("window.hit === undefined"), route
+        assert seen.check("foreign") == 0, route
+        links = seen.check("links")
+        assert all(link.startswith("#/") for link in links), links
+    seen.go(f"world/{scene.world}")
+    seen.wait("document.querySelector('.stage img.frame')?.complete")
+    for block in ("image", "grid", "chat", "table", "text", "places"):
+        assert seen.page.locator(f".stage .block-{block}").count() >= 1, block
+    assert EVIL in seen.text(".stage .block-chat")
+
+
+def test_a_person_gets_around_by_the_keyboard_alone(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go("")
+    press = seen.page.keyboard.press
+    press("Tab")
+    assert seen.page.evaluate("document.activeElement.id") == "skip"
+    assert seen.page.evaluate("document.activeElement.getBoundingClientRect().top >= 0"), "the link is seen"
+    press("Enter")
+    assert seen.page.evaluate("document.activeElement.id") == "main"
+    seen.go("")
+    stops = []
+    for _ in range(9):
+        press("Tab")
+        stop = seen.check("focus")
+        assert stop["ring"] >= 2, f"it is not seen that {stop['text']!r} has the focus"
+        stops.append(stop["text"])
+    assert stops[1:8] == ["nexus", "Overview", "Worlds", "Agents", "Runs", "Log", "Unlock"]
+    seen.page.locator("#nav a", has_text="Agents").focus()
+    press("Enter")
+    seen.wait("document.querySelector('main h1')?.textContent === 'Agents'")
+    assert seen.page.evaluate("document.activeElement.id") == "main", "reading goes on with the page"
+    seen.page.locator("#unlock").focus()
+    press("Enter")
+    assert seen.page.locator("dialog[open]").count() == 1
+    assert seen.page.evaluate("document.activeElement.id") == "token"
+    press("Escape")
+    seen.wait("!document.querySelector('dialog')")
+    assert seen.page.evaluate("document.activeElement.id") == "unlock"
+
+
+def test_the_scrubber_goes_through_a_run_by_keys(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go(f"run/{scene.told}")
+    said = "document.querySelector('.player output').textContent"
+    reason = "document.querySelector('.inspector blockquote, .inspector .empty')?.textContent"
+    seen.wait(f"{said} === 'step 1 of 12' && {reason}?.startsWith('Reason 1 ')")
+    press = seen.page.keyboard.press
+    seen.page.locator("input.scrub").focus()
+    press("ArrowRight")
+    seen.wait(f"{said} === 'step 2 of 12' && {reason}?.startsWith('Reason 2 ')")
+    press("End")
+    seen.wait(f"{said} === 'step 12 of 12'")
+    press("Home")
+    seen.wait(f"{said} === 'step 1 of 12' && {reason}?.startsWith('Reason 1 ')")
+    seen.page.locator("main").focus()
+    press("ArrowRight")
+    press("ArrowRight")
+    press("ArrowLeft")
+    seen.wait(f"{said} === 'step 2 of 12'")
+    press(" ")
+    seen.wait(f"{said} === 'step 4 of 12'")
+    press(" ")
+    stopped = seen.page.evaluate(said)
+    seen.page.locator("#jump").fill("9")
+    press("Enter")
+    seen.wait(f"{said} === 'step 9 of 12'")
+    assert stopped != "step 9 of 12"
+    seen.wait("document.querySelector('.row.active .n')?.textContent === '9'")
+    seen.page.locator(".list").focus()
+    press("ArrowUp")
+    seen.wait(f"{said} === 'step 8 of 12'")
+    seen.wait("location.hash.endsWith('step=8')")
+
+
+def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:
+    rows = scene.served.read(f"/dashboard/data/runs/{scene.told}/steps")["steps"]
+    repaired = next(number for number, row in enumerate(rows, 1) if row["repaired"])
+    seen = opened()
+    seen.go(f"run/{scene.told}?step={repaired}")
+    seen.wait("document.querySelectorAll('.call').length === 2")
+    assert "asked again" in seen.text(".inspector")
+    assert "I would rather not say." in seen.page.locator(".reply").nth(0).inner_text()
+    assert '"reasoning": "Reason' in seen.page.locator(".reply").nth(1).inner_text()
+    assert re.search(r"\d+ tokens in, \d+ out", seen.text(".call .where"))
+    call = seen.page.locator(".call").nth(1)
+    call.locator("summary", has_text="prompt").click()
+    before = call.locator(".message").count()
+    call.get_by_role("button", name="Show the whole prompt").click()
+    seen.wait("(n) => document.querySelectorAll('.call')[1].querySelectorAll('.message').length > n", before)
+    whole = call.locator(".prompt").inner_text()
+    assert "A hall." in whole, "the instructions at the beginning"
+    assert "I would rather not say." in whole
+
+
+def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_address(
+    opened: Callable[..., Seen], scene: Scene
+) -> None:
+    seen = opened()
+    asked: list[str] = []
+    seen.page.on("request", lambda request: asked.append(request.url))
+    served = scene.served
+
+    def state() -> str:
+        with served.nexus.ledger.look() as book:
+            return book.agent("ann").state
+
+    seen.go("agent/ann")
+    button = seen.page.locator(".page > .buttons").get_by_role("button", name="Pause")
+    button.click()
+    seen.page.locator("#token").fill("x" * 43)
+    seen.page.keyboard.press("Enter")
+    seen.wait("document.querySelector('dialog .bad').textContent.includes('not known')")
+    seen.problems[:] = [p for p in seen.problems if "401" not in p]
+    assert state() == "active"
+    seen.page.locator("#token").fill(served.token)
+    seen.page.keyboard.press("Enter")
+    resume = seen.page.locator(".page > .buttons").get_by_role("button", name="Go on")
+    resume.wait_for()
+    assert state() == "paused"
+    assert seen.text("#unlock") == "Lock"
+    steps = served.do(lambda: served.nexus.stays["ann"].deeds.steps)
+    seen.page.locator(".page > .buttons").get_by_role("button", name="One step").click()
+    seen.wait("(n) => document.querySelector('.stay .n').textContent.startsWith(String(n))", steps + 1)
+    resume.click()
+    button.wait_for()
+    assert state() == "active"
+    edit = seen.page.get_by_role("button", name="Edit")
+    edit.click()
+    seen.page.locator("textarea#persona").fill("Calm, and fond of mirrors.")
+    seen.page.get_by_role("button", name="Save").click()
+    seen.wait("document.querySelector('.prose')?.textContent === 'Calm, and fond of mirrors.'")
+    with served.nexus.ledger.change() as book:
+        assert book.agent("ann").persona == "Calm, and fond of mirrors."
+        book.update_agent("ann", persona=EVIL)
+    assert not any(served.token in url for url in asked)
+    assert seen.page.context.cookies() == []
+    assert seen.page.evaluate("localStorage.length") == 0
+
+
+def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen], scene: Scene) -> None:
+    served = scene.served
+    seen = opened()
+    seen.page.add_init_script(
+        f"if (location.protocol === 'http:') sessionStorage.setItem('wsap-token', {json.dumps(served.token)})"
+    )
+    seen.go("agent/ben")
+    buttons = seen.page.locator(".page > .buttons")
+    buttons.get_by_role("button", name="Send").click()
+    seen.page.locator("#send-game").select_option("hall")
+    seen.page.get_by_role("button", name="Send", exact=True).click()
+    buttons.get_by_role("button", name="Call back").wait_for()
+    assert served.do(lambda: served.nexus.stays["ben"].session.game) == "hall"
+    buttons.get_by_role("button", name="Call back").click()
+    seen.wait(
+        "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
+    )
+    seen.wait("document.querySelector('.feed').textContent.includes('called back')")
+    assert served.do(lambda: "ben" not in served.nexus.stays)
+
+
+def test_the_printed_address_opens_the_controls_once(opened: Callable[..., Seen], tmp_path: Path) -> None:
+    with Served(tmp_path, prepare=prepare) as served:
+        seen = opened(url=served.url, may_lose=True)
+        address = served.url + served.key.fragment
+        seen.page.goto(address)
+        seen.wait("document.querySelector('#unlock').textContent === 'Lock'")
+        assert seen.page.url == served.url + "#/"
+        again = opened(url=served.url, may_lose=True)
+        again.page.goto(address)
+        again.wait("document.querySelector('.live.live') && document.querySelector('main h1')")
+        assert again.text("#unlock") == "Unlock"
+        again.problems[:] = [p for p in again.problems if "401" not in p]
+
+
+def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
+    opened: Callable[..., Seen], tmp_path: Path
+) -> None:
+    served = Served(tmp_path, prepare=prepare).start()
+    try:
+        seen = opened(url=served.url, may_lose=True)
+        seen.go("")
+        seen.wait("document.querySelector('.feed').textContent.includes('was started with 3 agents')")
+        served.stop()
+        seen.wait("document.querySelector('.live.lost')")
+        served.start()
+        seen.wait("document.querySelector('.live.live')")
+        seen.wait("document.querySelector('.feed').textContent.includes('The nexus was stopped')")
+        with served.nexus.ledger.change() as book:
+            number = book.note("achievement", agent="ben", game="hall", name="came_back")
+        seen.wait("document.querySelector('.feed').textContent.includes('came back')")
+        numbers = seen.page.evaluate("[...document.querySelectorAll('.feed li')].map((n) => Number(n.dataset.seq))")
+        assert numbers == sorted(set(numbers), reverse=True), "each event once, newest first"
+        assert numbers[0] == number
+    finally:
+        served.stop()
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[tuple[Served, str]]:
+    """Give a nexus with 50,000 events in its log, and a run of 20,000 steps."""
+    runs: list[str] = []
+
+    def fill(nexus: Nexus) -> None:
+        prepare(nexus)
+        kinds = ("entered", "left", "skill_gained", "achievement")
+        rows = [
+            {
+                "kind": kinds[n % 4], "agent_id": ("ann", "ben")[n % 2], "game": "hall", "session_id": None,
+                "time": 1.7e9 + n, "body": json.dumps({"world": "hall-000001", "steps": n, "name": f"deed {n}"}),
+            }
+            for n in range(EVENTS)
+        ]  # fmt: skip
+        with nexus.store.database.write() as connection:
+            for at in range(0, EVENTS, 5000):
+                connection.execute(insert(METADATA.tables["nexus_event"]), rows[at : at + 5000])
+        repository, writer = nexus.store.repository, nexus.store.writer
+        run = repository.create_run(
+            NewRun(game="hall", agent="steady", config={"game": "hall", "seats": [{"name": "ann", "agent": "steady"}]})
+        ).id
+        for n in range(STEPS):
+            line = {
+                "action": {"name": "look", "parameters": {}}, "seat": "ann",
+                "observation": {"status": {"step": n}, "step": n + 1},
+                "result": {"achievements": [], "done": False, "message": f"step {n}", "reward": 0.0, "success": True},
+            }  # fmt: skip
+            body = json.dumps({"decision": None, "reasoning": f"because {n}", "step": line})
+            writer.append(run, "step", body, seat="ann", episode=0, step=n)
+        writer.flush()
+        repository.set_status(run, RunStatus.FINISHED, {"steps": STEPS})
+        runs.append(run)
+
+    with Served(folder, Settings(pace=5.0), prepare=fill) as served:
+        yield served, runs[0]
+
+
+def test_fifty_thousand_events_scroll_smoothly_and_hold_no_more_of_the_page(
+    opened: Callable[..., Seen], tmp_path: Path
+) -> None:
+    with full(tmp_path) as (served, run):
+        seen = opened(url=served.url, may_lose=True)
+        seen.go("log")
+        seen.wait("document.querySelectorAll('.row:not([hidden])').length > 8")
+        nodes = seen.check("nodes")
+        took = seen.check("scroll", 120)
+        # A frame is 16.7 ms; half of them within two frames leaves room for a busy machine.
+        assert took[len(took) // 2] < 34, took[len(took) // 2]
+        assert seen.check("nodes") < nodes + 300 < 1500
+        passed = EVENTS - max(seen.check("rows"))
+        assert passed > 400, "more than is held in memory went by"
+        with served.nexus.ledger.change() as book:
+            newest = book.note("achievement", agent="ben", game="hall", name="meanwhile")
+        seen.page.get_by_role("button", name="Show what is new").wait_for()
+        seen.page.locator(".list").focus()
+        seen.page.keyboard.press("End")
+        seen.wait(f"{CHECKS.strip()}.rows().includes(1)")
+        assert seen.check("nodes") < nodes + 300
+        seen.page.keyboard.press("Home")
+        seen.wait(f"{CHECKS.strip()}.rows().includes({newest})")
+
+        seen.go(f"run/{run}")
+        said = "document.querySelector('.player output').textContent.replace(/\\D+/g, ' ').trim()"
+        seen.wait(f"{said}.startsWith('1 ')")
+        seen.page.locator("#jump").fill("17654")
+        seen.page.keyboard.press("Enter")
+        seen.wait("document.querySelector('.inspector blockquote')?.textContent === 'because 17653'")
+        seen.wait("document.querySelector('.row.active')?.textContent.includes('because 17653')")
+        took = seen.check("scroll", 60)
+        assert took[len(took) // 2] < 34
+        assert seen.check("nodes") < 1500
+
+
+def test_live_events_do_not_pile_up_on_a_page_that_stays_open(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go("")
+    for part in range(4):
+        with scene.served.nexus.ledger.change() as book:
+            for number in range(60):
+                book.note("achievement", agent="ben", game="hall", name=f"deed {part}-{number}")
+    seen.wait("document.querySelector('.feed').textContent.includes('deed 3-59')")
+    assert seen.page.locator(".feed li").count() <= 60
