@@ -20,6 +20,7 @@ from wsap_core.wire import Codec
 from wsap_nexus.backends.registry import Models
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.diary import Entry as DiaryEntry
+from wsap_nexus.hub.elsewhere import Elsewhere
 from wsap_nexus.hub.errors import (
     GameUnavailableError,
     IncompatibleGameError,
@@ -95,6 +96,8 @@ class Settings:
     """How long is waited for workers."""
     logs: Path | None = None
     """The folder for what games in workers print; None keeps nothing of it."""
+    game_hosts: tuple[str, ...] = ()
+    """Hosts besides this machine that games in other processes may be on."""
 
 
 class Nexus:
@@ -131,7 +134,9 @@ class Nexus:
         self.standings = Standings(self.ledger, self.settings.max_failures, self.settings.failure_window)
         """Which games may be entered, and why others may not."""
         self._placement = Placement(self.settings, self._world_context, self._world_stumbled)
-        self._make_world = make_world or self._placement.make
+        self.elsewhere = Elsewhere(self.ledger, self._clock, self.settings.game_hosts)
+        """Games in other processes."""
+        self._make_near = make_world or self._placement.make
         self._models: Models | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._controls: dict[str, Controls] = {}
@@ -171,6 +176,7 @@ class Nexus:
         with self.ledger.change() as book:
             agents = book.agents(state="active")
             book.note("started", agents=len(agents))
+        self.elsewhere.start()
         for agent in agents:
             self.awaken(agent)
 
@@ -189,6 +195,7 @@ class Nexus:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self.life.aclose()
         await self._placement.close()
+        await self.elsewhere.stop()
         if self._models is not None:
             await self._models.aclose()
         with self.ledger.change() as book:
@@ -337,7 +344,8 @@ class Nexus:
         for stay in self.stays.values():
             active[stay.session.game] = active.get(stay.session.game, 0) + 1
         found = []
-        for name in self.settings.games or tuple(self.host.games.names()):
+        names = self.settings.games or tuple(self.host.games.names())
+        for name in (*names, *(n for n in self.elsewhere.specs() if n not in names)):
             try:
                 spec = self._spec(name)
             except WsapError:
@@ -436,6 +444,7 @@ class Nexus:
             services=self._services,
             venue=venue,
             minds=self.life.minds(record, {agent_id: agent_id}, None, recorder),
+            past=self.life.earlier_calls(agent_id, seat, record),
         )
         try:
             await self._play(run, recorder)
@@ -698,7 +707,9 @@ class Nexus:
                         book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
                     )
                 )
+                self.life.keep_mind(book, session)
         for session in closed:
+            self.life.came_back(session)
             leaving = self._leaving.pop(session.agent_id, None)
             if leaving is not None and not leaving.done():
                 leaving.set_result(session)
@@ -792,7 +803,8 @@ class Nexus:
     def _not_let_in(self, ways: Sequence[Way], record: WorldRecord, *, new: bool, error: Exception) -> None:
         with self.ledger.change() as book:
             for way in ways:
-                take_back(book, way.transfer_id, way.agent_id, str(error))
+                if not self.elsewhere.doubt(book, way.transfer_id, way.agent_id, way.game, str(error)):
+                    take_back(book, way.transfer_id, way.agent_id, str(error))
                 book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
             if new:
                 book.drop_world(record.id)
@@ -810,7 +822,9 @@ class Nexus:
         with self.ledger.change() as book:
             for row in book.open_transfers():
                 if row.kind == "enter":
-                    take_back(book, row.id, row.agent_id, "the nexus ended in the middle of it")
+                    why = "the nexus ended in the middle of it"
+                    if not self.elsewhere.doubt(book, row.id, row.agent_id, str(row.data.get("game")), why):
+                        take_back(book, row.id, row.agent_id, why)
                     if row.world_id is not None and not book.lived_in(row.world_id):
                         book.drop_world(row.world_id)
                 else:
@@ -858,7 +872,13 @@ class Nexus:
     def _world_context(self) -> Context:
         return Context(clock=self._clock, services=self._services)
 
+    def _make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
+        far = spec.name in self.elsewhere.specs()
+        return self.elsewhere.world(spec, record) if far else self._make_near(spec, record)
+
     def _spec(self, game: str) -> AdapterSpec:
+        if game in self.elsewhere.specs():
+            return self.elsewhere.specs()[game]
         for reference in self.settings.games or ():
             # One in a file is known by its own name, too, once it has been looked at.
             if reference not in self._specs and names_object(reference):
