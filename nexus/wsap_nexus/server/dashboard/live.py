@@ -144,7 +144,7 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
             seq = newest
         hello = {"seq": seq, "reset": reset, "rate": board.rate(), "decisions": board.decisions}
         yield f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
-        while not board.closed:
+        while True:
             for event in _events(nexus, seq):
                 seq = event.seq
                 yield f"id: {seq}\nevent: nexus\ndata: {dumps(event)}\n\n"
