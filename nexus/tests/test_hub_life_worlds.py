@@ -320,6 +320,26 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
     assert asyncio.run(live()) == first
 
 
+def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:
+    async def live(decisions: int) -> list[str]:
+        script = Script({"decide": '{"action": "review_self", "params": {}}'})
+        policies = {"*": Policy("llm", {**MODEL, "memory": "none"})}
+        async with nexus_at(tmp_path, {"w15": policies}, host=host_with(script=script), pace=100.0) as place:
+
+            def decided() -> int:
+                place.nexus.store.writer.flush()
+                run = place.nexus.visits.get("w15")
+                return 0 if run is None else place.nexus.store.repository.count_events(run, "step")
+
+            await place.until(lambda: decided() >= decisions)
+        return script.asked("decide")
+
+    first, second = asyncio.run(live(4)), asyncio.run(live(8))
+    assert len(first) >= 4
+    assert second
+    assert not set(first) & set(second)
+
+
 # --- talking ------------------------------------------------------------------------------------------
 
 

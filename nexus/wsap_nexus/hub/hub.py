@@ -290,8 +290,10 @@ class Nexus:
         Raises:
             NotInWorldError: it is in no world.
         """
-        if agent_id not in self.stays:
-            closed = self._fetch_home(agent_id, reason)
+        stuck = self._stuck(agent_id)
+        if stuck is not None:
+            state = await self._last_good(stuck)
+            closed = self._fetch_home(agent_id, reason, state)
             if closed is not None:
                 return closed
         leaving = self.await_exit(agent_id)
@@ -323,11 +325,11 @@ class Nexus:
             UnknownNameError: there is no such agent.
             UsageError: nothing was said, or too much.
         """
-        return await self.life.talk(agent_id, text)
+        return await self.life.words.talk(agent_id, text)
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
         """Return an agent's diary, newest first, a page at a time; `before` is the number of the last entry seen."""
-        return self.life.diary(agent_id, before=before, limit=limit)
+        return self.life.words.diary(agent_id, before=before, limit=limit)
 
     @property
     def services(self) -> Services:
@@ -636,21 +638,28 @@ class Nexus:
                 self._bring_home(sessions, str(error), reason=FAILED, deeds=deeds, seconds=run.summary().seconds)
             return
         if alone is not None:
-            self.store.writer.flush()
-            with self.ledger.look() as book:
-                record = book.world(alone.session.world_id)
-            codec, repository = _codec_of(run.spec), self.store.repository
-            again = await last_good_state(
-                lambda: self._make_world(run.spec, record),
-                repository,
-                alone.session.run_id,
-                seat=alone.seat_name,
-                seed=record.seed,
-                codec=codec,
-            )
-            state = again or state
+            state = await self._last_good(alone.session) or state
         self._world_failed(
             sessions, sessions[0].world_id, error, state=state, deeds=deeds, seconds=run.summary().seconds
+        )
+
+    async def _last_good(self, session: SessionRecord) -> bytes | None:
+        """Return the state of an agent's own world after its last recorded step, None where it can't be had."""
+        self.store.writer.flush()
+        with self.ledger.look() as book:
+            record = book.world(session.world_id)
+        try:
+            spec = self._spec(session.game)
+            codec = _codec_of(spec)
+        except WsapError:
+            return None
+        return await last_good_state(
+            lambda: self._make_world(spec, record),
+            self.store.repository,
+            session.run_id,
+            seat=session.agent_id,
+            seed=record.seed,
+            codec=codec,
         )
 
     def _agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
@@ -715,15 +724,22 @@ class Nexus:
                 leaving.set_result(session)
         return closed
 
-    def _fetch_home(self, agent_id: str, reason: str) -> SessionRecord | None:
-        """Bring an agent home whose world nobody plays in now, because it is paused; None if that is not so."""
+    def _stuck(self, agent_id: str) -> SessionRecord | None:
+        """Return the open session of an agent that nobody plays now, because the agent is paused."""
+        if agent_id in self.stays:
+            return None
         task = self._tasks.get(agent_id)
         with self.ledger.look() as book:
             session_id = book.agent(agent_id).session_id
             session = None if session_id is None else book.session(session_id)
         if session is None or session.run_id in self._tables or (task is not None and not task.done()):
             return None
-        return next(iter(self._bring_home([session], "", reason=reason)), None)
+        return session
+
+    def _fetch_home(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
+        """Bring an agent home whose world nobody plays in now; None if that is not so."""
+        stuck = self._stuck(agent_id)
+        return None if stuck is None else next(iter(self._bring_home([stuck], "", reason=reason, state=state)), None)
 
     def _world_stumbled(self, game: str, world_id: str, error: Exception) -> None:
         """Hold a failure against a game, and take it offline if that was one too many."""

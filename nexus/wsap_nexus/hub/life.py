@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.context import Clock, derive_seed
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.context import Clock
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.models import AvatarState
 from wsap_core.text import one_line
 from wsap_nexus.hub import letters, metagoals
 from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.chronicle import news, session_facts
+from wsap_nexus.hub.chronicle import latest, news
 from wsap_nexus.hub.deaths import ways_back
-from wsap_nexus.hub.diary import SECONDS, Entry, composed, entries, write_entry
 from wsap_nexus.hub.guests import WHISPER, Exit, GuestSeat, read_whispers
 from wsap_nexus.hub.minds import AgentMinds, KeptMind
 from wsap_nexus.hub.persons import seat_plan
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC, GameEntry, Surroundings
+from wsap_nexus.hub.place import GameEntry, Surroundings
 from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms
 from wsap_nexus.hub.suggest import suggestions
-from wsap_nexus.hub.talk import Answer, checked, known_facts, leave_letter
-from wsap_nexus.hub.voices import speaking_plans, voice_of
+from wsap_nexus.hub.words import Words
 from wsap_nexus.runtime.minds import Beginning
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runtime.plan import SeatPlan
 from wsap_nexus.runtime.recorder import Recorder
+from wsap_nexus.runtime.resume import read_call_events
 from wsap_nexus.runtime.run import Past
 from wsap_nexus.runtime.seats import SeatFace
-from wsap_nexus.storage.records import NewRun
+from wsap_nexus.storage.records import RunStatus
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus
@@ -53,7 +51,8 @@ class Life:
         self._guests: dict[str, GuestSeat] = {}
         self._minds: dict[str, AgentMinds] = {}
         self._onward: dict[str, str] = {}
-        self._writing: set[asyncio.Task[None]] = set()
+        self.words = Words(nexus, clock, self.mind, self.ring)
+        """What agents say and write."""
         nexus.ledger.listen(self._bell.heard)
 
     # --- the desk: what agents in the nexus ask for -----------------------------------------------
@@ -185,7 +184,7 @@ class Life:
         self, run_id: str, owners: Mapping[str, str], past: Mapping[str, Beginning] | None, recorder: Recorder
     ) -> AgentMinds:
         """Return the minds of a run's seats; `owners` says which agent of the nexus sits in which."""
-        self._minds[run_id] = AgentMinds(self._mind, owners, past, recorder=recorder)
+        self._minds[run_id] = AgentMinds(self.mind, owners, past, recorder=recorder)
         return self._minds[run_id]
 
     def remembered(self, run_id: str, seat: str) -> bytes | None:
@@ -255,9 +254,7 @@ class Life:
         destination = str(session.stats.get("destination") or "")
         if session.reason == "exit_game" and destination:
             self._onward[session.agent_id] = destination
-        task = asyncio.create_task(self._write_diary(session), name=f"diary {session.agent_id}")
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        self.words.write_diary(session)
 
     def go_on(self, agent_id: str) -> None:
         """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
@@ -270,6 +267,25 @@ class Life:
             with self._nexus.ledger.change() as book:
                 book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
 
+    def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Past | None:
+        """Return what the agent's last visit asked of models, if that was cut short; None otherwise.
+
+        A visit that was cut short begins anew. What it asked, and asks again, is not bought twice.
+        """
+        if "model" not in seat.options:
+            return None
+        with self._nexus.ledger.change() as book:
+            before = latest(book, agent_id, ("visiting",), limit=1)
+            book.note("visiting", agent=agent_id, run=run_id)
+        repository = self._nexus.store.repository
+        try:
+            earlier = repository.get_run(str(before[0].body["run"])) if before else None
+        except UnknownNameError:
+            return None  # it was pruned
+        if earlier is None or earlier.status in (RunStatus.FINISHED, RunStatus.FAILED):
+            return None
+        return Past(calls=read_call_events(repository, earlier.id))
+
     def end_visit(self, agent_id: str, run_id: str) -> None:
         """Keep what an agent remembers of a visit."""
         mind = self.remembered(run_id, agent_id)
@@ -279,114 +295,8 @@ class Life:
                 book.keep_mind(agent_id, mind)
 
     async def aclose(self) -> None:
-        """End what is being written: entries that are not done are put together from the log."""
-        for task in list(self._writing):
-            task.cancel()
-        await asyncio.gather(*self._writing, return_exceptions=True)
-
-    # --- words ------------------------------------------------------------------------------------
-
-    async def talk(self, agent_id: str, text: str) -> Answer:
-        """Say something to an agent and return what it answers; see `Answer`.
-
-        Raises:
-            UnknownNameError: there is no such agent.
-            UsageError: nothing was said, or too much.
-        """
-        text = checked(text)
-        with self._nexus.ledger.look() as book:
-            agent = book.agent(agent_id)
-            facts = known_facts(book, agent_id)
-        policy = agent.policy(GAME)
-        away = agent.place != "nexus"
-        if away or (policy is not None and policy.external):
-            with self._nexus.ledger.change() as book:
-                leave_letter(book, agent_id, text)
-            if (guest := self._guests.get(agent_id)) is not None:
-                guest.ring()
-            how = "hears it at its next decision" if away else "finds it among its messages"
-            answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
-            self._note_talk("whispered", agent_id, text, answer)
-            return answer
-        answer = await self._answer(agent, facts, text)
-        self._note_talk("talked", agent_id, text, answer)
-        return answer
-
-    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
-        """Return an agent's diary, newest first, a page at a time.
-
-        Raises:
-            UnknownNameError: there is no such agent.
-        """
-        with self._nexus.ledger.look() as book:
-            book.agent(agent_id)
-            return entries(book, agent_id, before=before, limit=limit)
-
-    async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
-        hindered = ""
-        for plan in speaking_plans(agent, (GAME, "*")):
-            try:
-                words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
-            except WsapError as error:
-                hindered = f" (In my own words I can't say it now: {one_line(error)[:200]})"
-                break
-            if words:
-                return Answer(words, "words")
-        return Answer(" ".join(facts) + hindered, "facts")
-
-    async def _speak(
-        self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str, facts: Sequence[str], said: str = ""
-    ) -> str:
-        nexus = self._nexus
-        with nexus.ledger.look() as book:
-            number = book.last_seq()
-        voice = voice_of(
-            agent,
-            plan,
-            host=nexus.host,
-            services=nexus.services,
-            clock=self._clock,
-            recorder=Recorder(nexus.store.writer, run_id),
-            mind=self._mind(agent.id),
-            seed=derive_seed(nexus.settings.seed, purpose, agent.id, number),
-            title=NEXUS_SPEC.display_title,
-        )
-        async with voice as speaker:
-            return "" if speaker is None else await speaker.speak(purpose, facts, said)
-
-    def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
-        """Return the run in which an agent's words are recorded: of its visit, or else one of their own."""
-        run_id = self._nexus.visits.get(agent.id)
-        if run_id is None:
-            own = RunPlan(GAME, (plan,), derive_seed(self._nexus.settings.seed, "talk", agent.id))
-            new = NewRun(game=GAME, agent=plan.agent, seed=own.seed, step_limit=None, config=own.to_config())
-            run_id = self._nexus.store.repository.create_run(new).id
-        return run_id
-
-    async def _write_diary(self, session: SessionRecord) -> None:
-        """Write an entry about a session: in the agent's words, or else from the log."""
-        words, hindered = "", ""
-        try:
-            with self._nexus.ledger.look() as book:
-                agent, facts = book.agent(session.agent_id), session_facts(book, session)
-            if session.steps:
-                plans = speaking_plans(agent, (session.game, "*", GAME))
-                async with asyncio.timeout(SECONDS):
-                    for plan in plans:
-                        words = words or await self._speak(agent, plan, session.run_id, "diary", facts)
-        except asyncio.CancelledError:
-            hindered = "the nexus was stopped"
-        except TimeoutError:
-            hindered = f"it took longer than {SECONDS:g} s"
-        except Exception as error:  # a diary is no reason for anything to end
-            hindered = str(error)
-        with self._nexus.ledger.change() as book:
-            text = words or composed(book, session)
-            write_entry(book, session, text, own_words=bool(words), error=hindered)
-
-    def _note_talk(self, kind: str, agent_id: str, text: str, answer: Answer) -> None:
-        with self._nexus.ledger.change() as book:
-            book.note(kind, agent=agent_id, by=letters.PERSON, text=text, reply=answer.text, how=answer.how)
+        """End what is being written."""
+        await self.words.aclose()
 
     def _whispers(self, agent_id: str) -> dict[int, str]:
         with self._nexus.ledger.look() as book:
@@ -394,7 +304,17 @@ class Life:
                 letter.id: letter.message.content for letter in letters.inbox(book, agent_id, sender=letters.PERSON)
             }
 
-    def _mind(self, agent_id: str) -> KeptMind:
+    def ring(self, agent_id: str) -> None:
+        """Have an agent in a world look for whispers at its next decision."""
+        if (guest := self._guests.get(agent_id)) is not None:
+            guest.ring()
+
+    def mind(self, agent_id: str) -> KeptMind:
+        """Return what an agent remembers, as it is kept.
+
+        Raises:
+            StorageError: it is damaged.
+        """
         with self._nexus.ledger.look() as book:
             return KeptMind.from_bytes(book.mind(agent_id))
 
