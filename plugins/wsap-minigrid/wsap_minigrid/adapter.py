@@ -41,6 +41,7 @@ os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pyg
 
 import gymnasium
 import minigrid  # noqa: F401  # registers its environments
+import numpy as np
 
 NAMES = tuple(LEVELS)
 
@@ -200,11 +201,13 @@ class MiniGridAdapter(OneBodyGame):
     def _view(self) -> tuple[list[str], list[Entity]]:
         """Return the map of what is in view, and what stands on it, row by row."""
         env, (x, y) = self._env, map(int, self._env.agent_pos)
-        (left, top, right, bottom), seen = map(int, env.get_view_exts()), env.gen_obs_grid()[1]
-        cells = [(i, j) for j in range(top, bottom) for i in range(left, right)]
-        marks = {cell: self._cell(*cell, seen[env.relative_coords(*cell)]) for cell in cells}
+        (left, top, right, bottom), turns = map(int, env.get_view_exts()), int(env.agent_dir) + 1
+        seen = np.rot90(env.gen_obs_grid()[1].T, -turns)  # MiniGrid turns the view so that the player looks up
+        marks = {
+            (i, j): self._cell(i, j, seen[j - top, i - left]) for j in range(top, bottom) for i in range(left, right)
+        }
         rows = ["".join(marks[i, j] for i in range(left, right)) for j in range(top, bottom)]
-        things = [(name_of(env.grid.get(i, j)), i - x, j - y) for i, j in cells if marks[i, j] in THINGS]
+        things = [(name_of(env.grid.get(i, j)), i - x, j - y) for (i, j), mark in marks.items() if mark in THINGS]
         return rows, [Entity(n.split()[-1], n, abs(i) + abs(j), compass(i, j), description=f"{n}, {offset(i, j)}")
                       for n, i, j in things]  # fmt: skip
 
@@ -228,8 +231,7 @@ class MiniGridAdapter(OneBodyGame):
         spot = {id(thing): number for number, thing in enumerate(cells) if thing is not None}
         things = [spot.get(id(o), -1) if o.type != "door" else [o.is_open, o.is_locked] for o in self._things]
         place = [int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir), env.step_count]
-        own = [self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)]
-        return [own, place, things]
+        return [[self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)], place, things]
 
     def load(self, data: Any) -> None:
         """Build the level from its seed again, and put its things where they were."""
