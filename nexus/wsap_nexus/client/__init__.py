@@ -1,0 +1,36 @@
+"""A nexus over HTTP, from Python: `NexusClient`, and `AsyncNexusClient` with the same methods, to be awaited.
+
+with NexusClient("http://127.0.0.1:9998", token) as nexus:
+    arrived = nexus.enter("eve", "crafter")
+    result = nexus.act("eve", Action("move_left"))
+"""
+from __future__ import annotations
+
+from wsap_nexus.client.clients import AsyncNexusClient, NexusClient
+from wsap_nexus.client.parts import (
+    Entered,
+    Event,
+    Left,
+    NoAnswerError,
+    RefusedError,
+    Registered,
+    Retries,
+    Seen,
+    StillPendingError,
+    Whole,
+)
+
+__all__ = [
+    "AsyncNexusClient",
+    "Entered",
+    "Event",
+    "Left",
+    "NexusClient",
+    "NoAnswerError",
+    "RefusedError",
+    "Registered",
+    "Retries",
+    "Seen",
+    "StillPendingError",
+    "Whole",
+]

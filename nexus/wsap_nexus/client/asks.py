@@ -1,0 +1,162 @@
+"""The requests that a client makes, each described once for both clients."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from wsap_core.models import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
+from wsap_core.specs import GameInfo
+from wsap_core.wire import Codec, encode
+from wsap_nexus.client.parts import Ask, Entered, Left, RefusedError, Registered, Seen, Whole
+from wsap_nexus.hub.place import NexusObservation
+from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+
+# Any, in this module: JSON.
+
+T = TypeVar("T")
+
+
+class Asks:
+    """Describes requests, and reads answers.
+
+    Args:
+        wire_types: classes of games' own messages, so that they are not read as their bases.
+    """
+
+    def __init__(self, wire_types: Iterable[type] = ()) -> None:
+        self._codec = Codec([NexusObservation, *wire_types])
+
+    # --- agents -----------------------------------------------------------------------------------
+
+    def register(
+        self, agent_id: str, name: str, persona: str, policies: Mapping[str, Mapping[str, Any]] | None
+    ) -> Ask[Registered]:
+        """Register an agent."""
+        body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
+        if policies is not None:
+            body["policies"] = encode(policies)
+        return Ask("POST", "/nexus/agents", self._registered, body)
+
+    def agents(self, after: str, limit: int) -> Ask[tuple[list[AgentIdentity], str | None]]:
+        """List a page of agents."""
+        read = lambda data: ([self._part(AgentIdentity, a) for a in data["agents"]], data.get("next"))  # noqa: E731
+        return Ask("GET", "/nexus/agents", read, params={"after": after, "limit": limit})
+
+    def agent(self, agent_id: str) -> Ask[Whole]:
+        """Look at an agent."""
+        return Ask("GET", f"/nexus/agents/{quote(agent_id, safe='')}", self._whole)
+
+    def change(self, agent_id: str, values: Mapping[str, Any]) -> Ask[AgentIdentity]:
+        """Change who an agent is."""
+        read = lambda data: self._part(AgentIdentity, data["agent"])  # noqa: E731
+        return Ask("PATCH", f"/nexus/agents/{quote(agent_id, safe='')}", read, encode(values))
+
+    def observation(self, agent_id: str) -> Ask[Seen]:
+        """See what an agent sees."""
+        return Ask("GET", f"/nexus/agents/{quote(agent_id, safe='')}/observation", self._seen, waits=True)
+
+    def action_space(self, agent_id: str) -> Ask[ActionSpace]:
+        """See what can be done where an agent is."""
+        read = lambda data: self._part(ActionSpace, data["action_space"])  # noqa: E731
+        return Ask("GET", f"/nexus/agents/{quote(agent_id, safe='')}/action-space", read, waits=True)
+
+    def description(self, agent_id: str) -> Ask[str]:
+        """Be told where an agent is."""
+        path = f"/nexus/agents/{quote(agent_id, safe='')}/description"
+        return Ask("GET", path, lambda data: str(data["description"]), waits=True)
+
+    def act(self, agent_id: str, action: Action, key: str | None) -> Ask[ActionResult]:
+        """Act."""
+        read = lambda data: self._part(ActionResult, data["result"])  # noqa: E731
+        path = f"/nexus/agents/{quote(agent_id, safe='')}/act"
+        return Ask("POST", path, read, encode(action), key=key or new_key(), waits=True)
+
+    def send(self, agent_id: str, content: str, to: str | None) -> Ask[list[str]]:
+        """Send a message."""
+        kind = "broadcast" if to is None else "direct"
+        body = {"content": content, "kind": kind, "to": to}
+        path = f"/nexus/agents/{quote(agent_id, safe='')}/messages"
+        return Ask("POST", path, lambda data: list(data["recipients"]), body)
+
+    # --- worlds -----------------------------------------------------------------------------------
+
+    def games(self) -> Ask[list[GameInfo]]:
+        """List the games."""
+        return Ask("GET", "/nexus/games", lambda data: [self._part(GameInfo, g) for g in data["games"]])
+
+    def add_game(self, base_url: str, token: str | None) -> Ask[GameInfo]:
+        """Register a game in another process."""
+        body = {"base_url": base_url, "token": token}
+        return Ask("POST", "/nexus/games", lambda data: self._part(GameInfo, data["game"]), body)
+
+    def enter(self, wanted: Mapping[str, Any], key: str | None) -> Ask[Entered]:
+        """Enter a game."""
+        return Ask("POST", "/nexus/transit/enter", self._entered, encode(wanted), key=key or new_key(), waits=True)
+
+    def leave(self, wanted: Mapping[str, Any], key: str | None) -> Ask[Left]:
+        """Leave a game."""
+        return Ask("POST", "/nexus/transit/exit", self._left, encode(wanted), key=key or new_key(), waits=True)
+
+    def session(self, session_id: str) -> Ask[SessionRecord]:
+        """Look at a session."""
+        return Ask("GET", f"/nexus/sessions/{quote(session_id, safe='')}", self._session)
+
+    def avatars(self, session_id: str) -> Ask[list[Avatar]]:
+        """Look at an agent's bodies."""
+        read = lambda data: [self._part(Avatar, body) for body in data["avatars"]]  # noqa: E731
+        return Ask("GET", f"/nexus/sessions/{quote(session_id, safe='')}/avatars", read)
+
+    def view(self, session_id: str) -> Ask[View | None]:
+        """Look at what can be drawn."""
+        read = lambda data: None if data["view"] is None else self._part(View, data["view"])  # noqa: E731
+        return Ask("GET", f"/nexus/sessions/{quote(session_id, safe='')}/view", read)
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _part(self, kind: type[T], data: Any) -> T:
+        return self._codec.decode(kind, data, where="nexus' answer")
+
+    def _maybe(self, kind: type[T], data: Any) -> T | None:
+        return None if data is None else self._part(kind, data)
+
+    def _session(self, data: Any) -> SessionRecord:
+        return self._part(SessionRecord, data)
+
+    def _registered(self, data: Any) -> Registered:
+        return Registered(self._part(AgentIdentity, data["agent"]), data.get("token"))
+
+    def _whole(self, data: Any) -> Whole:
+        lists: Sequence[str] = ("items", "avatars", "achievements")
+        kept = {name: tuple(data[name]) for name in lists}
+        sessions = tuple(self._session(s) for s in data["sessions"])
+        return Whole(self._part(AgentIdentity, data["agent"]), data["skills"], sessions=sessions, **kept)
+
+    def _seen(self, data: Any) -> Seen:
+        return Seen(data["place"], data["session_id"], self._part(Observation, data["observation"]))
+
+    def _entered(self, data: Any) -> Entered:
+        return Entered(
+            self._session(data["session"]),
+            str(data["bridge_url"]),
+            self._maybe(Avatar, data["avatar"]),
+            self._maybe(Receipt, data["receipt"]),
+            self._maybe(Observation, data["observation"]),
+        )
+
+    def _left(self, data: Any) -> Left:
+        onward = data["onward_error"]
+        return Left(
+            self._session(data["session"]),
+            self._part(TransitPackage, data["package"]),
+            self._maybe(Observation, data["observation"]),
+            None if data["entered"] is None else self._entered(data["entered"]),
+            None if onward is None else RefusedError(onward["message"], onward["code"], 409, retry=onward["retry"]),
+        )
+
+
+def new_key() -> str:
+    """Return an idempotency key that nobody has used."""
+    return secrets.token_urlsafe(16)

@@ -1,0 +1,169 @@
+"""What a client gets, and how often it tries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from wsap_core.errors import WsapError
+from wsap_core.models import Avatar, Observation, Receipt, TransitPackage
+from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+
+T = TypeVar("T")
+
+
+class RefusedError(WsapError):
+    """The nexus refused; `told` is its stable code.
+
+    Args:
+        message: the nexus' own words.
+        told: its code.
+        status: of HTTP.
+        retry: whether the same request can succeed later.
+        details: what else it says. Any: JSON.
+    """
+
+    code = "REFUSED"
+    exit_code = 2
+
+    def __init__(
+        self, message: str, told: str, status: int, *, retry: bool = False, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.told = told
+        self.status = status
+        self.retry = retry
+        self.details = dict(details or {})
+
+
+class NoAnswerError(WsapError):
+    """The nexus can't be reached, or what answers is none."""
+
+    code = "NO_ANSWER"
+    http_status = 502
+    retryable = True
+
+
+class StillPendingError(WsapError):
+    """What was asked for is not through within the time that was given; ask again to go on waiting."""
+
+    code = "STILL_PENDING"
+    http_status = 504
+    retryable = True
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How a request is tried again: the policy of seed 001, section 7.3."""
+
+    most: int = 5
+    """Tries after the first."""
+    first: float = 0.1
+    """Seconds before the second try; each later one waits twice as long."""
+    longest: float = 5.0
+    """Seconds between two tries at most, unless the nexus says that it takes longer."""
+    jitter: float = 0.05
+    """Seconds that a wait is made longer or shorter by, at random, so that clients don't come in step."""
+
+    def pause(self, tries: int, chance: float, after: float = 0.0) -> float:
+        """Return how many seconds to wait.
+
+        Args:
+            tries: how often it was tried.
+            chance: from 0 to 1.
+            after: what the nexus said in `Retry-After`.
+        """
+        wait = min(self.longest, self.first * 2.0 ** (tries - 1)) + self.jitter * (2 * chance - 1)
+        return max(0.0, wait, min(after, 60.0))
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An agent, and the token that is good for it alone if it is new."""
+
+    agent: AgentIdentity
+    token: str | None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Everything that is kept of an agent."""
+
+    agent: AgentIdentity
+    skills: Mapping[str, float]
+    """Domain -> level from 0 to 1."""
+    items: tuple[Mapping[str, Any], ...]
+    avatars: tuple[Mapping[str, Any], ...]
+    achievements: tuple[Mapping[str, Any], ...]
+    sessions: tuple[SessionRecord, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What an agent sees at its next decision."""
+
+    place: str
+    """`nexus`, or the game."""
+    session_id: str | None
+    observation: Observation
+
+
+@dataclass(frozen=True)
+class Entered:
+    """An agent has arrived in a world."""
+
+    session: SessionRecord
+    bridge_url: str
+    avatar: Avatar | None
+    receipt: Receipt | None
+    observation: Observation | None
+
+
+@dataclass(frozen=True)
+class Left:
+    """An agent has left a world."""
+
+    session: SessionRecord
+    package: TransitPackage
+    observation: Observation | None
+    """What it sees in the nexus; None where it went straight on."""
+    entered: Entered | None
+    """The stay that it went straight on to."""
+    onward_error: RefusedError | None
+    """Why it is in the nexus though it was to go straight on."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened in the nexus."""
+
+    seq: int
+    kind: str
+    agent_id: str | None = None
+    game: str | None = None
+    session_id: str | None = None
+    time: float = 0.0
+    """Seconds since 1970."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Ask(Generic[T]):
+    """A request, and how its answer is read."""
+
+    method: str
+    path: str
+    read: Any
+    """`(JSON) -> T`."""
+    body: Any = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    """The idempotency key: with one, it may be sent again whatever happened."""
+    waits: bool = False
+    """Whether it may be answered by 202, and asked again."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it does no harm to send it twice."""
+        return self.key is not None or self.method in ("GET", "PUT", "DELETE", "PATCH")
