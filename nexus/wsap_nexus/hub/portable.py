@@ -429,7 +429,10 @@ def arrive(
         encoded = {game: {"agent": p.agent, "options": dict(p.options)} for game, p in given.items()}
         book.update_agent(name, name=package.agent.name, persona=package.agent.persona, policies=encoded)
     items = [_bring(book, name, package, raw) for raw in package.items]
+    known_entries = {(e.written, e.text) for e in _diary(book, name)} if home else set()
     for entry in package.diary:
+        if (entry.written, entry.text) in known_entries:
+            continue
         own, written = entry.own_words, entry.written
         book.note("diary", agent=name, game=entry.game, text=entry.text, own_words=own, written=written)
     book.note("agent_imported", agent=name, was=package.agent.id, move=package.move, items=len(items))

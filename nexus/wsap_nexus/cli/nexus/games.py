@@ -93,7 +93,7 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
 
     running = running_on(database)
     if running is not None:
-        Wire(running).post("nexus", "games", game, "status", body={"status": status, "reason": reason})
+        Wire(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
         with _writing(database, lead=True) as ledger:

@@ -69,6 +69,15 @@ class Wire:
         """
         return self._ask("POST", path, body if body is not None else {}, patience)
 
+    def put(self, *path: str, body: object, patience: float = PATIENCE) -> Any:
+        """Put JSON in the place of what is at a path and return the answer. Any: the shape is the API's.
+
+        Raises:
+            RefusedError: it refuses.
+            NoAnswerError: it does not answer.
+        """
+        return self._ask("PUT", path, body, patience)
+
     def delete(self, *path: str, patience: float = PATIENCE) -> Any:
         """Take away what is at a path and return the answer, from JSON. Any: the shape is the API's.
 

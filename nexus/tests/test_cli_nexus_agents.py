@@ -1,0 +1,465 @@
+"""`wsap nexus agents`: whether the nexus runs or not, and agents as files, whole and damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, until, wsap
+
+from wsap_core.errors import ProtocolVersionError, UnknownNameError, WireError, WsapError
+from wsap_core.models import PortableItem
+from wsap_nexus.hub import portable
+from wsap_nexus.hub.book import Book, Ledger
+from wsap_nexus.hub.errors import ConservationError
+from wsap_nexus.hub.metagoals import TEMPLATES, pursuits, set_goal
+from wsap_nexus.hub.records import Policy, SkillGain
+from wsap_nexus.storage.database import Database
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return environ_of(tmp_path / "home")
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "cleo.md").write_text("Curious, and kind to cows.")
+    added = ("agents", "add", "cleo", "--title", "Cleo", "--persona", f"@{tmp_path / 'cleo.md'}")
+    assert nexus_json(environ, *added)["agent"] == "cleo"
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert (shown["name"], shown["persona"], shown["place"]) == ("Cleo", "Curious, and kind to cows.", "nexus")
+    nexus(environ, "agents", "pause", "cleo")
+    assert [a["state"] for a in nexus_json(environ, "agents", "list")] == ["paused"]
+    nexus(environ, "agents", "resume", "cleo")
+    assert [a["state"] for a in nexus_json(environ, "agents", "list")] == ["active"]
+    nexus(environ, "agents", "remove", "cleo", "--yes")
+    assert nexus_json(environ, "agents", "list") == []
+    code, sentence = refused(environ, "agents", "add", "cleo")
+    assert (code, "was removed" in sentence) == (2, True)
+    code, sentence = refused(environ, "agents", "resume", "cleo")
+    assert (code, "was removed" in sentence) == (2, True)
+
+
+def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str, str]) -> None:
+    with running(environ):
+        nexus(environ, "agents", "add", "cleo")
+        until(lambda: nexus_json(environ, "agents", "show", "cleo")["sessions"], "cleo's first stay")
+        nexus(environ, "agents", "pause", "cleo")
+        nexus(environ, "agents", "resume", "cleo")
+        sent = nexus_json(environ, "agents", "send", "cleo", "echo", "--steps", "100000", "--goal", "say hello")
+        assert (sent["agent"], sent["game"]) == ("cleo", "echo")
+        assert sent["session"] in [s["id"] for s in nexus_json(environ, "agents", "show", "cleo")["sessions"]]
+        nexus(environ, "agents", "remove", "cleo", "--yes")
+        assert [a["id"] for a in nexus_json(environ, "agents", "list")] == ["ada", "bob"]
+        code, sentence = refused(environ, "agents", "pause", "nobody")
+        assert (code, "nobody" in sentence) == (2, True)
+
+
+def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None:
+    # At one decision in two seconds it is still there when it is called.
+    with running(environ, "--port", "0", "--workers", "0", "--pace", "0.5", "--game", "echo") as hub:
+        until(lambda: any(a["id"] == "ada" and a["session"] for a in hub.status()["agents"]), "ada's stay")
+        back = nexus_json(environ, "agents", "recall", "ada")
+        assert back["agent"] == "ada"
+        closed = {s["id"]: s["reason"] for s in nexus_json(environ, "agents", "show", "ada")["sessions"]}
+        assert closed[back["session"]] == "kicked"
+
+
+def test_what_takes_a_running_nexus_says_so(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    for words in (("send", "cleo", "echo"), ("recall", "cleo")):
+        code, sentence = refused(environ, "agents", *words)
+        assert (code, "wsap nexus start" in sentence) == (2, True)
+
+
+def test_an_agent_that_comes_over_the_wire_gets_a_token_once(environ: dict[str, str]) -> None:
+    token = nexus_json(environ, "agents", "add", "guest", "--policy", "*=external")["token"]
+    assert len(token) > 30
+    assert nexus_json(environ, "agents", "add", "local")["token"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("add", "Not An Id"), "can't be an agent's id"),
+        (("add", "x" * 65), "can't be an agent's id"),
+        (("add", "a\x1b[31m"), "can't be an agent's id"),
+        (("add", "cleo", "--policy", "crafterr=random"), "crafterr"),
+        (("add", "cleo", "--policy", "echo=randomm"), "Did you mean 'random'"),
+        (("add", "cleo", "--policy", "echo"), "GAME=AGENT"),
+        (("add", "cleo", "--model", "nothing/x"), "nothing"),
+        (("add", "cleo", "--memory", "facts"), "--model"),
+        (("add", "cleo", "--persona", "@/no/such/file"), "can't be read"),
+        (("show", "nobody"), "nobody"),
+        (("remove", "nobody", "--yes"), "nobody"),
+        (("export", "nobody", "x.agent"), "nobody"),
+        (("import", "/no/such/file"), "can't be read"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(environ: dict[str, str], words: tuple[str, ...], says: str) -> None:
+    nexus(environ, "agents", "add", "ada")
+    code, sentence = refused(environ, "agents", *words)
+    assert code in (2, 6)
+    assert says in sentence
+    assert "\x1b" not in sentence
+    assert [a["id"] for a in nexus_json(environ, "agents", "list")] == ["ada"]
+
+
+def test_an_agent_moves_between_running_nexuses(tmp_path: Path) -> None:
+    one, two = environ_of(tmp_path / "one"), environ_of(tmp_path / "two")
+    file = tmp_path / "ada.agent"
+    with running(one):
+        until(lambda: nexus_json(one, "agents", "show", "ada")["lifetime_steps"], "ada's first stay")
+        told = nexus_json(one, "agents", "export", "ada", str(file), "--move")
+        assert told["move"]
+        assert [a["id"] for a in nexus_json(one, "agents", "list")] == ["bob"]
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    nexus(two, "agents", "add", "bob")
+    with running(two):
+        assert nexus_json(two, "agents", "import", str(file))["agent"] == "ada"
+        steps = portable.read_package(file).agent.lifetime_steps
+        until(lambda: nexus_json(two, "agents", "show", "ada")["lifetime_steps"] > steps, "ada's life there")
+        code, sentence = refused(two, "agents", "import", str(file), "--as", "ada2")
+        assert (code, "before" in sentence) == (10, True)
+
+
+# --- what is in a file, and what a nexus makes of it --------------------------------------------
+
+
+@pytest.fixture
+def ledgers(tmp_path: Path) -> Any:
+    """Two nexuses that do not run."""
+    with Database.open(tmp_path / "one.db") as one, Database.open(tmp_path / "two.db") as two:
+        yield Ledger(one, wall_clock=lambda: 1_800_000_000.0), Ledger(two, wall_clock=lambda: 1_800_000_100.0)
+
+
+SWORD = PortableItem("sword-1", "Sword", "weapon", 3, {"edge": "keen"}, "crafter")
+
+
+def live(book: Book) -> None:
+    """Give ada a life worth taking along."""
+    book.register("ada", name="Ada", persona="Brave.", policies={"nexus": Policy("wanderer"), "*": Policy("random")})
+    book.add_gain("ada", "crafter", "s", SkillGain("crafting", "achievement:place_table", 2, 0.3, 0.3))
+    book.add_achievement("ada", "crafter", "s", "place_table", 2)
+    book.mint_item("ada", SWORD, game="crafter", session="s")
+    book.keep_mind("ada", b"\x00what she remembers")
+    book.update_agent("ada", lifetime_steps=120, playtime=12.5)
+    book.note("diary", agent="ada", game="crafter", text="I built a table.", own_words=True)
+    set_goal(book, "ada", TEMPLATES["artisan"], ["crafter"])
+    set_goal(book, "ada", TEMPLATES["endurance"], ["crafter"])
+
+
+def told_of(book: Book, name: str) -> dict[str, Any]:
+    """All that should be the same wherever an agent is."""
+    agent = book.agent(name)
+    return {
+        "name": agent.name,
+        "persona": agent.persona,
+        "steps": agent.lifetime_steps,
+        "skills": book.skills(name),
+        "evidence": [tuple(row)[1:] for row in book.evidence(name)],
+        "achievements": [tuple(row)[1:] for row in book.achievements(name)],
+        "mind": book.mind(name),
+        "diary": [e.body["text"] for e in book.events(agent=name, kinds=("diary",))],
+        "goals": [(p.goal, p.state) for p in pursuits(book, name)],
+    }
+
+
+def escrow(ledger: Ledger, name: str = "ada") -> list[str]:
+    with ledger.look() as book:
+        return [r.item.item_id for r in book.items(name, place="escrow")]
+
+
+def moved(ledger: Ledger, path: Path, number: str = "a" * 32) -> Path:
+    with ledger.change() as book:
+        portable.write_package(path, portable.pack(book, "ada", move=number))
+        portable.depart(book, "ada", number)
+    return path
+
+
+def test_a_copy_is_the_same_agent_without_its_items(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, two = ledgers
+    with one.change() as book:
+        live(book)
+        before = told_of(book, "ada")
+        portable.write_package(tmp_path / "f", portable.pack(book, "ada"))
+    with two.change() as book:
+        arrived = portable.arrive(book, portable.read_package(tmp_path / "f"), known=("wanderer", "random"))
+        assert told_of(book, "ada") == before
+        assert arrived.items == 0
+        assert dict(book.agent("ada").policies) == {"nexus": Policy("wanderer"), "*": Policy("random")}
+        # A goal that asks for a level goes on from the level that came along; what is counted begins anew.
+        progress = {p.goal.id: p.measures()[0][0] for p in pursuits(book, "ada")}
+        assert progress["endurance"] == 0
+    assert (escrow(one), escrow(two)) == (["sword-1"], [])
+
+
+def test_a_move_takes_the_items_along_and_leaves_nobody(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, two = ledgers
+    with one.change() as book:
+        live(book)
+        before = told_of(book, "ada")
+    path = moved(one, tmp_path / "f")
+    with one.look() as book:
+        assert book.agents() == []
+    assert escrow(one) == []
+    with two.change() as book:
+        assert portable.arrive(book, portable.read_package(path)).items == 1
+        assert told_of(book, "ada") == before
+        assert [r.item for r in book.items("ada")] == [SWORD]
+
+
+def test_a_move_is_let_in_once(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, two = ledgers
+    with one.change() as book:
+        live(book)
+    package = portable.read_package(moved(one, tmp_path / "f"))
+    with two.change() as book:
+        portable.arrive(book, package)
+    for name in (None, "again"):
+        with pytest.raises(portable.ImportRefusedError), two.change() as book:
+            portable.arrive(book, package, agent_id=name)
+    # Neither once it is removed there, nor once it has moved on with its things.
+    with two.change() as book:
+        portable.remove(book, "ada")
+    with pytest.raises(portable.ImportRefusedError), two.change() as book:
+        portable.arrive(book, package, agent_id="again")
+    with two.look() as book:
+        assert [a.id for a in book.agents()] == []
+
+
+def test_a_move_can_be_taken_back_and_made_again(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, two = ledgers
+    with one.change() as book:
+        live(book)
+        before = told_of(book, "ada")
+    package = portable.read_package(moved(one, tmp_path / "f"))
+    with one.change() as book:
+        assert portable.arrive(book, package).items == 1
+        assert told_of(book, "ada") == before
+    assert escrow(one) == ["sword-1"]
+    second = portable.read_package(moved(one, tmp_path / "g", "b" * 32))
+    with two.change() as book:
+        portable.arrive(book, second)
+    third = moved(two, tmp_path / "h", "c" * 32)
+    with one.change() as book:
+        portable.arrive(book, portable.read_package(third))
+    assert (escrow(one), escrow(two)) == (["sword-1"], [])
+
+
+def test_the_file_of_a_move_can_be_written_again(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, _ = ledgers
+    with one.change() as book:
+        live(book)
+    first = portable.read_package(moved(one, tmp_path / "f"))
+    with one.look() as book:
+        number = portable.move_of(book, "ada")
+        again = portable.pack(book, "ada", move=number)
+    assert (again.move, again.items, again.skills) == (first.move, first.items, first.skills)
+
+
+def test_an_item_that_is_here_already_keeps_the_agent_out(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+    one, two = ledgers
+    with one.change() as book:
+        live(book)
+    with two.change() as book:
+        book.register("bob")
+        book.mint_item("bob", SWORD, game="crafter", session="s")
+    package = portable.read_package(moved(one, tmp_path / "f"))
+    with pytest.raises(ConservationError), two.change() as book:
+        portable.arrive(book, package)
+    with two.look() as book:
+        assert [a.id for a in book.agents()] == ["bob"]
+    assert escrow(two, "bob") == ["sword-1"]
+
+
+def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
+    ledgers: tuple[Ledger, Ledger], tmp_path: Path
+) -> None:
+    one, two = ledgers
+    evil = {
+        "a": Policy("./evil.py:Agent"),
+        "b": Policy("llm", {"model": "openai/x", "model.base_url": "http://elsewhere"}),
+        "c": Policy("external"),
+        "d": Policy("random"),
+    }
+    with one.change() as book:
+        book.register("ada", policies=evil)
+        portable.write_package(tmp_path / "f", portable.pack(book, "ada"))
+    package = portable.read_package(tmp_path / "f")
+    with two.change() as book:
+        arrived = portable.arrive(book, package, known=("random", "llm"))
+        assert dict(book.agent("ada").policies) == {"d": Policy("random")}
+        assert arrived.policies_left_out == ("a: ./evil.py:Agent", "b: llm", "c: external")
+        portable.arrive(book, package, agent_id="trusted", trust=True)
+        assert set(book.agent("trusted").policies) == set(evil)
+
+
+def test_an_agent_in_a_world_or_on_its_way_does_not_leave(ledgers: tuple[Ledger, Ledger]) -> None:
+    one, _ = ledgers
+    with one.change() as book:
+        live(book)
+        book.prepare("ada", "enter")
+    for act in (lambda b: portable.depart(b, "ada", "a" * 32), lambda b: portable.remove(b, "ada")):
+        with pytest.raises(portable.ExportError), one.change() as book:
+            act(book)
+    with one.look() as book:
+        assert book.agent("ada").state == "active"
+    with pytest.raises(UnknownNameError), one.look() as book:
+        portable.pack(book, "nobody")
+
+
+# --- files that are none ------------------------------------------------------------------------
+
+
+def forged(change: Callable[[dict[str, Any]], None], package: portable.Package) -> bytes:
+    """A file with something else in it, whose sums are right."""
+    data = package.model_dump()
+    change(data)
+    body = json.dumps(data).encode()
+    header = {"wsap-agent": 1, "agent": "ada", "size": len(body), "sha256": hashlib.sha256(body).hexdigest()}
+    return json.dumps(header).encode() + b"\n" + zstandard.compress(body)
+
+
+@pytest.fixture
+def package(ledgers: tuple[Ledger, Ledger]) -> portable.Package:
+    with ledgers[0].change() as book:
+        live(book)
+        return portable.pack(book, "ada", move="d" * 32)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["agent"].update(id="../../etc/passwd"),
+        lambda d: d["agent"].update(lifetime_steps=-1),
+        lambda d: d["agent"].update(lifetime_steps=2**40),
+        lambda d: d["agent"].update(lifetime_steps=True),
+        lambda d: d["agent"].update(persona="x" * 10_001),
+        lambda d: d["agent"].update(more="?"),
+        lambda d: d.update(more="?"),
+        lambda d: d.pop("skills"),
+        lambda d: d["skills"].update(crafting=7.0),
+        lambda d: d["skills"].update(crafting="high"),
+        lambda d: d.update(items={}),
+        lambda d: d.update(move="not a number"),
+        lambda d: d["goals"][0].update(state="rewarded"),
+        lambda d: d["evidence"][0].update(gained=float("nan")),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_refused(
+    change: Callable[[dict[str, Any]], None], package: portable.Package, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(forged(change, package))
+    with pytest.raises(WireError) as refusal:
+        portable.read_package(tmp_path / "f")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["items"][0].update(category="universe"),
+        lambda d: d["items"][0].pop("item_id"),
+        lambda d: d["items"].append(d["items"][0]),
+        lambda d: d["goals"][0]["data"].pop("requirements"),
+        lambda d: d["goals"][0]["data"].update(requirements=[{"type": "breathe"}]),
+        lambda d: d["goals"][0]["data"]["reward"].update(item="Crown", tier=10),
+        lambda d: d.update(mind="not base64!"),
+    ],
+)
+def test_what_is_forged_inside_keeps_the_whole_agent_out(
+    change: Callable[[dict[str, Any]], None], package: portable.Package, ledgers: tuple[Ledger, Ledger], tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(forged(change, package))
+    found = portable.read_package(tmp_path / "f")
+    two = ledgers[1]
+    with pytest.raises(WsapError), two.change() as book:
+        portable.arrive(book, found)
+    with two.look() as book:
+        assert book.agents() == []
+        assert book.last_seq() == 0
+
+
+def test_a_damaged_file_is_refused_wherever_the_damage_is(package: portable.Package, tmp_path: Path) -> None:
+    portable.write_package(tmp_path / "f", package)
+    whole = (tmp_path / "f").read_bytes()
+    for position in range(0, len(whole), 7):
+        (tmp_path / "g").write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        try:
+            assert portable.read_package(tmp_path / "g") == package, "only what nobody reads may differ"
+        except WireError:
+            continue
+        assert position < whole.index(b"\n"), "damage behind the first line is never passed over"
+    for length in (0, 1, 20, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "g").write_bytes(whole[:length])
+        with pytest.raises(WireError):
+            portable.read_package(tmp_path / "g")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n",
+        b"PK\x03\x04zip",
+        b"SQLite format 3\x00",
+        b"[" * 4000 + b"\n",
+        b'{"wsap-agent": "1"}\n',
+        bytes(range(99, 256)),
+    ],
+)
+def test_something_else_is_no_agent(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(content)
+    with pytest.raises(WireError, match="no agent's file"):
+        portable.read_package(tmp_path / "f")
+
+
+def test_a_newer_file_names_what_to_do(package: portable.Package, tmp_path: Path) -> None:
+    data = forged(lambda d: None, package).replace(b'"wsap-agent": 1', b'"wsap-agent": 2')
+    (tmp_path / "f").write_bytes(data)
+    with pytest.raises(ProtocolVersionError, match="pip install --upgrade"):
+        portable.read_package(tmp_path / "f")
+
+
+def test_a_small_file_that_unpacks_to_much_fills_no_memory(tmp_path: Path) -> None:
+    import resource
+
+    bomb = zstandard.compress(b"\x00" * (1 << 30))  # 32 KB that hold a gigabyte
+    for size in (100, 255 << 20, 1 << 30):
+        header = {"wsap-agent": 1, "agent": "ada", "size": size, "sha256": "0" * 64}
+        (tmp_path / "f").write_bytes(json.dumps(header).encode() + b"\n" + bomb)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(WireError):
+            portable.read_package(tmp_path / "f")
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        assert grown < 600 << 20
+
+
+def test_a_refused_file_is_one_sentence_at_the_command_line(environ: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"not an agent")
+    code, sentence = refused(environ, "agents", "import", str(tmp_path / "f"))
+    assert (code, "no agent's file" in sentence) == (5, True)
+    nexus(environ, "agents", "add", "ada")
+    nexus(environ, "agents", "export", "ada", str(tmp_path / "g"))
+    code, sentence = refused(environ, "agents", "import", str(tmp_path / "g"))
+    assert (code, "--as NAME" in sentence) == (10, True)
+    code, sentence = refused(environ, "agents", "export", "ada", str(tmp_path / "g"))
+    assert (code, "--force" in sentence) == (2, True)
+
+
+def test_removing_asks_first(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "ada")
+    assert wsap(environ, "nexus", "agents", "remove", "ada", given="n\n").returncode == 1
+    assert len(nexus_json(environ, "agents", "list")) == 1
+    assert wsap(environ, "nexus", "agents", "remove", "ada", given="y\n").returncode == 0
+    assert nexus_json(environ, "agents", "list") == []
