@@ -16,6 +16,7 @@ from wsap_core.llm.errors import BudgetReachedError
 from wsap_core.llm.types import Request
 from wsap_core.models import JackOutResult
 from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_core.wire import Codec
 from wsap_core.worlds import World
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.guests import GuestSeat
@@ -23,7 +24,11 @@ from wsap_nexus.hub.letters import PERSON, inbox
 from wsap_nexus.hub.minds import KeptMind
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.records import EXTERNAL, Policy, Terms
+from wsap_nexus.hub.venue import KeptVenue
+from wsap_nexus.hub.worlds import LocalWorld
+from wsap_nexus.runtime.recorder import read_step
 from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runtime.tally import step_line
 from wsap_nexus.storage import Repository
 
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}
@@ -167,6 +172,20 @@ def test_goals_that_were_brought_along_are_shown_and_never_measured(tmp_path: Pa
             assert left.body["reason"] == "exit_game"
             shown = [[g.description for g in seen.current_goals if g.type == "own"] for seen in SEEN["w4"]]
             assert shown == [["say hello"]] * 3
+            # What is recorded is enough to go through it again, goals included.
+            store = place.nexus.store
+            store.writer.flush()
+            with place.nexus.ledger.look() as book:
+                session = book.session(str(left.session_id))
+                record = book.world(session.world_id)
+            start = next(iter(store.repository.read_events(session.run_id, kinds=("start",))))
+            spec = place.nexus.specs()["echo"]
+            venue = KeptVenue(LocalWorld(spec, record.seed, {}), seed=record.seed, start=start.body)
+            seat = (await venue.open(["w4"], record.seed))["w4"]
+            for event in store.repository.read_events(session.run_id, kinds=("step",)):
+                step = read_step(event.seq, 0, event.step or 0, event.body, Codec())
+                outcome = await seat.resolve(step.action)
+                assert step_line("w4", outcome.action, outcome.result) == step.line
 
     asyncio.run(test())
 

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from wsap_core.errors import ConfigError
 from wsap_core.models import EmbodiedObservation, Observation
 
+OWN_GOAL = "own"
+"""The type of goals that an agent brings along into a world; no world measures them."""
 LONGEST = 500
 """Characters in a condition."""
 DEEPEST = 20
@@ -94,7 +96,7 @@ def facts_of(observation: Observation, *, steps: int, reward: float, achievement
         maxima["health"] = observation.avatar.max_health
     if observation.time_of_day:
         flags.add(str(observation.time_of_day))
-    goals = observation.current_goals
+    goals = [goal for goal in observation.current_goals if goal.type != OWN_GOAL]
     if goals and all(g.progress is not None and _complete(g.progress) for g in goals):
         flags.add("goal_complete")
     return Facts(numbers, maxima, frozenset(flags))

@@ -33,6 +33,7 @@ from wsap_core.text import one_line
 from wsap_core.wire import dumps
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
+from wsap_nexus.hub.conditions import OWN_GOAL
 from wsap_nexus.hub.letters import PERSON
 from wsap_nexus.runtime.recorder import Recorder
 from wsap_nexus.runtime.seats import HasSpec, SeatFace
@@ -41,8 +42,6 @@ WHISPER = "whisper"
 """The kind of the event by which a run's log tells what was whispered."""
 Whispers = Mapping[int, str]
 """The letter's number -> what was whispered."""
-OWN_GOAL = "own"
-"""The type of goals that an agent brings along; no world measures them."""
 EXIT_GAME = ActionDef(
     "exit_game",
     "Leave this world, back to the nexus or straight on to another world",

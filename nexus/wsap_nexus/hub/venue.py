@@ -36,6 +36,7 @@ def record_start(recorder: Recorder, arrivals: Sequence[Arrival], world: bytes |
                         "wanted": a.wanted,
                         "entry": a.entry,
                         "receipt": a.receipt,
+                        "goals": list(a.way.terms.goals),
                     }
                     for a in arrivals
                 ],
@@ -65,9 +66,9 @@ class KeptVenue:
     ) -> None:
         self.face = face
         """The world."""
-        self.around: Callable[[str, SeatFace], SeatFace] = lambda name, seat: GuestSeat(seat)
+        self.around: Callable[[str, SeatFace], SeatFace] = self._guest
         """Puts an agent of the nexus into a seat: gives what it has to do with in place of the world's own."""
-        self._guests = list(seats or {})
+        self._guests: dict[str, Sequence[str]] = dict.fromkeys(seats or {}, ())
         self._seed = seed
         self._seats = dict(seats or {})
         self._start = start
@@ -91,7 +92,7 @@ class KeptVenue:
         """Return the open seats, after going back to where the stay began if need be."""
         if self._start is not None:
             start = json.loads(self._start)
-            self._guests = [arrival["seat"] for arrival in start["arrivals"]]
+            self._guests = {arrival["seat"]: arrival.get("goals", ()) for arrival in start["arrivals"]}
             await self._begin_again(start, seats)
         for name in seats:
             if name not in self._seats:
@@ -103,6 +104,9 @@ class KeptVenue:
     def seat(self, name: str) -> SeatFace:
         """Return an open seat."""
         return self._seats[name]
+
+    def _guest(self, name: str, seat: SeatFace) -> SeatFace:
+        return GuestSeat(seat, goals=self._guests[name])
 
     async def _begin_again(self, start: Mapping[str, Any], seats: Sequence[str]) -> None:
         # Any: the event's JSON.
