@@ -201,12 +201,11 @@ class MiniGridAdapter(OneBodyGame):
     def _view(self) -> tuple[list[str], list[Entity]]:
         """Return the map of what is in view, and what stands on it, row by row."""
         env, (x, y) = self._env, map(int, self._env.agent_pos)
-        (left, top, right, bottom), turns = map(int, env.get_view_exts()), int(env.agent_dir) + 1
-        seen = np.rot90(env.gen_obs_grid()[1].T, -turns)  # MiniGrid turns the view so that the player looks up
-        marks = {
-            (i, j): self._cell(i, j, seen[j - top, i - left]) for j in range(top, bottom) for i in range(left, right)
-        }
-        rows = ["".join(marks[i, j] for i in range(left, right)) for j in range(top, bottom)]
+        left, top, right, bottom = map(int, env.get_view_exts())
+        wide, high = range(left, right), range(top, bottom)
+        seen = np.rot90(env.gen_obs_grid()[1].T, -int(env.agent_dir) - 1)  # undone: the player looks up there
+        marks = {(i, j): self._cell(i, j, seen[j - top, i - left]) for j in high for i in wide}
+        rows = ["".join(marks[i, j] for i in wide) for j in high]
         things = [(name_of(env.grid.get(i, j)), i - x, j - y) for (i, j), mark in marks.items() if mark in THINGS]
         return rows, [Entity(n.split()[-1], n, abs(i) + abs(j), compass(i, j), description=f"{n}, {offset(i, j)}")
                       for n, i, j in things]  # fmt: skip
@@ -237,10 +236,9 @@ class MiniGridAdapter(OneBodyGame):
         """Build the level from its seed again, and put its things where they were."""
         (seed, episode, level, news, achieved, won), (x, y, facing, steps), things = data
         whole = (seed, episode, level, x, y, facing, steps, *won.values())
-        if not all(type(n) is int and n >= 0 for n in whole) or facing > 3 or level >= len(NAMES):
-            raise ValueError("a number is out of its range")
-        if not all(map(is_portable, won)):
-            raise ValueError("nothing like that can be won")
+        sound = facing in range(4) and level in range(len(NAMES)) and all(map(is_portable, won))
+        if not sound or not all(type(n) is int and n >= 0 for n in whole):
+            raise ValueError("a number or name is none that can be")
         self._seed, self._episode, self._achieved, self._won = seed, episode, [str(a) for a in achieved], Counter(won)
         self._enter(level, str(news))
         env, cells = self._env, self._env.grid.grid
