@@ -1,0 +1,310 @@
+"""The nexus: how long a transit takes, how soon it serves with much behind it, and how many it lets play at once.
+
+    python benchmarks/bench_nexus.py [--case transit|start|load] [--quick] [--json]
+
+transit   One agent goes from Crafter through the nexus into Crafter again, its world being saved and woken each
+          time. Told is the time from the last decision in one world to the moment when it is in the next, less
+          what the game itself took (waking, saving, letting in and out); beside it what the game took, and what
+          one commit to the same database takes. The project's own limit: a median of 50 ms.
+start     A database with 10,000 agents, 1,000,000 events of the nexus and 1,000,000 events of runs. Told is the
+          time from starting a process to the first answer over HTTP, the slowest of the answers in the ten
+          seconds after it, and memory. The limit: 3 s to the first answer.
+load      1,000 agents are registered, 800 of them idle in the nexus, 200 in Crafter with a model behind HTTP that
+          answers after 1 s, everything recorded. Told is what share of the ideal (one decision for each agent in
+          each second) is reached. The limit: 95 %.
+
+The exit status is 1 if a limit is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench_agents import reply, resident
+from bench_backends import server
+
+from wsap_core.context import Context
+from wsap_core.host import PluginHost
+from wsap_core.services import Services
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.backends.registry import Policy as Calls
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import EXTERNAL, NexusEvent, Policy, Terms, WorldRecord
+from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.worlds import LocalWorld
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.store import open_store
+
+LIMITS: Mapping[str, tuple[str, float]] = {
+    "transit": ("median_ms", 50.0), "start": ("seconds", 3.0), "load": ("of_ideal", 0.95),
+}  # fmt: skip
+TIMED = ("begin", "restore", "snapshot", "admit", "release", "create_avatar", "open_seat", "avatars", "close")
+
+
+# --- transit ----------------------------------------------------------------------------------------
+
+
+class TimedWorld(LocalWorld):
+    """A world in this process that adds up how long its game takes over coming and going."""
+
+    spent = 0.0
+    """Seconds, of all of them together."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in TIMED:
+            return found
+
+        async def timed(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return await found(*args, **kwargs)
+            finally:
+                TimedWorld.spent += time.perf_counter() - began
+
+        return timed
+
+
+def make_timed(spec: AdapterSpec, record: WorldRecord) -> TimedWorld:
+    """Return a world whose game is timed; making it counts, too."""
+    began = time.perf_counter()
+    made = TimedWorld(spec, record.seed, record.options, Context())
+    TimedWorld.spent += time.perf_counter() - began
+    return made
+
+
+async def transit(count: int, database: str) -> dict[str, Any]:
+    """Let one agent come and go that often, and return how long it took."""
+    whole: list[float] = []
+    game: list[float] = []
+    left = spent = 0.0
+    done = asyncio.Event()
+
+    def stepped(stay: Stay, step: StepTaken) -> None:
+        nonlocal left, spent
+        left, spent = time.perf_counter(), TimedWorld.spent
+
+    def heard(event: NexusEvent) -> None:
+        if event.kind == "entered" and left:
+            own = TimedWorld.spent - spent
+            whole.append(time.perf_counter() - left - own)
+            game.append(own)
+            if len(whole) >= count:
+                done.set()
+
+    with open_store(database) as store:
+        nexus = Nexus(PluginHost.discovered(), store, Settings(games=("crafter",)), make_world=make_timed)
+        with nexus.ledger.change() as book:
+            visits = Policy("wanderer", {"exit_when": "step >= 10", "curiosity": 0})
+            book.register("ada", policies={"nexus": visits, "crafter": Policy("random")})
+        nexus.on_step(stepped)
+        nexus.ledger.listen(heard)
+        await nexus.start()
+        await done.wait()
+        await nexus.stop()
+        commits = []
+        for _ in range(200):
+            began = time.perf_counter()
+            with nexus.ledger.change() as book:
+                book.note("measured")
+            commits.append(time.perf_counter() - began)
+    return {
+        "transits": len(whole), **_spread(whole), "game_ms": round(statistics.median(game) * 1000, 2),
+        "commit_ms": round(statistics.median(commits) * 1000, 3),
+    }  # fmt: skip
+
+
+def _spread(seconds: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(seconds, n=20)
+    return {
+        "median_ms": round(statistics.median(seconds) * 1000, 2), "p5_ms": round(cuts[0] * 1000, 2),
+        "p95_ms": round(cuts[-1] * 1000, 2), "most_ms": round(max(seconds) * 1000, 2),
+    }  # fmt: skip
+
+
+# --- start ------------------------------------------------------------------------------------------
+
+
+def fill(database: str, agents: int, events: int) -> None:
+    """Write that many agents, events of the nexus, and events of runs."""
+    from sqlalchemy import insert
+
+    from wsap_nexus.storage import NewRun
+    from wsap_nexus.storage.tables import METADATA
+
+    with open_store(database) as store:
+        run = store.repository.create_run(NewRun(game="crafter", agent="random")).id
+        agent, event, logged = (METADATA.tables[name] for name in ("agent", "nexus_event", "event"))
+        common = {
+            "created": "2026-11-20T00:00:00.000+00:00", "state": "active", "place": "nexus", "persona": "",
+            "policies": {"*": {"agent": "external", "options": {}}}, "lifetime_steps": 0, "playtime": 0.0,
+            "lore": {"core_memories": [], "strategies": []},
+        }  # fmt: skip
+        with store.database.write() as connection:
+            rows = [{"id": f"agent-{n:05d}", "name": f"Agent {n}", **common} for n in range(agents)]
+            connection.execute(insert(agent), rows)
+        body = json.dumps({"steps": 12, "reward": 3, "achievements": ["collect_wood"], "why": "." * 60})
+        for start in range(0, events, 50_000):
+            numbers = range(start, min(start + 50_000, events))
+            with store.database.write() as connection:
+                connection.execute(insert(event), [
+                    {"kind": ("entered", "left", "skill_gained", "item_moved")[n % 4], "agent_id": f"agent-{n % agents:05d}",
+                     "game": "crafter", "session_id": None, "time": 1.8e9 + n, "body": body} for n in numbers])  # fmt: skip
+                connection.execute(insert(logged), [
+                    {"run_id": run, "seq": n, "kind": "step", "seat": "seat-1", "episode": 0, "step": n, "time": 1.8e9 + n,
+                     "form": "json", "codec": "raw", "dictionary": None, "body": body.encode()} for n in numbers])  # fmt: skip
+
+
+def start(agents: int, events: int, folder: str) -> dict[str, Any]:
+    """Start a nexus over a full database in a process of its own, and return how soon it answers."""
+    database = str(Path(folder) / "full.db")
+    fill(database, agents, events)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "wsap_core", "nexus", "start", "--port", str(port), "--database", database]
+    began = time.perf_counter()
+    environ = {**os.environ, "WSAP_HOME": folder}
+    process = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        while not _answers(port):
+            if process.poll() is not None:
+                raise RuntimeError(f"the nexus ended: {process.stderr.read() if process.stderr else ''}")
+            time.sleep(0.02)
+        seconds = time.perf_counter() - began
+        first = _memory(process.pid)
+        times = []
+        until = time.perf_counter() + 10
+        while time.perf_counter() < until:
+            asked = time.perf_counter()
+            _answers(port)
+            times.append(time.perf_counter() - asked)
+            time.sleep(0.02)
+        return {
+            "seconds": round(seconds, 2), "answer_ms": round(statistics.median(times) * 1000, 1),
+            "slowest_answer_ms": round(max(times) * 1000, 1), "memory_mb": first, "memory_later_mb": _memory(process.pid),
+            "database_mb": round(Path(database).stat().st_size / 2**20), "bare_python_s": _bare(),
+        }  # fmt: skip
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/nexus/games", timeout=20) as answer:
+            return bool(answer.read())
+    except urllib.error.HTTPError:
+        return True  # it wants a token, and says so: it serves
+    except OSError:
+        return False
+
+
+def _memory(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, 1)
+
+
+def _bare() -> float:
+    """Return how long a process takes that loads what the nexus serves with, and does nothing."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import wsap_nexus.hub.hub, wsap_nexus.server.serve, uvicorn"], check=True)
+    return round(time.perf_counter() - began, 2)
+
+
+# --- load -------------------------------------------------------------------------------------------
+
+
+async def load(registered: int, playing: int, latency: float, seconds: float, port: int, database: str) -> dict[str, Any]:
+    """Let some of many agents play with a model that answers after the latency; return the share of the ideal."""
+    host = PluginHost.discovered()
+    models = Models(
+        host, options={"openai": {"base_url": f"http://127.0.0.1:{port}/v1"}}, policy=Calls(concurrency=10_000)
+    )
+    steps = 0
+
+    def stepped(stay: Stay, step: StepTaken) -> None:
+        nonlocal steps
+        steps += 1
+
+    with open_store(database) as store:
+        nexus = Nexus(host, store, Settings(games=("crafter",)), services=Services(models=models))
+        model = Policy("llm", {"model": "openai/m", "plan": "no"})
+        with nexus.ledger.change() as book:
+            for number in range(registered):
+                book.register(f"agent-{number:04d}", policies={"*": model, "nexus": EXTERNAL} if number < playing else {"*": EXTERNAL})
+        nexus.on_step(stepped)
+        await nexus.start()
+        began = time.perf_counter()
+        for number in range(playing):
+            await nexus.enter(f"agent-{number:04d}", "crafter", Terms())
+        entered = time.perf_counter() - began
+        await asyncio.sleep(3 * latency)
+        before, began, used = steps, time.perf_counter(), time.process_time()
+        while time.perf_counter() - began < seconds:
+            await asyncio.sleep(0.5)
+        counted, took, processor = steps - before, time.perf_counter() - began, time.process_time() - used
+        found = {
+            "of_ideal": round(counted / took / (playing / latency), 4), "decisions_per_second": round(counted / took, 1),
+            "cpu_ms_per_decision": round(processor / max(1, counted) * 1000, 2), "cpu_share": round(processor / took, 3),
+            "entered_per_second": round(playing / entered, 1), "in_worlds": len(nexus.stays), "memory_mb": round(resident(), 1),
+            "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        }  # fmt: skip
+        await nexus.stop()
+        await models.aclose()
+        return found
+
+
+def one_case(case: str, *, quick: bool) -> dict[str, Any]:
+    """Measure one case in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder) / "nexus.db")
+        if case == "transit":
+            return asyncio.run(transit(20 if quick else 300, database))
+        if case == "start":
+            return start(200 if quick else 10_000, 5_000 if quick else 1_000_000, folder)
+        agents, playing, seconds = (40, 10, 3.0) if quick else (1_000, 200, 20.0)
+        with server(1.0, reply("crafter"), 1) as port:
+            return asyncio.run(load(agents, playing, 1.0, seconds, port, database))
+
+
+def main() -> int:
+    """Measure and print; 1 if a limit is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", choices=sorted(LIMITS))
+    parser.add_argument("--quick", action="store_true", help="small numbers, only to see that it works")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = {case: one_case(case, quick=options.quick) for case in ([options.case] if options.case else LIMITS)}
+    if options.json:
+        json.dump(found, sys.stdout, indent=1)
+    else:
+        for case, row in found.items():
+            print(f"{case:<8}" + ", ".join(f"{name} {value}" for name, value in row.items()))
+    missed = [
+        case for case, row in found.items()
+        if (row[LIMITS[case][0]] < LIMITS[case][1] if case == "load" else row[LIMITS[case][0]] > LIMITS[case][1])
+    ]  # fmt: skip
+    return 1 if missed and not options.quick else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
