@@ -182,6 +182,35 @@ def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_oth
 
 
 @posix
+def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
+    spec = HOST.games.get("matrix")
+
+    async def play(face: WorldFace, kill: Callable[[], None]) -> list[str]:
+        await face.begin(3)
+        row, column = await face.open_seat("row"), await face.open_seat("column")
+        lines = []
+        for number in range(5):
+            for seat in (row, column):
+                await seat.observe()
+                # Whatever was to be saved is saved by now.
+                await face.avatars(seat.agent_id)
+            if number == 3:
+                kill()
+            outcomes = await asyncio.gather(row.resolve(Action("defect")), column.resolve(Action("cooperate")))
+            lines += [step_line("", outcome.action, outcome.result) for outcome in outcomes]
+        return lines
+
+    async def test(pool: WorkerPool) -> None:
+        expected = await play(LocalWorld(spec, 3, {}), lambda: None)
+        world = world_in(pool, spec, seed=3, snapshot_every=1)
+        assert await play(world, lambda: kill_workers(pool)) == expected
+        assert world.rebuilt == 1
+        assert world.last_state is not None
+
+    in_pool(test)
+
+
+@posix
 def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_back() -> None:
     spec = HOST.games.get("matrix")
 

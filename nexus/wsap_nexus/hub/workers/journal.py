@@ -27,6 +27,8 @@ class Entry:
     answer: asyncio.Future[bytes]
     """The reply, for whoever waits for it."""
     deadline: float | None
+    seat: str = ""
+    """Whose call it is; nobody's for the world's own."""
     number: int = 0
     """Its number at the worker where it was asked last."""
     digest: bytes | None = None

@@ -29,7 +29,7 @@ SNAPSHOT_EVERY = 50
 """Steps between two saved states of a world."""
 CLOSING = 5.0
 """Seconds that a game has to close; it is not waited for any longer."""
-AGAIN = 5
+AGAIN = 20
 """How often a world is brought back without getting on, if it is not to blame for it."""
 
 OnFailure = Callable[["WorkerWorld", WorldFailedError], None]
@@ -81,6 +81,8 @@ class WorkerWorld:
         self._begun_with: int = seed
         self._steps = 0
         self._saving = False
+        self._pondering: set[str] = set()
+        self._unsettled: set[str] = set()
         self._generation = 0
         self._link: Link | None = None
         self._coming: asyncio.Task[None] | None = None
@@ -156,7 +158,7 @@ class WorkerWorld:
     async def snapshot(self) -> bytes:
         """Return the whole state."""
         await self._ready()
-        position = None if self._journal.open else self._journal.position
+        position = self._journal.position if self._is_settled else None
         seats, generation = list(self._seats), self._generation
         state = str(await self.ask("snapshot", changes=False))
         if position is not None and generation == self._generation:
@@ -214,7 +216,9 @@ class WorkerWorld:
         what = f"{op} of {values['seat']!r}" if "seat" in values else op
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         deadline = None if waits and self._spec.seats[1] > 1 else self._deadline
-        entry = journals.Entry(request(op, self.number, **values), what, answer, deadline)
+        seat = str(values.get("seat", ""))
+        entry = journals.Entry(request(op, self.number, **values), what, answer, deadline, seat)
+        self._follow(op, seat)
         if changes:
             self._journal.ask(entry)
         else:
@@ -255,6 +259,27 @@ class WorkerWorld:
     def _deadline(self) -> float:
         return max(self._pool.patience.deadline, self._spec.deadline or 0.0)
 
+    def _follow(self, op: str, seat: str) -> None:
+        """Keep in mind which seats are at something that no saved state tells of."""
+        if op == "observe":
+            self._pondering.add(seat)
+        elif op in ("resolve", "leave"):
+            self._pondering.discard(seat)
+        if op == "leave":
+            self._unsettled.discard(seat)
+        elif op in ("begin", "restore"):
+            self._pondering.clear()
+            self._unsettled.clear()
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether a state that is saved now is all there is to know.
+
+        It is not while a call is open, nor while a seat has seen its turn and not acted, because many a game
+        keeps in mind who has seen which round; nor while it is unknown what is left of a move taken back.
+        """
+        return not (self._journal.open or self._pondering or self._unsettled)
+
     def _transmit(self, entry: journals.Entry) -> None:
         if self._link is not None:
             entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
@@ -272,7 +297,7 @@ class WorkerWorld:
         _settle(entry.answer, reply)
         # Each step is observed and resolved.
         due = self._can_snapshot and 0 < 2 * self._every <= self._steps
-        if due and not self._journal.open and not self._saving and not self._is_coming:
+        if due and self._is_settled and not self._saving and not self._is_coming:
             self._save()
 
     def _take_back(self, entry: journals.Entry) -> None:
@@ -280,6 +305,7 @@ class WorkerWorld:
             self._reads.remove(entry)
         elif not entry.answered and self._dead is None:
             self._journal.take_back(entry)
+            self._unsettled.add(entry.seat)
         else:
             return
         if self._link is not None and not self._is_coming:
