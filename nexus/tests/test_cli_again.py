@@ -114,3 +114,14 @@ def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     code, _, err = typed(capsys, "play", "--resume", "last")
     assert code == 8
     assert "is it running? What was recorded is kept: wsap play --resume " in err
+
+
+def test_a_server_of_tools_that_is_not_there_is_told_once_and_leaves_nothing_behind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("mcp")
+    server = ("--tools", "mcp", "--agent-option", 'mcp.command=["no-such-program"]')
+    code, _, err = typed(capsys, *ECHO, *server)
+    assert code == 3
+    assert err == "Error: The tool server mcp (no-such-program) can't be used: there is no such program or folder.\n"
+    assert rows(capsys) == []

@@ -98,6 +98,6 @@ class Conversation:
         self._told = True
         self._tell(
             f"{self._backend.model} has a context of {context} tokens, which is too little for {self._steps} steps of "
-            f"history: the oldest {cut} were cut from its prompt, {left} are left, and so it goes on. Give it more "
-            "context (`wsap models` suggests how much), or ask for less history (--agent-option window=N)."
+            f"history: older ones are cut from its prompt, and now it holds the newest {left}. Give it more context "
+            "(`wsap models` suggests how much), or ask for less history (--agent-option window=N)."
         )

@@ -68,13 +68,15 @@ def header(run: Run) -> str:
 def came_to_nothing(run: Run, error: WsapError) -> bool:
     """Return whether a run ended before its first step and before any model answered, by what is no fault of the run.
 
-    That is an option that makes no sense, or a model that can't be asked: nobody will want to go
+    That is an option that makes no sense, or a model or a server of tools that can't be asked: nobody will want to go
     on with the run, or to find it in a list. A limit that is reached is another matter.
     """
     from wsap_core.errors import MissingServiceError, UsageError
     from wsap_core.llm.errors import BackendError, BudgetReachedError
+    from wsap_nexus.mcp.connection import ToolServerError
 
-    if isinstance(error, BudgetReachedError) or not isinstance(error, UsageError | BackendError | MissingServiceError):
+    nobodys_fault = UsageError | BackendError | MissingServiceError | ToolServerError
+    if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
         return False
     return not run.summary().steps and (run.meter is None or not any(p.calls for p in run.meter.paces.values()))
 

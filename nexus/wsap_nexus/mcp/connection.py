@@ -29,6 +29,7 @@ class ToolServerError(WsapError):
     """A server of tools can't be reached or used."""
 
     code = "TOOL_SERVER"
+    exit_code = 3
     http_status = 502
     retryable = True
 
@@ -73,7 +74,7 @@ class Connection:
             ToolServerError: the server can't be reached, or does not list its tools in time.
         """
         async with self._lock:
-            client = await self._started()
+            client = await self._started(first=True)
             try:
                 async with asyncio.timeout(self._server.start_timeout):
                     return await _all_tools(client)
@@ -125,8 +126,11 @@ class Connection:
                 raise
             raise _Refused(one_line(error.message)[:200]) from error
 
-    async def _started(self) -> Client:
+    async def _started(self, *, first: bool = False) -> Client:
         """Return a fresh connection; the lock is held.
+
+        Args:
+            first: whoever asks tells of a failure, and does not go on after it.
 
         Raises:
             ToolServerError: it can't be reached, or was started too often.
@@ -152,7 +156,8 @@ class Connection:
                 raise
             said = server.hide(await asyncio.to_thread(tail.last_line)) if tail is not None else ""
             reason = self._reason(error) + (f" ({said})" if said else "")
-            self._tell_failure(reason)
+            if not first:
+                self._tell_failure(reason)
             raise ToolServerError(f"The tool server {server.name} ({server.where}) can't be used: {reason}.") from error
         return self._client
 

@@ -1,6 +1,6 @@
 """The backend `outlines/vllm:<model>`: vLLM in this process, without a server.
 
-Written against vLLM 0.12 and later: `AsyncLLM` with `AsyncEngineArgs`, deltas by
+Never run so far: written against the documentation of vLLM 0.12 and later, `AsyncLLM` with `AsyncEngineArgs`, deltas by
 `RequestOutputKind.DELTA`, constraints by `StructuredOutputsParams` (the names before were
 `guided_...`). vLLM runs on Linux with a GPU; it batches what is asked at the same time, and with
 its prefix caching on, a request that begins with tokens that it has seen computes only the rest.

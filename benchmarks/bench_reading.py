@@ -1,0 +1,120 @@
+"""How many malformed replies are understood as they were meant, and how many as something else.
+
+    python benchmarks/bench_reading.py [--json]
+
+The replies are the corpus of `tests/data/malformed_replies.jsonl`: what small models are reported to write, by hand,
+each with the action that it means in one of several worlds, or with none. Reading them strictly (`json.loads`, and the
+action's parameters as declared) is the reference, in the same run.
+
+What is to be reached: at least 300 replies, 95 in 100 understood as meant (also of those alone that mean something),
+and none understood as something else. The exit status is 1 if it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply
+from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.worlds.legality import check_parameters
+
+DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+GOAL = 0.95
+LEAST = 300
+
+Meaning = Mapping[str, Any] | None
+"""`{"action" or "tool": name, "params": {...}}`, or None for a reply that means nothing (Any: JSON)."""
+
+
+class Space:
+    """One world's actions and tools."""
+
+    def __init__(self, spaces: Mapping[str, Any], name: str) -> None:
+        space = spaces[name]
+        self.actions = [_action(written) for written in space["actions"]]
+        self.tools = [Tool(t["name"], parameters=_parameters(t)) for t in space.get("tools", ())]
+        self.declared = (
+            [_action(written) for written in spaces[space["declared"]]["actions"]] if "declared" in space else []
+        )
+
+    def tolerant(self, reply: str) -> Meaning:
+        """Return what WSAP understands."""
+        read = read_reply(reply, self.actions, self.tools, declared=self.declared)
+        if isinstance(read, NotUnderstood):
+            return None
+        if isinstance(read.choice, ToolCall):
+            return {"tool": read.choice.tool, "params": dict(read.choice.parameters)}
+        return {"action": read.choice.name, "params": dict(read.choice.parameters)}
+
+    def strict(self, reply: str) -> Meaning:
+        """Return what is there if the reply is exactly what was asked for."""
+        try:
+            found = json.loads(reply)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        for key, offered in (("action", self.actions), ("tool", self.tools)):
+            given = found.get("params", {})
+            for one in offered:
+                if found.get(key) == one.name and isinstance(given, dict):
+                    accepted, reason = check_parameters(ActionDef(one.name, "", one.parameters), given)
+                    return None if reason else {key: one.name, "params": accepted}
+        return None
+
+
+def _parameters(written: Mapping[str, Any]) -> tuple[ParamDef, ...]:
+    return tuple(ParamDef(**p) for p in written.get("parameters", ()))
+
+
+def _action(written: Mapping[str, Any]) -> ActionDef:
+    return ActionDef(written["name"], parameters=_parameters(written))
+
+
+def measure(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Meaning]) -> dict[str, Any]:
+    """Return the counts of one way to read."""
+    got = [(read(row), row["intended"]) for row in rows]
+    meant = [(found, wanted) for found, wanted in got if wanted is not None]
+    return {
+        "understood": sum(found == wanted for found, wanted in got) / len(got),
+        "understood_of_those_that_mean_something": sum(found == wanted for found, wanted in meant) / len(meant),
+        "understood_as_something_else": sum(found is not None and found != wanted for found, wanted in got),
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="How many malformed replies are understood as they were meant.")
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    options = parser.parse_args()
+    written = json.loads((DATA / "reply_spaces.json").read_text(encoding="utf-8"))
+    spaces = {name: Space(written, name) for name in written}
+    rows = [json.loads(line) for line in (DATA / "malformed_replies.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = {
+        "replies": len(rows),
+        "kinds": len({row["kind"] for row in rows}),
+        "tolerant": measure(rows, lambda row: spaces[row["space"]].tolerant(row["reply"])),
+        "strict": measure(rows, lambda row: spaces[row["space"]].strict(row["reply"])),
+    }
+    if options.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print(f"{found['replies']} replies of {found['kinds']} kinds")
+        for name in ("tolerant", "strict"):
+            got = found[name]
+            print(
+                f"{name:>9}: {got['understood']:.1%} as meant, {got['understood_of_those_that_mean_something']:.1%} of "
+                f"those that mean something, {got['understood_as_something_else']} as something else"
+            )
+    own = found["tolerant"]
+    reached = min(own["understood"], own["understood_of_those_that_mean_something"]) >= GOAL
+    return 0 if reached and len(rows) >= LEAST and not own["understood_as_something_else"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
