@@ -169,7 +169,7 @@ def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tu
 def recall(*, name: str, as_json: bool, database: str | None) -> None:
     """Bring NAME back into the nexus, safe or not; its body sleeps where it is."""
     wire = _needed(database, "bring an agent back")
-    session = wire.post("nexus", "transit", "exit", body={"agent_id": name})["session"]
+    session = _session_in(wire.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
     text = f"{name} is back in the nexus after {session['steps']} decisions in {one_line(session['game'])}."
     _said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
 
@@ -384,22 +384,46 @@ def _hold(name: str, state: str, database: str | None) -> None:
 
 
 def _send(wire: Wire, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send an agent, and bring it back before if need be; it may leave by itself in between."""
+    """Send an agent somewhere, straight on from the world that it is in; it may come and go by itself meanwhile."""
     from wsap_nexus.cli.nexus.wire import RefusedError
 
-    for attempt in range(4):
+    refused: RefusedError | None = None
+    for _ in range(5):
         try:
-            session: dict[str, Any] = wire.post("nexus", "transit", "enter", body=body)["session"]
-            return session
-        except RefusedError as refused:
-            if refused.told != "ALREADY_IN_WORLD" or attempt == 3:
+            return _session_in(wire.post("nexus", "transit", "enter", body=body), name)
+        except RefusedError as error:
+            if error.told != "ALREADY_IN_WORLD":
                 raise
+            refused = error
         try:
-            wire.post("nexus", "transit", "exit", body={"agent_id": name})
-        except RefusedError as refused:
-            if refused.told != "NOT_IN_WORLD":
+            left = wire.post("nexus", "transit", "exit", body={"agent_id": name, "force": True, "destination": body})
+        except RefusedError as error:
+            if error.told != "NOT_IN_WORLD":
                 raise
-    raise AssertionError("the last attempt returns or raises")
+            continue  # it has just come back by itself
+        if left.get("entered"):
+            return _session_in(left["entered"], name)
+        onward = left.get("onward_error")
+        if not onward:
+            return _session_in({}, name)  # it is still leaving
+        if onward["code"] != "ALREADY_IN_WORLD":
+            raise RefusedError(one_line(onward["message"]), onward["code"])
+    assert refused is not None, "it was refused each time"
+    raise refused
+
+
+def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the session of an answer.
+
+    Raises:
+        NoAnswerError: it takes longer than anybody waits.
+    """
+    from wsap_nexus.cli.nexus.wire import NoAnswerError
+
+    session = answer.get("session")
+    if not isinstance(session, dict):
+        raise NoAnswerError(f"{name!r} is still on its way; see how it stands with: wsap nexus agents show {name}")
+    return session
 
 
 def _policies(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:
