@@ -33,7 +33,10 @@ _AVATAR, _LETTER, _GAME = _T["avatar"], _T["letter"], _T["game"]
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
 
 WORLDS_SHOWN = 24
-"""Worlds on the overview, and on a page of the list."""
+"""Worlds on the overview."""
+
+AWAKE_SHOWN = 200
+"""Worlds that somebody is in on the list of all worlds."""
 
 AGENTS_SHOWN = 60
 """Agents in the nexus on the overview."""
@@ -141,19 +144,28 @@ async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30
 
 
 @router.get("/worlds")
-async def worlds(nexus: Hub, after: Id = "", limit: Limit = 60) -> Response:
-    """Worlds by id, a page at a time: those that somebody is in, and those that sleep."""
+async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
+    """Worlds, newest first, a page at a time; those that somebody is in come with the first page."""
     open_in: dict[str, list[Stay]] = {}
     for stay in nexus.stays.values():
         open_in.setdefault(stay.session.world_id, []).append(stay)
     columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
-    query = select(*columns).where(_WORLD.c.id > after).order_by(_WORLD.c.id).limit(limit)
+    query = select(*columns).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
+    awake: list[dict[str, Any]] = []
     with nexus.ledger.look() as book:
+        if before:
+            created, _, world_id = before.partition(" ")
+            same = (_WORLD.c.created == created) & (_WORLD.c.id < world_id)
+            query = query.where((_WORLD.c.created < created) | same)
+        elif open_in:
+            some = sorted(open_in)[:AWAKE_SHOWN]
+            awake = _rows(book, select(*columns).where(_WORLD.c.id.in_(some)).order_by(_WORLD.c.id))
         found = _rows(book, query)
-        names = _names(book, [row["owner"] for row in found])
-    for row in found:
+        names = _names(book, [row["owner"] for row in [*awake, *found]])
+        names |= _names(book, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
+    for row in [*awake, *found]:
         row["agents"] = [stay.session.agent_id for stay in open_in.get(row["id"], ())]
-    return told({"worlds": found, "names": names})
+    return told({"awake": awake, "worlds": found, "names": names})
 
 
 @router.get("/worlds/{world_id}")

@@ -219,7 +219,8 @@ export async function agentPage(context) {
       ['In mind', found.in_mind], ['Lessons of its last stays', found.lessons]].filter(([, items]) => items.length);
     fill(boxes.memories, groups.length ? groups.map(([heading, items]) => [el('h3', {}, heading), el('ul.happened', {}, items.map(memory))])
       : empty('None. Agents with a model and a memory keep what they learn; see: wsap nexus agents add --help'));
-    fill(boxes.diary, found.diary.length ? panel('Diary', el('ol.diary', {}, found.diary.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' (written for it)'), el('p.prose', {}, e.text))))) : null);
+    const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' put together from its log'), el('p.prose', {}, e.text))));
+    fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }
 
   let names = {};

@@ -51,9 +51,10 @@ export function empty(...words) {
   return el('p.empty', {}, ...words);
 }
 
+// On a small screen a table of more than three columns is shown a card for each row.
 export function table(columns, rows) {
-  return el('div.scroll', { tabindex: '0', role: 'region', 'aria-label': 'Table' },
-    el('table', {},
+  return el('div.scroll', {},
+    el('table', { class: columns.length > 3 ? 'wide' : '' },
       el('thead', {}, el('tr', {}, columns.map((c) => el('th', { scope: 'col', class: c.number ? 'num' : '' }, c.title)))),
-      el('tbody', {}, rows.map((row) => el('tr', {}, columns.map((c) => el('td', { class: c.number ? 'num' : '' }, c.cell(row))))))));
+      el('tbody', {}, rows.map((row) => el('tr', {}, columns.map((c) => el('td', { class: c.number ? 'num' : '', 'data-label': c.title }, c.cell(row))))))));
 }

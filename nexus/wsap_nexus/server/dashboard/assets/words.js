@@ -85,6 +85,8 @@ export function sign(kind) {
   return el('span.sign', { class: tone, 'aria-hidden': 'true' }, mark);
 }
 
+const shorter = (text) => (text.length > 140 ? `${text.slice(0, 140).trimEnd()} …` : text);
+
 // An event of the nexus as a sentence; who and where are links unless the row itself is one.
 export function sentence(event, names, linked = true) {
   const who = event.agent_id
@@ -113,7 +115,7 @@ export function sentence(event, names, linked = true) {
     case 'item_moved': return [who, `’s thing ${body.item_id} ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
     case 'items_moved': return [many((body.items || []).length, 'thing'), ' of ', who, ` ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
     case 'items_refused': return [who, ' could not take everything into ', game, body.why ? `: ${body.why}` : ''];
-    case 'diary': return [who, body.own_words === false ? ' was: ' : ' wrote: ', body.text || ''];
+    case 'diary': return [who, '’s diary: ', shorter(body.text || '')];
     case 'message_sent': return [who, ' wrote ', body.to ? ['to ', linked ? link(to('agent', body.to), names[body.to] || body.to) : el('b', {}, names[body.to] || body.to)] : `to ${many(body.recipients ?? 0, 'other')}`];
     case 'meta_goal_set': return [who, ' set out to: ', body.description || plain(body.goal)];
     case 'meta_goal_reached': return [who, ' reached its goal: ', body.description || plain(body.goal)];

@@ -16,22 +16,24 @@ export async function worldsPage(context) {
   add(root, [el('h1', {}, 'Worlds'), panel('Games', games), panel('Worlds', list, el('p.more', {}, next))]);
 
   let rows = [];
+  let awake = [];
   let names = {};
-  async function load(after) {
-    const found = await get(`/dashboard/data/worlds?limit=60&after=${encodeURIComponent(after)}`, signal);
-    rows = [...rows, ...found.worlds].slice(-3000);
+  async function load(last) {
+    const asked = new URLSearchParams({ limit: 60, before: last ? `${last.created} ${last.id}` : '' });
+    const found = await get(`/dashboard/data/worlds?${asked}`, signal);
+    rows = last ? [...rows, ...found.worlds].slice(0, 3000) : found.worlds;
+    if (!last) awake = found.awake;
     names = { ...names, ...found.names };
-    next.hidden = found.worlds.length < 60;
-    const awake = rows.filter((w) => w.agents.length);
-    const asleep = rows.filter((w) => !w.agents.length);
+    next.hidden = found.worlds.length < 60 || rows.length >= 3000;
+    const shown = new Set(awake.map((w) => w.id));
     fill(list, rows.length ? table([
       { title: 'World', cell: (w) => link(to('world', w.id), w.id) },
       { title: 'Who is there', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'nobody; it sleeps')) },
       { title: 'Whose', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
       { title: 'Made', cell: (w) => when(w.created) },
-    ], [...awake, ...asleep]) : empty('There are no worlds yet. One is made when an agent enters a game.'));
+    ], [...awake, ...rows.filter((w) => !shown.has(w.id))]) : empty('There are no worlds yet. One is made when an agent enters a game.'));
   }
-  next.addEventListener('click', () => context.guard(load(rows[rows.length - 1].id)));
+  next.addEventListener('click', () => context.guard(load(rows[rows.length - 1])));
 
   const { games: infos } = await get('/dashboard/data/overview', signal);
   fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
@@ -39,8 +41,8 @@ export async function worldsPage(context) {
     el('p', {}, game.description),
     el('small', {}, [game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'for one', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'things can be carried in and out' : ''].filter(Boolean).join(' · ')))))
     : empty('No games are installed. Try: pip install wsap-crafter'));
-  await load('');
-  const again = calmly(() => { rows = []; load('').catch(() => {}); }, 3000);
+  await load();
+  const again = calmly(() => { load().catch(() => {}); }, 3000);
   context.undo(() => again.stop());
   context.on('nexus', (event) => { if (['entered', 'left'].includes(event.kind) && rows.length <= 60) again(); });
 }
