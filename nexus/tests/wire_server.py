@@ -13,9 +13,7 @@ from typing import Any
 
 import httpx2
 
-from wsap_core.builtin import plugin as builtin
 from wsap_core.host import PluginHost
-from wsap_nexus import plugin as own
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.runtime.store import open_store
 from wsap_nexus.server.auth import own_token
@@ -59,7 +57,7 @@ def serving(
     host: PluginHost | None = None,
     settings: Settings | None = None,
     limits: Limits | None = None,
-    **options: Any,
+    address: Address | None = None,
 ) -> Iterator[Served]:
     """Give a nexus that answers, and stop it in good order."""
     ready: Future[Served] = Future()
@@ -67,7 +65,7 @@ def serving(
 
     async def main(ended: threading.Event) -> None:
         with open_store(str(folder / "wsap.db")) as store:
-            nexus = Nexus(host or plugins(), store, settings or Settings(seed=7, lobby_seconds=0.05))
+            nexus = Nexus(host or PluginHost.discovered(), store, settings or Settings(seed=7, lobby_seconds=0.05))
             until = asyncio.Event()
             loop = asyncio.get_running_loop()
             loop.run_in_executor(None, lambda: (ended.wait(), loop.call_soon_threadsafe(until.set)))
@@ -76,7 +74,10 @@ def serving(
             def told(url: str) -> None:
                 ready.set_result(Served(url.rstrip("/"), own_token(file), nexus, loop))
 
-            await serve(nexus, Address(port=0), file, ready=told, until=until, limits=limits, **options)
+            try:
+                await serve(nexus, address or Address(port=0), file, ready=told, until=until, limits=limits)
+            finally:
+                ended.set()
 
     ended = threading.Event()
 
@@ -98,11 +99,6 @@ def serving(
         thread.join(30)
 
 
-def plugins(*more: object) -> PluginHost:
-    """Return a host with the kernel's and the nexus' own parts, and what else is given."""
-    return PluginHost.discovered()
-
-
 def problem(answer: httpx2.Response) -> tuple[int, str]:
     """Return the status and code of a refusal, after seeing that it has the one form."""
     error = answer.json()["error"]
@@ -110,6 +106,3 @@ def problem(answer: httpx2.Response) -> tuple[int, str]:
     assert isinstance(error["retry"], bool)
     assert error["message"]
     return answer.status_code, error["code"]
-
-
-__all__ = ["Served", "builtin", "own", "plugins", "problem", "serving"]

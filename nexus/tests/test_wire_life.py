@@ -1,0 +1,396 @@
+"""An agent that lives in the nexus over the wire: arrives, acts, enters worlds, leaves them, is never done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from wire_server import Served, problem, serving
+
+from wsap_core.models import Action, ActionResult, PortableItem
+from wsap_nexus.client import AsyncNexusClient, NexusClient, RefusedError
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.place import NexusObservation
+
+GAME = """
+import sys
+from dataclasses import replace
+from wsap_crafter.plugin import wsap_adapters
+from wsap_nexus.server.world import serve_world
+spec = replace(next(iter(wsap_adapters())), name="far-crafter", title="Far Crafter")
+serve_world(spec, port=int(sys.argv[1]), token="t" * 20)
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("nexus")) as nexus:
+        yield nexus
+
+
+def test_a_known_id_is_the_agent_that_is_there(served: Served) -> None:
+    with served.register("known", name="First", persona="Kind.") as known, served.client() as owner:
+        again = owner.post("/nexus/agents", json={"id": "known", "name": "Second"})
+        assert again.status_code == 200
+        assert again.json()["agent"]["name"] == "First"
+        assert "token" not in again.json()
+        assert known.post("/nexus/agents", json={"id": "known"}).json()["agent"]["persona"] == "Kind."
+
+
+def test_agents_are_listed_a_page_at_a_time(served: Served) -> None:
+    with NexusClient(served.url, served.token) as owner:
+        for number in range(5):
+            owner.register(f"page-{number}")
+        everybody = [agent.id for agent in owner.agents()]
+        with served.client() as raw:
+            page = raw.get("/nexus/agents", params={"limit": 2, "after": "page-0"}).json()
+    assert everybody == sorted(everybody)
+    assert [agent["id"] for agent in page["agents"]] == ["page-1", "page-2"]
+    assert page["next"] == "page-2"
+
+
+def test_who_an_agent_is_and_who_decides_for_it_can_be_changed(served: Served) -> None:
+    with NexusClient(served.url, served.token) as owner:
+        owner.register("changed")
+        policies = {"*": {"agent": "external"}, "echo": {"agent": "random"}}
+        agent = owner.change("changed", name="Changed", persona="Bold.", policies=policies)
+        assert (agent.name, agent.persona, agent.policies["echo"].agent) == ("Changed", "Bold.", "random")
+        with pytest.raises(RefusedError) as refused:
+            owner.change("changed", policies={"*": {"agent": "nobody-of-that-name"}})
+        assert refused.value.told == "UNKNOWN_NAME"
+        assert owner.agent("changed").agent.policies["*"].external
+
+
+def test_an_agent_lives_through_the_client_from_the_nexus_into_a_world_and_straight_on(served: Served) -> None:
+    with NexusClient(served.url, served.token) as owner:
+        token = owner.register("alive").token
+    with NexusClient(served.url, token) as alive:
+        seen = alive.observation("alive")
+        assert isinstance(seen.observation, NexusObservation)
+        assert seen.place == "nexus"
+        assert "enter_game" in alive.action_space("alive").names
+        arrived = alive.enter("alive", "crafter", goals=["look around"])
+        assert arrived.avatar is not None
+        assert arrived.avatar.bound_agent == "alive"
+        assert arrived.observation is not None
+        assert "survival" in alive.description("alive")
+        result = alive.act("alive", Action("move_left"))
+        assert isinstance(result, ActionResult)
+        refused = alive.act("alive", Action("no_such_action"))
+        assert not refused.success
+        assert [body.avatar_id for body in alive.avatars(arrived.session.id)] == [arrived.session.avatar_id]
+        view = alive.view(arrived.session.id)
+        assert view is not None
+        left = alive.leave("alive", destination="echo")
+        assert (left.session.game, left.session.reason) == ("crafter", "jack_out")
+        assert left.entered is not None
+        assert left.entered.session.game == "echo"
+        assert alive.observation("alive").place == "echo"
+        back = alive.leave("alive")
+        assert isinstance(back.observation, NexusObservation)
+        assert [s.game for s in alive.agent("alive").sessions] == ["echo", "crafter"]
+
+
+def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
+    with served.register("once") as once:
+        bridge = enter(once, "once", "echo")
+        key = {"Idempotency-Key": "k-1"}
+        first = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
+        steps = once.get("/nexus/agents/once").json()["sessions"][0]["id"], served.nexus.stays["once"].deeds.steps
+        second = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
+        assert second.text == first.text
+        assert second.headers["idempotent-replayed"] == "true"
+        assert served.nexus.stays["once"].deeds.steps == steps[1]
+        other = once.post(f"{bridge}/act", json={"name": "wait"}, headers=key)
+        assert problem(other) == (422, "IDEMPOTENCY_KEY_REUSED")
+        bad = once.post(f"{bridge}/act", json={"name": "noop"}, headers={"Idempotency-Key": "a b"})
+        assert problem(bad) == (400, "VALIDATION_ERROR")
+
+
+def test_keys_of_two_agents_are_two_keys(served: Served) -> None:
+    with served.register("key-one") as one, served.register("key-two") as two:
+        key = {"Idempotency-Key": "shared"}
+        for client, agent in ((one, "key-one"), (two, "key-two")):
+            answer = client.post(f"/nexus/agents/{agent}/act", json={"name": "review_self"}, headers=key)
+            assert agent in answer.json()["result"]["message"]
+
+
+def test_what_was_done_before_a_restart_is_answered_after_it(tmp_path: Path) -> None:
+    key = {"Idempotency-Key": "kept"}
+    with serving(tmp_path) as first, first.register("eve") as eve:
+        token = eve.headers["authorization"].split()[1]
+        entered = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
+        path = urlsplit(entered.json()["bridge_url"]).path
+        acted = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "kept-2"})
+        assert (entered.status_code, acted.status_code) == (201, 200)
+    with serving(tmp_path) as second, second.client(token) as eve:
+        again = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
+        assert again.text == entered.text
+        assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
+        repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "kept-2"})
+        assert repeated.text == acted.text
+        assert second.nexus.stays["eve"].deeds.steps == 1
+
+
+def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_path: Path) -> None:
+    key = {"Idempotency-Key": "cut"}
+    with serving(tmp_path) as first, first.register("eve") as eve:
+        token = eve.headers["authorization"].split()[1]
+        entered = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
+        path = urlsplit(entered.json()["bridge_url"]).path
+        acted = eve.post(f"{path}/act", json={"name": "move_left"}, headers=key | {"Idempotency-Key": "cut-2"})
+        run = first.nexus.stays["eve"].session.run_id
+        first.in_loop(forget_answers(first, run))
+    with serving(tmp_path) as second, second.client(token) as eve:
+        assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
+        again = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
+        assert again.json()["session"]["id"] == entered.json()["session"]["id"]
+        repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "cut-2"})
+        assert repeated.json()["result"]["observation"] == acted.json()["result"]["observation"]
+        assert repeated.json()["result"]["message"] == acted.json()["result"]["message"]
+        assert second.nexus.stays["eve"].deeds.steps == 1
+
+
+async def forget_answers(served: Served, run: str) -> None:
+    """Leave the table of answers as it is when the process ends between the deed and its answer."""
+    with served.nexus.ledger.change() as book:
+        rows = book.connection.exec_driver_sql("SELECT key, body FROM answer").all()
+        for row in rows:
+            intent = {"last": None} if row.key == "cut" else {"run": run, "seat": "eve", "step": 0}
+            book.connection.exec_driver_sql(
+                "UPDATE answer SET status = 0, body = ? WHERE key = ?", (json.dumps(intent), row.key)
+            )
+
+
+def test_events_are_resumed_where_the_stream_broke_and_filtered(served: Served) -> None:
+    with served.register("heard") as heard, served.client("") as anybody:
+        heard.post("/nexus/agents/heard/messages", json={"content": "hello"})
+        bridge = enter(heard, "heard", "echo")
+        heard.post(f"{bridge}/jack-out", json={})
+        last = anybody.get("/nexus").json()["last_event"]
+        everything = stream(anybody, after=0, until=last)
+        numbers = [event["seq"] for event in everything]
+        assert numbers == list(range(1, last + 1))
+        middle = numbers[len(numbers) // 2]
+        resumed = stream(anybody, {"Last-Event-ID": str(middle)}, until=last)
+        assert resumed == everything[len(numbers) // 2 + 1 :]
+        own = stream(anybody, after=0, until=last, agent="heard", kind=["entered", "left"])
+        assert [event["kind"] for event in own] == ["entered", "left"]
+
+
+def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Served) -> None:
+    from wsap_nexus.server.feed import Feed
+
+    async def read() -> tuple[list[int], list[int]]:
+        feed = Feed(served.nexus.ledger)
+        with served.nexus.ledger.change() as book:
+            for number in range(3000):
+                book.note("noise", number=number)
+        told: list[int] = []
+        at = 0
+        while lines := feed.after(at)[0]:
+            at = lines[-1].seq
+            told += [line.seq for line in lines]
+        held = len(feed._lines)
+        feed.close()
+        return told, [held]
+
+    told, (held,) = served.in_loop(read())
+    assert told == list(range(1, len(told) + 1))
+    assert len(told) > 3000
+    assert held == 2048
+
+
+def test_the_client_goes_on_listening_over_a_restart(tmp_path: Path) -> None:
+    async def listen(client: AsyncNexusClient, count: int, after: int) -> list[int]:
+        found = []
+        async for event in client.events(after=after):
+            found.append(event.seq)
+            if len(found) == count:
+                break
+        return found
+
+    async def main(url: str, token: str) -> list[int]:
+        async with AsyncNexusClient(url, token) as client:
+            await client.register("eve")
+            return await listen(client, 2, 0)
+
+    with serving(tmp_path) as first:
+        assert asyncio.run(main(first.url, first.token)) == [1, 2]
+    with serving(tmp_path) as second, NexusClient(second.url, second.token) as client:
+        events = client.events(after=2)
+        assert [next(events).seq for _ in range(2)] == [3, 4]
+
+
+def test_messages_wait_until_they_are_read(served: Served) -> None:
+    with served.register("writer") as writer, served.register("reader") as reader:
+        sent = writer.post(
+            "/nexus/agents/writer/messages", json={"kind": "direct", "to": "reader", "content": "<b>hi</b>"}
+        )
+        assert sent.json() == {"recipients": ["reader"]}
+        for _ in range(2):
+            waiting = reader.get("/nexus/agents/reader/messages").json()["messages"]
+            assert [m["message"]["content"] for m in waiting] == ["<b>hi</b>"]
+        left = reader.post("/nexus/agents/reader/messages/read", json={"ids": [waiting[0]["id"]]})
+        assert left.json() == {"messages": []}
+
+
+# --- a game in another process --------------------------------------------------------------------
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    with game_process(0) as (url, process):
+        yield url, process
+
+
+@contextmanager
+def game_process(port: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command = [sys.executable, "-c", GAME, str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split()[-1], process
+        finally:
+            process.kill()
+
+
+def test_a_game_in_another_process_is_entered_played_and_left_with_items(
+    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
+) -> None:
+    url, _ = far
+    with serving(tmp_path / "nexus") as served, served.client() as owner, served.register("eve") as eve:
+        assert problem(owner.post("/nexus/games", json={"base_url": "http://192.0.2.1:80"})) == (400, "GAME_ADDRESS")
+        assert problem(owner.post("/nexus/games", json={"base_url": url})) == (502, "WORLD_FAILED")
+        assert problem(eve.post("/nexus/games", json={"base_url": url})) == (403, "FORBIDDEN")
+        joined = owner.post("/nexus/games", json={"base_url": url, "token": "t" * 20})
+        assert joined.status_code == 201
+        assert joined.json()["game"]["transit_compatible"] is True
+        give(served, "eve")
+        arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-crafter"}).json()
+        assert arrived["receipt"]["admitted"] == ["sword-1"]
+        assert where(served, "eve") == {"sword-1": "world"}
+        for _ in range(3):
+            assert eve.post(f"{arrived['bridge_url']}/act", json={"name": "move_left"}).status_code == 200
+        left = eve.post(f"{arrived['bridge_url']}/jack-out", json={}).json()
+        assert [item["item_id"] for item in left["package"]["items"]] == ["sword-1"]
+        assert where(served, "eve") == {"sword-1": "escrow"}
+        woken = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-crafter"}).json()
+        assert woken["session"]["world_id"] == arrived["session"]["world_id"]
+        eve.post(f"{woken['bridge_url']}/jack-out", json={})
+    with serving(tmp_path / "nexus") as again, again.client("") as anybody:
+        assert "far-crafter" in [game["id"] for game in anybody.get("/nexus/games").json()["games"]]
+
+
+def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
+    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
+) -> None:
+    url, process = far
+    port = urlsplit(url).port or 0
+    folder = tmp_path / "nexus"
+    with serving(folder) as served, served.client() as owner:
+        owner.post("/nexus/games", json={"base_url": url, "token": "t" * 20})
+        served.register("eve").close()
+        give(served, "eve")
+        served.in_loop(cut_off(served))
+    process.kill()
+    process.wait()
+    with serving(folder) as served:
+        # Nobody can be asked: the item is neither in the world nor back, but still on its way.
+        assert served.in_loop(served.nexus.elsewhere.settle()) == 1
+        assert where(served, "eve") == {"sword-1": "transfer"}
+        assert states(served) == ["unknown"]
+        with game_process(port):
+            assert served.in_loop(served.nexus.elsewhere.settle()) == 0
+            assert where(served, "eve") == {"sword-1": "escrow"}
+            assert states(served) == ["cancelled"]
+            assert served.in_loop(served.nexus.elsewhere.settle()) == 0
+
+
+def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
+    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
+) -> None:
+    url, _ = far
+    folder = tmp_path / "nexus"
+    with serving(folder) as served, served.client() as owner:
+        owner.post("/nexus/games", json={"base_url": url, "token": "t" * 20})
+        served.register("eve").close()
+        give(served, "eve")
+        transfer = served.in_loop(cut_off(served, admitted=True))
+    with serving(folder) as served:
+        served.in_loop(served.nexus.elsewhere.settle())
+        assert where(served, "eve") == {"sword-1": "escrow"}
+        assert states(served) == ["cancelled"]
+        with httpx2.Client(headers={"Authorization": f"Bearer {'t' * 20}"}) as game:
+            late = game.post(f"{url}/worlds/w/avatars/avatar-1/admit", json={"entry": entry(transfer)})
+            assert problem(late)[0] == 400
+            assert "withdrawn" in late.json()["error"]["message"]
+
+
+async def cut_off(served: Served, *, admitted: bool = False) -> str:
+    """Prepare a way into the game elsewhere, and leave it there, as a killed process does."""
+    from wsap_nexus.hub.records import Terms
+    from wsap_nexus.hub.transit import prepare_enter
+
+    nexus = served.nexus
+    with nexus.ledger.change() as book:
+        way = prepare_enter(book, "eve", nexus.elsewhere.specs()["far-crafter"], Terms())
+    if admitted:
+        client = nexus.elsewhere.specs()["far-crafter"].factory
+        await client.ask("PUT", "/worlds/w", {"world_seed": 1, "seed": 1, "options": {}})
+        made = await client.ask("POST", "/worlds/w/seats/eve/avatars", {"wanted": {}})
+        avatar = made["avatar"]["avatar_id"]
+        told = await client.ask("POST", f"/worlds/w/avatars/{avatar}/admit", {"entry": entry(way.transfer_id)})
+        assert told["receipt"]["admitted"] == ["sword-1"]
+    return way.transfer_id
+
+
+def entry(transfer: str) -> dict[str, object]:
+    return {"transfer_id": transfer, "agent_id": "eve", "items": [SWORD_JSON]}
+
+
+SWORD = PortableItem("sword-1", "stone sword", "weapon", 2, origin="crafter", hints={"crafter": "stone_sword"})
+SWORD_JSON = {
+    "item_id": "sword-1", "name": "stone sword", "category": "weapon", "tier": 2, "origin": "crafter",
+    "hints": {"crafter": "stone_sword"},
+}  # fmt: skip
+
+
+def give(served: Served, agent: str) -> None:
+    async def mint() -> None:
+        with served.nexus.ledger.change() as book:
+            book.mint_item(agent, SWORD, game="crafter", session="before")
+
+    served.in_loop(mint())
+
+
+def where(served: Served, agent: str) -> dict[str, str]:
+    def read(book: Book) -> dict[str, str]:
+        return {record.item.item_id: record.place for record in book.items(agent)}
+
+    with served.nexus.ledger.look() as book:
+        return read(book)
+
+
+def states(served: Served) -> list[str]:
+    with served.nexus.ledger.look() as book:
+        return [row.state for row in book.transfers("prepared", "unknown", "cancelled", "done")]
+
+
+def enter(client: httpx2.Client, agent: str, game: str) -> str:
+    answer = client.post("/nexus/transit/enter", json={"agent_id": agent, "game": game})
+    assert answer.status_code == 201, answer.text
+    return urlsplit(answer.json()["bridge_url"]).path
+
+
+def stream(client: httpx2.Client, headers: dict[str, str] | None = None, **params: object) -> list[dict[str, object]]:
+    with client.stream("GET", "/nexus/events", params=params, headers=headers or {}) as response:
+        return [json.loads(part.data) for part in httpx2.EventSource(response) if part.data]
