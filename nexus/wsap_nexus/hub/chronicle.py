@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, bindparam, select
 
 from wsap_core.models import Event
 from wsap_core.text import one_line
@@ -27,19 +27,31 @@ NEWS = (
 MOST_NEWS = 10
 
 _EVENT = METADATA.tables["nexus_event"]
+_LAST = 2**62
+# Made once: putting a query together takes longer than asking it.
+_LATEST = (
+    select(_EVENT)
+    .where(_EVENT.c.agent_id == bindparam("agent"))
+    .where(_EVENT.c.kind == bindparam("kind"))
+    .where(_EVENT.c.seq < bindparam("before"))
+    .order_by(_EVENT.c.seq.desc())
+    .limit(bindparam("most"))
+)
 
 
 def latest(
     book: Book, agent_id: str, kinds: Sequence[str], *, limit: int = 20, before: int | None = None
 ) -> list[NexusEvent]:
     """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
-    query = select(_EVENT).where((_EVENT.c.agent_id == agent_id) & _EVENT.c.kind.in_(kinds))
-    if before is not None:
-        query = query.where(_EVENT.c.seq < before)
-    rows = book.connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(limit))
+    rows: list[Row[Any]] = []
+    # A query for each kind: each reads what it returns and nothing else, however long the agent has lived.
+    for kind in kinds:
+        given = {"agent": agent_id, "kind": kind, "before": before or _LAST, "most": limit}
+        rows += book.connection.execute(_LATEST, given)
+    rows.sort(key=lambda row: -int(row.seq))
     return [
         NexusEvent(row.seq, row.kind, row.agent_id, row.game, row.session_id, row.time, json.loads(row.body))
-        for row in rows
+        for row in rows[:limit]
     ]
 
 
@@ -48,9 +60,9 @@ def news(book: Book, agent_id: str) -> list[Event]:
     begun = latest(book, agent_id, ("entered",), limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
-    for event in latest(book, agent_id, NEWS, limit=MOST_NEWS):
+    for event in book.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
         happened = Event(_news(event), "speech" if event.kind == "talked" else "info")
-        if event.seq > since and happened not in told:
+        if happened not in told:
             told.append(happened)
     return told
 

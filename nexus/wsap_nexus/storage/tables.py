@@ -363,6 +363,7 @@ class NexusEventRow(Base, table=True):
     __tablename__ = "nexus_event"
     __table_args__ = (
         Index("nexus_event_agent", "agent_id", "seq"),
+        Index("nexus_event_agent_kind", "agent_id", "kind", "seq"),
         Index("nexus_event_kind", "kind", "seq"),
         {"sqlite_autoincrement": True},
     )

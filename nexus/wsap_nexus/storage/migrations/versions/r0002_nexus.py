@@ -80,6 +80,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("nexus_event_agent", "nexus_event", ["agent_id", "seq"])
+    op.create_index("nexus_event_agent_kind", "nexus_event", ["agent_id", "kind", "seq"])
     op.create_index("nexus_event_kind", "nexus_event", ["kind", "seq"])
     op.create_table(
         "token",
