@@ -341,6 +341,20 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     assert served.do(lambda: "ben" not in served.nexus.stays)
 
 
+def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.page.add_init_script(
+        f"if (location.protocol === 'http:') sessionStorage.setItem('wsap-token', {json.dumps(scene.served.token)})"
+    )
+    seen.go("agent/mia")
+    seen.page.get_by_label("Talk with it").fill(f"Where have you been? {EVIL}")
+    seen.page.get_by_role("button", name="Say it").click()
+    seen.wait("document.querySelectorAll('.letters li').length >= 2")
+    said = seen.page.locator(".letters li").all_inner_texts()
+    assert any("Where have you been?" in line for line in said)
+    assert seen.check("foreign") == 0
+
+
 def test_the_printed_address_opens_the_controls_once(opened: Callable[..., Seen], tmp_path: Path) -> None:
     with Served(tmp_path, prepare=prepare) as served:
         seen = opened(url=served.url, may_lose=True)

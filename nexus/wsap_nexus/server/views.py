@@ -54,7 +54,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
         tables = _tables(nexus.stays.values())
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
-        recent = _newest(book, 40)
+        recent = _newest(book, 120)
         names |= _names(book, [e["agent_id"] for e in recent])
         moving = book.transfers("prepared", "unknown")[:100]
         body = {

@@ -19,6 +19,7 @@ from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.server.dashboard.guard import HEADERS, reader
 from wsap_nexus.server.dashboard.shown import stay_in_short
 from wsap_nexus.server.deps import Hub
+from wsap_nexus.server.refusals import TooManyStreamsError
 
 router = APIRouter()
 
@@ -30,6 +31,9 @@ MOST_BEHIND = 1000
 
 MOST_AGENTS = 200
 """Agents in one message of what they do."""
+
+MOST_LISTENERS = 100
+"""Pages that are told what happens at once."""
 
 QUIET = 15.0
 """Seconds after which something is sent, so that both ends notice a lost connection."""
@@ -66,6 +70,11 @@ class Board:
         while self._times and self._times[0] < since:
             self._times.popleft()
         return len(self._times) / 5
+
+    @property
+    def listeners(self) -> int:
+        """How many listen now."""
+        return len(self._listeners)
 
     def listen(self) -> Listener:
         """Return a new listener; close it when it is done."""
@@ -126,6 +135,9 @@ async def live(
     after: Annotated[int | None, Query(ge=0)] = None,
 ) -> StreamingResponse:
     """Stream what happens, from after an event on."""
+    board: Board = request.app.state.board
+    if board.listeners >= MOST_LISTENERS:
+        raise TooManyStreamsError(f"{MOST_LISTENERS} pages are open already; close some of them.")
     start = last_event_id if last_event_id is not None else after
     headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_stream(nexus, request, start), media_type="text/event-stream", headers=headers)

@@ -5,7 +5,7 @@ import { drawObservation, drawView } from './blocks.js';
 import { controls } from './controls.js';
 import { deed } from './deeds.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
-import { calmly, eventRow, stat, stayLine } from './feed.js';
+import { calmly, feed as feedOf, stat, stayLine } from './feed.js';
 import { stays } from './worlds.js';
 import { PLAIN_KINDS, count, lasting, many, percent, plain, when } from './words.js';
 
@@ -223,11 +223,10 @@ export async function agentPage(context) {
     fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }
 
-  let names = {};
+  const happened = feedOf(feed, 40, { without: new Set([...PLAIN_KINDS, 'diary']) });
   async function loadFeed() {
-    const found = await get(`/dashboard/data/events?${new URLSearchParams({ agent: id, limit: 40 })}`, signal);
-    names = found.names;
-    fill(feed, found.events.filter((e) => !PLAIN_KINDS.has(e.kind)).map((e) => eventRow(e, names)), found.events.length ? null : el('li.empty', {}, 'Nothing yet.'));
+    const found = await get(`/dashboard/data/events?${new URLSearchParams({ agent: id, limit: 100 })}`, signal);
+    happened.fill(found.events, found.names, 'Nothing yet.');
   }
 
   async function load() { show(await get(path, signal)); }
@@ -239,10 +238,7 @@ export async function agentPage(context) {
   context.on('nexus', (event) => {
     if (event.agent_id !== id) return;
     again();
-    if (PLAIN_KINDS.has(event.kind) || feed.querySelector(`[data-seq="${Number(event.seq)}"]`)) return;
-    feed.querySelector('.empty')?.remove();
-    feed.prepend(eventRow(event, names));
-    while (feed.children.length > 60) feed.lastChild.remove();
+    happened.add(event);
   });
   context.on('pulse', (pulse) => {
     const mine = pulse.agents.find((s) => s.agent === id);

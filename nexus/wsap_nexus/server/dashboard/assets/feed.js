@@ -2,10 +2,58 @@
 
 import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
-import { count, figure, many, plain, sentence, sign, when } from './words.js';
+import { TOGETHER, figure, many, plain, sentence, sign, together, when } from './words.js';
 
-export function eventRow(event, names) {
-  return el('li', { 'data-seq': event.seq }, sign(event.kind), el('span.said', {}, sentence(event, names)), when(event.time));
+// What happened, newest first. What an agent gains at one time is one line, however many events it is.
+export function feed(node, most, { without = new Set() } = {}) {
+  const seen = new Set();
+  let names = {};
+  let top = null;
+
+  const groupOf = (event) => (TOGETHER.has(event.kind) ? [event.kind, event.agent_id, event.session_id].join() : null);
+
+  function row(group) {
+    const { first } = group;
+    const said = group.events.length > 1 ? together(group.events, names) : sentence(first, names);
+    return el('li', { 'data-seq': first.seq }, sign(first.kind), el('span.said', {}, said), when(first.time));
+  }
+
+  function put(event, place) {
+    if (without.has(event.kind) || seen.has(event.seq)) return;
+    seen.add(event.seq);
+    if (seen.size > 4000) for (const seq of [...seen].slice(0, 2000)) seen.delete(seq);
+    const group = groupOf(event);
+    node.querySelector('.empty')?.remove();
+    const beside = place === 'top' ? top : last;
+    if (group && beside && beside.group === group) {
+      if (place === 'top') { beside.events = [event, ...beside.events].slice(0, 60); beside.first = event; }
+      else if (beside.events.length < 60) beside.events.push(event);
+      const fresh = row(beside);
+      beside.node.replaceWith(fresh);
+      beside.node = fresh;
+      return;
+    }
+    const made = { group, events: [event], first: event };
+    made.node = row(made);
+    if (place === 'top') { node.prepend(made.node); top = made; last = last || made; }
+    else { node.append(made.node); last = made; top = top || made; }
+    while (node.children.length > most) node.lastChild.remove();
+  }
+  let last = null;
+
+  return {
+    fill(events, known, nothing) {
+      names = known;
+      seen.clear();
+      top = null;
+      last = null;
+      node.replaceChildren();
+      for (const event of events) put(event, 'end');
+      if (!node.children.length) node.append(el('li.empty', {}, nothing));
+      last = null; // what comes now comes on top
+    },
+    add: (event) => put(event, 'top'),
+  };
 }
 
 // Calls a function at most once in a while, and once more at the end; never while nobody looks.
@@ -77,6 +125,3 @@ export function stat(label, value, more) {
   const rest = el('small', {}, more || '');
   return { node: el('div.stat', {}, el('span', {}, label), number, rest), set: (v, m) => { say(number, v); if (m !== undefined) say(rest, m); } };
 }
-
-export function runLink(id) { return link(to('run', id), id); }
-export { count };

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
-import { calmly, eventRow, stat, stayLine, watchView } from './feed.js';
+import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { thumbnail } from './blocks.js';
 import { PLAIN_KINDS, cost, count, lasting, many, plain, size } from './words.js';
 
@@ -28,6 +28,7 @@ export async function overviewPage(context) {
       panel('What happens', feed, el('p.more', {}, link('#/log', 'The whole log')))),
   ]);
 
+  const happened = feedOf(feed, FEED, { without: PLAIN_KINDS });
   let names = {};
   let lines = new Map();
   let looks = new Map();
@@ -73,14 +74,13 @@ export async function overviewPage(context) {
     stats.stays.set(count(found.counts.sessions), `in ${many(found.counts.worlds, 'world')}`);
     const spent = found.spent;
     stats.models.set(spent.calls ? cost(spent.cost) : 'none asked', spent.calls ? `${many(spent.calls, 'call')}, ${count(spent.prompt_tokens + spent.completion_tokens)} tokens` : 'agents decide by rules');
-    stats.health.set(lasting(found.now - found.health.since), found.health.database_bytes ? `database ${size(found.health.database_bytes)}, version ${found.health.version}` : `version ${found.health.version}`);
+    stats.health.set(lasting(found.now - found.health.since), [size(found.health.database_bytes), `version ${found.health.version}`].filter(Boolean).join(', '));
     fill(attention, found.attention.length ? el('section.panel.attention', {}, el('h2', {}, 'Needs you'),
       el('ul', {}, found.attention.map((item) => el('li', {},
         item.kind === 'agent' ? link(to('agent', item.id), item.name) : el('b', {}, plain(item.name)), ` – ${item.what}`)))) : null);
     showWorlds(found);
     showHere(found);
-    fill(feed, found.recent.filter((e) => !PLAIN_KINDS.has(e.kind)).map((e) => eventRow(e, names)),
-      found.recent.length ? null : el('li.empty', {}, 'Nothing has happened yet.'));
+    happened.fill(found.recent, names, 'Nothing has happened yet.');
   }
 
   async function load() { show(await get('/dashboard/data/overview', signal)); }
@@ -92,10 +92,7 @@ export async function overviewPage(context) {
   context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
   context.on('nexus', (event) => {
     if (['entered', 'left', 'agent_registered', 'agent_removed', 'agent_failed', 'agent_paused', 'agent_resumed', 'resumed'].includes(event.kind)) again();
-    if (PLAIN_KINDS.has(event.kind) || feed.querySelector(`[data-seq="${Number(event.seq)}"]`)) return;
-    feed.querySelector('.empty')?.remove();
-    feed.prepend(eventRow(event, names));
-    while (feed.children.length > FEED) feed.lastChild.remove();
+    happened.add(event);
   });
   context.on('pulse', (pulse) => {
     stats.rate.set(`${pulse.rate}/s`, `${count(pulse.decisions)} since the start`);

@@ -80,12 +80,14 @@ const SIGNS = {
 
 export const PLAIN_KINDS = new Set(['avatar_changed', 'items_moved', 'item_moved']);
 
+export const TOGETHER = new Set(['skill_gained', 'achievement', 'item_found']);
+
 export function sign(kind) {
   const [mark, tone] = SIGNS[kind] || ['·', ''];
   return el('span.sign', { class: tone, 'aria-hidden': 'true' }, mark);
 }
 
-const shorter = (text) => (text.length > 140 ? `${text.slice(0, 140).trimEnd()} …` : text);
+const shorter = (text) => (text.length > 90 ? `${text.slice(0, 90).trimEnd()} …` : text);
 
 // An event of the nexus as a sentence; who and where are links unless the row itself is one.
 export function sentence(event, names, linked = true) {
@@ -143,4 +145,19 @@ export function sentence(event, names, linked = true) {
     case 'stopped': return ['The nexus was stopped'];
     default: return [event.agent_id ? who : 'The nexus', `: ${plain(event.kind)}`, body.text || body.name ? ` – ${body.text || body.name}` : ''];
   }
+}
+
+// What an agent gained at one time: several events of one kind, newest first, in one sentence.
+export function together(events, names) {
+  const [event] = events;
+  const who = link(to('agent', event.agent_id), names[event.agent_id] || event.agent_id);
+  const game = event.game ? [' in ', plain(event.game)] : '';
+  const list = (items) => [items.slice(0, 6).map((item, i) => [i ? ', ' : '', el('b', {}, item)]), items.length > 6 ? ` and ${count(items.length - 6)} more` : ''];
+  if (event.kind === 'skill_gained') {
+    const levels = new Map();
+    for (const e of events) if (!levels.has(e.body?.domain)) levels.set(e.body?.domain, e.body?.level ?? 0);
+    return [who, ' grew in ', list([...levels].map(([domain, level]) => `${plain(domain)} ${percent(level)}`))];
+  }
+  if (event.kind === 'achievement') return [who, ' achieved for the first time', game, ': ', list(events.map((e) => plain(e.body?.name)))];
+  return [who, ' brought ', list(events.map((e) => e.body?.item?.name || 'an item')), event.game ? [' out of ', plain(event.game)] : ''];
 }
