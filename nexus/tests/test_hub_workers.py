@@ -264,7 +264,7 @@ def test_what_happened_since_the_last_saved_state_stays_short(unruly: AdapterSpe
         for _ in range(100):
             await seat.observe()
             await seat.resolve(Action("go"))
-            assert len(world._journal.events) <= 50
+            assert len(world._line.journal.events) <= 50
         kill_workers(pool)
         assert (await seat.observe()).status["asked"] == "go:100"
 
@@ -295,7 +295,7 @@ def test_a_game_that_prints_and_reads_spoils_no_message_and_is_logged_up_to_a_li
 def test_a_call_whose_worker_died_is_made_again_once_and_counts_once(unruly: AdapterSpec) -> None:
     async def test(pool: WorkerPool) -> None:
         failures: list[WorldFailedError] = []
-        world = world_in(pool, unruly, on_failure=lambda _, error: failures.append(error))
+        world = world_in(pool, unruly, on_failure=failures.append)
         seat = await sat_down(world)
         await seat.resolve(Action("go"))
         outcome = await seat.resolve(Action("crash_once"))

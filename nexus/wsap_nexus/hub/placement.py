@@ -69,7 +69,7 @@ class Placement:
             except PluginError as error:
                 raise WorldFailedError(str(error)) from error
 
-        def failed(_: WorkerWorld, error: WorldFailedError) -> None:
+        def failed(error: WorldFailedError) -> None:
             self._on_failure(spec.name, record.id, error)
 
         return WorkerWorld(spec, record.seed, record.options, factory=factory, pool=self.pool, on_failure=failed)

@@ -45,12 +45,12 @@ class WorkerSeat:
 
     async def observe(self) -> Observation:
         """Return this seat's state at its next decision point."""
-        _, text = await self.world.ask_seat("observe", waits=True, seat=self.agent_id)
+        _, text = await self.world.ask_turn("observe", seat=self.agent_id)
         return self._read(text)
 
     async def resolve(self, action: Action) -> Outcome:
         """Carry out an action and return what came of it, and how."""
-        said, text = await self.world.ask_seat("resolve", waits=True, seat=self.agent_id, action=action)
+        said, text = await self.world.ask_turn("resolve", seat=self.agent_id, action=action)
         decode = self.world.decode
         result = replace(decode(ActionResult, said["result"]), observation=self._read(text))
         out = None if said["out"] is None else decode(JackOutResult, said["out"])
