@@ -79,7 +79,7 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
     if not copy.exists():
         raise StorageError(f"There is no file {copy}.")
     if where.exists() and copy.samefile(where):
-        raise UsageError(f"{copy} is the database itself; give a copy that wsap nexus backup made.")
+        raise UsageError(f"The file {copy} is the database itself; give a copy that wsap nexus backup made.")
     fresh = where.with_name(where.name + ".restoring")
     try:
         _clear(fresh)

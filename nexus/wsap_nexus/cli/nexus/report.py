@@ -187,7 +187,8 @@ def _left(event: NexusEvent, body: Any) -> str:
     achieved = body.get("achievements") or []
     deeds = f", achieved {', '.join(achieved)}" if achieved else ""
     reason = str(body["reason"]).replace("_", " ")
-    return f"{event.agent_id} leaves {event.game} after {body['steps']} decisions ({reason}{deeds})"
+    steps = "1 decision" if body["steps"] == 1 else f"{body['steps']} decisions"
+    return f"{event.agent_id} leaves {event.game} after {steps} ({reason}{deeds})"
 
 
 def _moved(event: NexusEvent, body: Any) -> str:
@@ -197,10 +198,8 @@ def _moved(event: NexusEvent, body: Any) -> str:
 
 
 def _body(event: NexusEvent, body: Any) -> str:
-    # That it is bound, entering says.
-    return (
-        "" if body["state"] in ("unbound", "bound") else f"{event.agent_id}'s body in {event.game} is {body['state']}"
-    )
+    # What else becomes of bodies goes with entering and leaving, which are told.
+    return "" if body["state"] != "destroyed" else f"{event.agent_id}'s body in {event.game} is destroyed"
 
 
 _TOLD: dict[str, Any] = {
@@ -220,6 +219,13 @@ _TOLD: dict[str, Any] = {
     "item_found": lambda e, b: f"{e.agent_id} takes {b['item']['name']} out of {e.game}",
     "item_moved": _moved,
     "avatar_changed": _body,
+    "onward_refused": lambda e, b: f"{e.agent_id} can't go on to {b['destination']}: {b['why']}",
+    "game_failed": lambda e, b: f"a world of {e.game} fails: {b['error']}",
+    "game_offline": lambda e, b: f"{e.game} is offline" + (f": {b['reason']}" if b.get("reason") else ""),
+    "game_available": lambda e, b: f"{e.game} can be entered",
+    "agent_moved_away": lambda e, b: f"{e.agent_id} goes to another nexus",
+    "agent_imported": lambda e, b: f"{e.agent_id} comes in from a file",
+    "agent_removed": lambda e, b: f"{e.agent_id} is removed",
     "diary": lambda e, b: f"{e.agent_id} writes: {b['text']}",
     "world_failed": lambda e, b: f"{e.game} did not let {e.agent_id} in: {b['error']}",
     "transfer_cancelled": lambda e, b: f"{e.agent_id}'s way is taken back: {b['why']}",

@@ -1,0 +1,296 @@
+"""`wsap nexus backup`, `restore` and `prune`; and what `wsap runs` makes of what a nexus plays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, wsap
+
+from wsap_core.errors import StorageError
+from wsap_nexus.hub.backup import back_up, restore
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
+from wsap_nexus.hub.prune import DAY, measure, prune
+from wsap_nexus.hub.records import SkillGain, Terms
+from wsap_nexus.storage.database import Database
+from wsap_nexus.storage.eventlog import LogWriter
+from wsap_nexus.storage.records import NewRun, RunStatus
+from wsap_nexus.storage.repository import Repository
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return environ_of(tmp_path / "home")
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+
+def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.db"
+    with running(environ) as hub:
+        before = hub.someone_was_away()
+        told = nexus_json(environ, "backup", str(copy))
+        assert told["bytes"] == copy.stat().st_size
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+        code, sentence = refused(environ, "restore", str(copy), "--yes")
+        assert (code, "wsap nexus stop" in sentence) == (6, True)
+        code, sentence = refused(environ, "backup", str(copy))
+        assert (code, "--force" in sentence) == (2, True)
+        hub.tell(signal.SIGTERM)
+        assert hub.ended()[0] == 0
+    left = nexus_json(environ, "status")
+    told = nexus_json(environ, "restore", str(copy))
+    assert before["events"] <= nexus_json(environ, "status")["events"] <= left["events"]
+    assert nexus_json(environ, "status", "--database", told["kept"])["events"] == left["events"]
+    with running(environ) as hub:
+        assert hub.status()["answers"]
+
+
+def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "a.db") as database:
+        ledger = Ledger(database)
+        with ledger.change() as book:
+            for _ in range(3000):
+                book.note("filler", text="x" * 4000)
+        done = threading.Event()
+
+        def write() -> None:
+            number = 0
+            while not done.is_set():
+                with ledger.change() as book:  # always two, or none
+                    number += 1
+                    book.note("pair", number=number)
+                    book.note("pair", number=number)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            told: list[tuple[int, int]] = []
+            back_up(database, tmp_path / "b.db", progress=lambda d, o: told.append((d, o)))
+        finally:
+            done.set()
+            writer.join()
+        assert len(told) > 1, "it went in several parts, with writing in between"
+        assert told[-1][0] == told[-1][1]
+    with Database.open(tmp_path / "b.db", read_only=True) as copied, Ledger(copied).look() as book:
+        pairs = [e.body["number"] for e in book.events(kinds=("pair",), limit=10**6)]
+    assert pairs == [n for n in range(1, len(pairs) // 2 + 1) for _ in (1, 2)]
+    assert sorted(p.name for p in tmp_path.glob("b.db*")) == ["b.db"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Database]:
+    with Database.open(tmp_path / "a.db") as database:
+        with Ledger(database).change() as book:
+            book.register("ada")
+        yield database
+
+
+def test_what_is_no_copy_is_refused_and_changes_nothing(store: Database, tmp_path: Path) -> None:
+    where = tmp_path / "a.db"
+    back_up(store, tmp_path / "b.db")
+    store.close()
+    whole = (tmp_path / "b.db").read_bytes()
+    sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE t (x)").connection.close()
+    (tmp_path / "torn.db").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "broken.db").write_bytes(whole[:8192] + os.urandom(8192) + whole[16384:])
+    (tmp_path / "text.db").write_text("no database")
+    (tmp_path / "empty.db").touch()
+    before = where.read_bytes()
+    for name in ("other", "torn", "broken", "text", "empty", "missing", "a"):
+        with pytest.raises(Exception, match=r"^[A-Z].*[.]$") as refusal:
+            restore(tmp_path / f"{name}.db", where)
+        assert "\n" not in str(refusal.value)
+        assert where.read_bytes() == before
+    assert not list(tmp_path.glob("*.before-*"))
+    assert not list(tmp_path.glob("*.restoring*"))
+
+
+def test_what_was_there_is_kept_and_nothing_is_written_over(store: Database, tmp_path: Path) -> None:
+    back_up(store, tmp_path / "b.db")
+    store.close()
+    moment = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
+    first = restore(tmp_path / "b.db", tmp_path / "a.db", now=moment)
+    second = restore(tmp_path / "b.db", tmp_path / "a.db", now=moment)
+    assert first is not None
+    assert second is not None
+    assert first != second
+    for path in (first, second, tmp_path / "a.db"):
+        with Database.open(path, read_only=True) as database, Ledger(database).look() as book:
+            assert [a.id for a in book.agents()] == ["ada"]
+    assert restore(tmp_path / "b.db", tmp_path / "new.db") is None
+
+
+def test_a_copy_that_cannot_be_written_leaves_nothing(store: Database, tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        back_up(store, tmp_path / "no" / "such" / "folder.db")
+    assert sorted(p.name for p in tmp_path.iterdir() if "partial" in p.name) == []
+
+
+# --- forgetting -------------------------------------------------------------------------------
+
+
+@dataclass
+class Clock:
+    """A wall clock that is set by hand."""
+
+    now: float = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Past:
+    """A nexus that was lived in long ago and of late."""
+
+    def __init__(self, database: Database) -> None:
+        self.clock = Clock()
+        self.database = database
+        self.ledger = Ledger(database, wall_clock=self.clock)
+        self.repository = Repository(database, now=lambda: datetime.fromtimestamp(self.clock.now, UTC))
+
+    def run(self, game: str, seat: str, status: RunStatus) -> str:
+        config = {"seats": [{"name": seat, "agent": "random"}]}
+        name = self.repository.create_run(NewRun(game=game, agent="random", config=config)).id
+        with LogWriter(self.database, wall_clock=self.clock) as writer:
+            for _ in range(3):
+                writer.append(name, "step", "{}", episode=0)
+        self.repository.set_status(name, status)
+        return name
+
+    def stay(self, agent: str, *, closed: bool) -> str:
+        name = self.run("crafter", agent, RunStatus.FINISHED if closed else RunStatus.RUNNING)
+        with self.ledger.change() as book:
+            world = book.add_world("crafter", agent, 1, {})
+            session = book.open_session(agent, "crafter", world.id, "body", name, Terms())
+            book.note("entered", agent=agent, game="crafter", session=session.id)
+            if closed:
+                book.close_session(session.id, reason="finished", steps=3, stats={})
+                book.note("left", agent=agent, game="crafter", session=session.id, steps=3, done={})
+        return name
+
+    def runs(self) -> set[str]:
+        return {run.id for run in self.repository.list_runs()}
+
+    def kinds(self) -> list[str]:
+        with self.ledger.look() as book:
+            return [event.kind for event in book.events(limit=10**6)]
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> Iterator[Past]:
+    with Database.open(tmp_path / "a.db") as database:
+        yield Past(database)
+
+
+def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
+    with past.ledger.change() as book:
+        for name in ("ada", "bob", "cleo"):
+            book.register(name)
+        book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.1))
+        book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.2))
+        book.note("diary", agent="ada", text="A good day.", own_words=True)
+    own = past.run("crafter", "row", RunStatus.FINISHED)
+    old_visit, old_stay = past.run("nexus", "ada", RunStatus.FINISHED), past.stay("ada", closed=True)
+    killed_visit = past.run("nexus", "cleo", RunStatus.RUNNING)
+    past.clock.now += DAY
+    open_stay = past.stay("bob", closed=False)
+    open_visit = past.run("nexus", "cleo", RunStatus.RUNNING)
+    past.clock.now += 50 * DAY
+    new_visit, new_stay = past.run("nexus", "ada", RunStatus.FINISHED), past.stay("ada", closed=True)
+    told = measure(past.database, 30, now=past.clock.now)
+    done = prune(past.database, 30, now=past.clock.now)
+    assert told == done
+    assert (done.runs, done.run_events) == (3, 9)
+    assert past.runs() == {own, open_stay, open_visit, new_visit, new_stay}
+    assert past.runs().isdisjoint({old_visit, old_stay, killed_visit})
+    with past.ledger.look() as book:
+        assert len(book.sessions()) == 3, "the record of every stay is kept"
+        assert book.skills("ada") == {"crafting": 0.2}
+        gains = [e.body["level"] for e in book.events(kinds=("skill_gained",))]
+    assert gains == [0.2]
+    # The open stay's event is as old as those that went.
+    assert sorted(past.kinds()) == sorted(
+        ["agent_registered"] * 3 + ["skill_gained", "diary", "entered", "entered", "left", "pruned"]
+    )
+    assert not prune(past.database, 30, now=past.clock.now).anything
+
+
+def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
+    goal = MetaGoal("there", "Go there three times", (Requirement("visit_game", count=3),))
+    with past.ledger.change() as book:
+        book.register("ada")
+    past.stay("ada", closed=True)
+    with past.ledger.change() as book:
+        book.note("before", agent="ada")
+        set_goal(book, "ada", goal, ["crafter"])
+    past.stay("ada", closed=True)
+    past.clock.now += 100 * DAY
+    past.stay("ada", closed=True)
+    with past.ledger.look() as book:
+        (before,) = pursuits(book, "ada")
+        counted = recounted(book, "ada", before)
+    assert prune(past.database, 30, now=past.clock.now).nexus_events
+    assert "before" not in past.kinds()
+    with past.ledger.look() as book:
+        (after,) = pursuits(book, "ada")
+        assert recounted(book, "ada", after) == counted
+
+
+def test_pruning_at_the_command_line_says_what_and_how_large(environ: dict[str, str]) -> None:
+    with running(environ) as hub:
+        hub.someone_was_away()
+        would = nexus_json(environ, "prune", "--keep-days", "0", "--dry-run")
+        assert would["nexus_events"] > 0
+        assert would["bytes"] > 0
+        assert nexus_json(environ, "prune", "--keep-days", "0")["nexus_events"] > 0
+        assert hub.status()["answers"], "it goes on meanwhile"
+        hub.tell(signal.SIGTERM)
+        assert hub.ended()[0] == 0
+    assert "Nothing is older than 3000 days." in nexus(environ, "prune", "--keep-days", "3000")
+    before = nexus_json(environ, "status")["bytes"]
+    assert nexus_json(environ, "prune", "--keep-days", "0")["compacted"]
+    assert nexus_json(environ, "status")["bytes"] <= before
+    with running(environ) as hub:
+        assert hub.status()["answers"]
+
+
+# --- the list of runs -------------------------------------------------------------------------
+
+
+def test_runs_of_the_nexus_are_listed_only_where_they_are_asked_for(environ: dict[str, str]) -> None:
+    with running(environ) as hub:
+        hub.someone_was_away()
+        hub.tell(signal.SIGTERM)
+        assert hub.ended()[0] == 0
+    own = json.loads(wsap(environ, "play", "echo", "--seed", "1", "--steps", "3", "--json").stdout)["run"]
+
+    def listed(*words: str) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = json.loads(wsap(environ, "runs", "--json", "--limit", "1000", *words).stdout)
+        return rows
+
+    assert [row["run"] for row in listed()] == [own]
+    assert "wsap runs --all" in wsap(environ, "runs").stderr
+    everything = listed("--all")
+    assert {row["nexus"] for row in everything} == {True, False}
+    assert not any(row["resumable"] for row in everything if row["nexus"])
+    assert {row["game"] for row in listed("--game", "nexus")} == {"nexus"}
+    assert {row["run"] for row in listed("--agent", "ada")} < {row["run"] for row in everything}
+    assert json.loads(wsap(environ, "play", "--replay", "last", "--json").stdout)["steps"] == 3
+    theirs = next(str(row["run"]) for row in everything if row["nexus"])
+    done = wsap(environ, "play", "--resume", theirs)
+    assert done.returncode == 2
+    assert "belongs to an agent of the nexus" in done.stderr
