@@ -62,9 +62,9 @@ def holds(tree: Tree, given_facts: Facts) -> bool:
         case "not":
             return not holds(tree[1], given_facts)
         case "and":
-            return all([holds(part, given_facts) for part in tree[1]])
+            return all(holds(part, given_facts) for part in tree[1])
         case "or":
-            return any([holds(part, given_facts) for part in tree[1]])
+            return any(holds(part, given_facts) for part in tree[1])
     _, name, sign, limit, percent = tree
     if name not in given_facts.numbers:
         return False
@@ -87,13 +87,12 @@ def test_a_written_condition_holds_when_its_meaning_does(tree: Tree, moment: Fac
 @settings(max_examples=400, deadline=None)
 @given(text=st.one_of(st.text(max_size=40), st.text(alphabet="()andornot <>=!%1. healthx\n", max_size=60)))
 def test_whatever_is_written_is_read_or_refused_in_one_sentence(text: str) -> None:
+    complaint = ""
     try:
-        condition = parse_condition(text)
+        assert parse_condition(text)(Facts({}, {}, frozenset())) in (True, False)
     except ConfigError as error:
-        assert "Traceback" not in str(error)
-        assert len(str(error)) < LONGEST + 300
-    else:
-        assert condition(Facts({}, {}, frozenset())) in (True, False)
+        complaint = str(error)
+    assert len(complaint) < LONGEST + 300
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ class Nexuses(RuleBasedStateMachine):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self.store.writer.flush()  # the log's thread lives on
 
         self.loop.run_until_complete(drop())
         self.nexus._lead.release()

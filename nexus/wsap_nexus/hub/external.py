@@ -70,7 +70,9 @@ class ExternalAgent:
 
     def reflect(self, result: ActionResult) -> None:
         """Give the answer to whoever sent the action."""
-        self._seen = None
+        if self._seen is not None and self._seen.done():
+            # Whoever waits already, while recorded steps are gone through again, goes on waiting for the next decision.
+            self._seen = None
         self.decisions += 1
         opened, self._open = self._open, None
         if opened is not None and not opened.done():
