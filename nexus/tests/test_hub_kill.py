@@ -1,0 +1,31 @@
+"""A nexus that is killed again and again, at any moment, loses nothing and does nothing twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("hub_kill.py")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_nexus_killed_ten_times_under_load_has_everybody_and_everything_in_one_place(seed: int) -> None:
+    words = ["--kills", "10", "--each", "10", "--seed", str(seed), "--compare", "12", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=230, check=False
+    )
+    assert done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["problems"] == []
+    assert (done.returncode, found["kills"]) == (0, 10)
+    # It was killed while it did something, and stays were gone on with and compared.
+    assert found["acknowledged"] > 100
+    assert found["resumptions"] > 0
+    assert found["compared_resumed"] > 0
