@@ -100,6 +100,7 @@ class WorldError(WsapError):
 
     code = "WORLD"
     exit_code = 4
+    http_status = 502
 
 
 class SnapshotError(WorldError):

@@ -117,11 +117,14 @@ class Elsewhere:
         """
         check_address(url, self._allowed)
         client = GameClient(url, token)
-        told = await client.ask("GET", "/")
-        spec = read_spec(told, client)
-        if spec.name in taken:
+        try:
+            told = await client.ask("GET", "/")
+            spec = read_spec(told, client)
+            if spec.name in taken:
+                raise UsageError(f"A game called {spec.name!r} is installed here; give the other one another name.")
+        except BaseException:
             await client.close()
-            raise UsageError(f"A game called {spec.name!r} is installed here; give the other one another name.")
+            raise
         known = self.specs().get(spec.name)
         data = {"url": client.url, "token": token, "told": told}
         with self._ledger.change() as book:

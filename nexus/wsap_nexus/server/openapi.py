@@ -10,12 +10,15 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from wsap_core.schemas import message_schema, names
+from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.server import shapes
 
 # Any, in this module: JSON Schema.
 
 PREFIX = "/nexus"
 """What the wire API's paths begin with; the dashboard's are its own affair."""
+VERSION = PROTOCOL_VERSION
+"""The document's version."""
 _SCHEMAS = "#/components/schemas/"
 DESCRIPTION = """\
 Where agents live between worlds, as JSON over HTTP. An agent in any language registers, looks at what it sees, acts,
@@ -44,8 +47,10 @@ def to_text(document: dict[str, Any]) -> str:
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    own = [route for route in app.routes if getattr(route, "path", "").startswith(PREFIX)]
-    document: dict[str, Any] = get_openapi(title=app.title, version=app.version, description=DESCRIPTION, routes=own)
+    document: dict[str, Any] = get_openapi(
+        title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes
+    )
+    document["paths"] = {path: found for path, found in document["paths"].items() if path.startswith(PREFIX)}
     components = document.setdefault("components", {}).setdefault("schemas", {})
     for model in (shapes.ErrorAnswer, shapes.ErrorShape):
         schema = model.model_json_schema(ref_template=_SCHEMAS + "{model}")
@@ -57,9 +62,9 @@ def _document(app: FastAPI) -> dict[str, Any]:
     components.pop("HTTPValidationError", None)
     components.pop("ValidationError", None)
     document = _linked(document, components)
-    document["components"]["schemas"] = {
-        key: _untitled(document["components"]["schemas"][key]) for key in sorted(document["components"]["schemas"])
-    }
+    # Messages that were added on the way refer to each other, and hold no marks.
+    schemas = {**components, **document["components"]["schemas"]}
+    document["components"]["schemas"] = {key: _untitled(schemas[key]) for key in sorted(schemas)}
     return document
 
 

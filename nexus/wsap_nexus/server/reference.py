@@ -1,0 +1,72 @@
+"""What the documentation says of the wire API, as the code has it: `python -m wsap_nexus.server.reference FOLDER`.
+
+It writes `openapi.json` into the folder, and the table of codes into its `wire-api.md`, between the two marks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from wsap_core.errors import WsapError
+from wsap_nexus.server import agents, errors, events, games, keeper, openapi, serve, sessions, transit, world
+
+BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
+_OWN = ("wsap_core.errors", "wsap_nexus.hub", "wsap_nexus.server", "wsap_nexus.storage.errors")
+_LOADED = (serve, world)
+"""What brings in every module that has an error of its own."""
+
+
+def document() -> str:
+    """Return the OpenAPI document as it is kept."""
+    app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
+    for module in (events, agents, games, keeper, transit, sessions):
+        app.include_router(module.router)
+    openapi.install(app)
+    return openapi.to_text(app.openapi())
+
+
+def codes() -> dict[str, tuple[int, bool, str]]:
+    """Return every code that a refusal can have: the status, whether a retry can help, and what it means."""
+    found: dict[str, tuple[int, bool, str]] = {}
+    for kind in _tree(WsapError):
+        if kind.__module__.startswith(_OWN) and "code" in vars(kind):
+            meaning = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+            found[kind.code] = (kind.http_status, kind.retryable, meaning)
+    found |= {code: (status, status >= 500, meaning) for status, (code, meaning) in errors.CODES.items()}
+    return dict(sorted(found.items()))
+
+
+def codes_table() -> str:
+    """Return the codes as a table."""
+    lines = ["| Code | Status | Retry? | Meaning |", "| --- | --- | --- | --- |"]
+    for code, (status, retry, meaning) in codes().items():
+        lines.append(f"| `{code}` | {status} | {'yes' if retry else 'no'} | {meaning} |")
+    return "\n".join(lines)
+
+
+def with_codes(page: str) -> str:
+    """Return a page with the table of codes between its marks."""
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{codes_table()}\n{END}{tail}"
+
+
+def _tree(kind: type[WsapError]) -> Iterator[type[WsapError]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _tree(below)
+
+
+def write(folder: Path) -> None:
+    """Write both."""
+    (folder / "openapi.json").write_text(document(), encoding="utf-8")
+    page = folder / "wire-api.md"
+    page.write_text(with_codes(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
