@@ -197,3 +197,18 @@ def test_options_that_make_no_sense_are_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(error, match=reason):
         play("echo", "llm", agent_options={**OPTIONS, **options}, record=False, host=host)
+
+
+def test_the_version_of_the_templates_is_in_the_log(host: PluginHost, database: str, tmp_path: Path) -> None:
+    from wsap_core.llm.prompts import Prompts
+
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "json_question.j2").write_text("What now?", encoding="utf-8")
+    found = []
+    for options in ({}, {"prompts": str(tmp_path / "own")}):
+        summary = play("echo", "llm", steps=1, agent_options={**OPTIONS, **options}, database=database, host=host)
+        with open_store(database) as store:
+            (event,) = store.repository.read_events(str(summary.run), kinds=("model",))
+        found.append(event.data["prompts"])
+    assert found == [Prompts().version, Prompts.from_folder(tmp_path / "own").version]
+    assert found[0] != found[1]

@@ -57,6 +57,7 @@ def create(context: Context) -> LLMAgent:
     options = _options(context)
     style = _style(context)
     folder = _text(context, "prompts", "")
+    prompts = Prompts.from_folder(folder) if folder else Prompts()
     tools = [name.strip() for name in _text(context, "tools", "").split(",") if name.strip()]
     models = cast(Models, context.services.require("models"))
     journal = context.services.journal
@@ -78,7 +79,7 @@ def create(context: Context) -> LLMAgent:
         backend = Again(Replayed(address, kept, abilities), kept)
 
         async def prepare() -> None:
-            kept.note_model(address, abilities)
+            kept.note_model(address, abilities, prompts.version)
 
     else:
         configure(address)
@@ -88,13 +89,13 @@ def create(context: Context) -> LLMAgent:
         async def prepare() -> None:
             await models.ready(address)
             if isinstance(journal, SeatJournal):
-                journal.note_model(address, inner.abilities)
+                journal.note_model(address, inner.abilities, prompts.version)
 
     return LLMAgent(
         backend,
         options,
         style=style,
-        prompts=Prompts.from_folder(folder) if folder else Prompts(),
+        prompts=prompts,
         memory=memory,
         toolbox=_toolbox(context, tools, memory),
         prepare=prepare,

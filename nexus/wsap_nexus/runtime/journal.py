@@ -104,11 +104,11 @@ class SeatJournal:
         came = self._failures.get(key, [])
         return came[occurrence] if occurrence < len(came) else None
 
-    def note_model(self, address: str, abilities: Abilities) -> None:
-        """Record what a model can do: prompts depend on it."""
+    def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
+        """Record what a model can do, and the version of the templates: prompts depend on both."""
         if self._models.get(address) != abilities or self._offline:
             self._models[address] = abilities
-            self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities)})
+            self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities), "prompts": prompts})
 
     def abilities(self, address: str) -> Abilities:
         """Return what the recorded model could do."""
