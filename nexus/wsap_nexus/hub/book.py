@@ -238,11 +238,20 @@ class Book:
             raise UnknownNameError("agent", agent_id, known, hint="See them with: wsap nexus agents list")
         return identity_of(row)
 
-    def agents(self, *, state: str | None = None, after: str = "", limit: int = 100_000) -> list[AgentIdentity]:
+    def agents(
+        self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
+    ) -> list[AgentIdentity]:
         """Return agents by id, those that were removed left out."""
         query = select(_AGENT).where(_AGENT.c.id > after).order_by(_AGENT.c.id).limit(limit)
         query = query.where(_AGENT.c.state == state) if state else query.where(_AGENT.c.state != "removed")
+        if place is not None:
+            query = query.where(_AGENT.c.place == place)
         return [identity_of(row) for row in self.connection.execute(query)]
+
+    def count_agents(self) -> int:
+        """Return how many agents there are that live when the nexus does."""
+        query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state == "active")
+        return int(self.connection.execute(query).scalar_one())
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
         """Change columns of an agent. Any: as the column holds it.

@@ -52,6 +52,7 @@ from wsap_nexus.hub.transit import (
     way_seed,
 )
 from wsap_nexus.hub.venue import START, KeptVenue, record_start
+from wsap_nexus.hub.waking import Waking
 from wsap_nexus.hub.workers.pool import Patience
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.controls import Controls
@@ -157,6 +158,7 @@ class Nexus:
         self._specs: dict[str, AdapterSpec] = {}
         self._stopping = False
         self._lead = lead(store.database)
+        self._waking = Waking(self.ledger, self.awaken)
         self.life = Life(self, self._clock)
         """What agents perceive in the nexus, remember, say and write."""
 
@@ -174,15 +176,14 @@ class Nexus:
             self._services = replace(self._services, models=self._models, parts=Installed(self.host))
         self._settle()
         with self.ledger.change() as book:
-            agents = book.agents(state="active")
-            book.note("started", agents=len(agents))
+            book.note("started", agents=book.count_agents())
         self.elsewhere.start()
-        for agent in agents:
-            self.awaken(agent)
+        self._waking.start()
 
     async def stop(self) -> None:
         """Let every agent finish its decision, keep everything, and stop leading."""
         self._stopping = True
+        await self._waking.stop()
         for stay in list(self.stays.values()):
             stay.stop(SHUTDOWN, at_once=True)
         for run in self._runs.values():
