@@ -4,9 +4,11 @@ with NexusClient("http://127.0.0.1:9998", token) as nexus:
     arrived = nexus.enter("eve", "crafter")
     result = nexus.act("eve", Action("move_left"))
 """
+
 from __future__ import annotations
 
 from wsap_nexus.client.clients import AsyncNexusClient, NexusClient
+from wsap_nexus.client.here import here
 from wsap_nexus.client.parts import (
     Entered,
     Event,
@@ -33,4 +35,5 @@ __all__ = [
     "Seen",
     "StillPendingError",
     "Whole",
+    "here",
 ]
