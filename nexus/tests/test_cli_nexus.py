@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,12 @@ def test_games_are_taken_offline_and_online(environ: dict[str, str]) -> None:
     code, sentence = refused(environ, "games", "offline", "ecco")
     assert code == 2
     assert "Did you mean 'echo'" in sentence
+
+
+def test_who_looks_on_does_not_keep_it_from_stopping(environ: dict[str, str]) -> None:
+    with running(environ) as hub, urllib.request.urlopen(hub.ready["url"] + "nexus/events", timeout=60) as stream:
+        assert stream.readline() == b": hello\n"
+        hub.tell(signal.SIGTERM)
+        code, errors = hub.ended()
+        assert (code, len(errors.splitlines())) == (0, 1), errors
+        assert stream.read() is not None, "and the stream is brought to its proper end"

@@ -19,6 +19,7 @@ from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.auth import Tokens, own_token
 from wsap_nexus.server.dashboard.keys import OneTimeKey
+from wsap_nexus.server.ending import ending as ending_app
 from wsap_nexus.server.guard import Limits
 from wsap_nexus.server.patience import PatientProtocol
 
@@ -110,7 +111,7 @@ async def serve(
     app = _app(nexus, address, token_file, limits)
     app.state.one_time_key = key
     config = uvicorn.Config(
-        app,
+        app if until is None else ending_app(app, until),
         http=PatientProtocol,
         ws="none",
         log_level="warning",
