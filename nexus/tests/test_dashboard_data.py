@@ -29,6 +29,8 @@ def prepare(nexus: Nexus) -> None:
     with nexus.ledger.change() as book:
         for agent_id in ("ann", "ben"):
             book.register(agent_id, name=EVIL[:70], policies={"nexus": Policy("external"), "*": Policy("steady")})
+        mind = Policy("llm", {"model": "talker/it", "memory": "fulltext"})
+        book.register("ned", policies={"nexus": Policy("external"), "*": mind})
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +217,16 @@ def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
     finally:
         served.do(lambda: served.nexus.resume("ben"))
         served.within(served.nexus.exit("ben"))
+
+
+def test_what_an_agent_remembers_says_where_it_comes_from(served: Served) -> None:
+    run = send(served, "ned", "hall", 6)
+    found = served.read("/dashboard/data/agents/ned/memories")["in_mind"]
+    assert {item["world"] for item in found} == {"Hall " + EVIL[: 80 - len("Hall ")]}
+    assert sorted(item["step"] for item in found if item["kind"] == "event") == [0, 1, 2, 3, 4, 5]
+    assert {item["run"] for item in found} == {"run 1"}
+    about = served.read(f"/dashboard/data/runs/{run}")
+    assert [player["id"] for player in about["players"]] == ["ned"]
 
 
 def events_from(served: Served, last: str | None, count: int) -> list[int]:

@@ -209,7 +209,7 @@ export async function agentPage(context) {
   }
 
   function memory(m) {
-    const from = [plain(m.world || m.game || ''), m.step ? `step ${m.step}` : '', /^run \d+$/.test(m.run || '') ? `its ${m.run}` : ''].filter(Boolean).join(', ');
+    const from = [plain(m.world || m.game || ''), Number.isInteger(m.step) ? `step ${m.step}` : '', /^run \d+$/.test(m.run || '') ? `its ${m.run}` : ''].filter(Boolean).join(', ');
     return el('li', {}, m.text, ' ', el('small', {}, m.kind ? `${plain(m.kind)} · ` : '', m.time ? link(to('run', m.run) , from) : from));
   }
 
