@@ -24,6 +24,9 @@ OLDEST_PYTHON = (3, 11)
 LEAST_FREE = 200 * 1024 * 1024
 """Bytes on the disk below which there is a warning: about 200,000 steps of Crafter."""
 
+LARGE = 10 * 1024**3
+"""Bytes of a database above which there is a warning."""
+
 NARROW = 70
 """Columns below which what was found is told below what was looked at, and not beside it."""
 
@@ -164,6 +167,7 @@ def _database(database: str | None) -> Iterator[Finding]:
     from sqlalchemy import func, select
 
     from wsap_core.errors import WsapError
+    from wsap_nexus.hub.prune import size_of
     from wsap_nexus.paths import database_location
     from wsap_nexus.storage import migrate
     from wsap_nexus.storage.database import Database
@@ -176,9 +180,14 @@ def _database(database: str | None) -> Iterator[Finding]:
     try:
         with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
             runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
-            size = f", {_bytes(Path(opened.where).stat().st_size)}" if opened.is_sqlite else ""
+            large = size_of(opened) or 0
+            size = f", {_bytes(large)}" if opened.is_sqlite else ""
             counted = f"{runs} run" + ("" if runs == 1 else "s")
-            yield Finding("database", "ok", f"{opened.where}, {counted}, layout {migrate.HEAD}{size}")
+            detail = f"{opened.where}, {counted}, layout {migrate.HEAD}{size}"
+            if large > LARGE:
+                yield Finding("database", "warning", detail, "wsap nexus prune --dry-run says what could be forgotten.")
+            else:
+                yield Finding("database", "ok", detail)
     except WsapError as error:
         yield Finding("database", "problem", one_line(error))
 
