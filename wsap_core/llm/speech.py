@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend, collect
-from wsap_core.llm.memory import AgentMemory, Recollection
+from wsap_core.llm.memory import AgentMemory
 from wsap_core.llm.parsing.thinking import split_thinking
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.quoting import Quoter, harmless
@@ -73,7 +73,7 @@ class Voice:
             "speak",
             persona=self.options.persona.strip(),
             facts=[harmless(fact, 500) for fact in facts],
-            memories=[_told(recollection) for recollection in found],
+            memories=[harmless(recollection.text, 400) for recollection in found],
         )
         question = self.prompts.render(
             purpose,
@@ -91,11 +91,3 @@ class Voice:
         reply = await collect(self.backend, request)
         self.account.add(reply.usage)
         return printable(split_thinking(reply.text).said).strip()[:LONGEST]
-
-
-def _told(recollection: Recollection) -> str:
-    """Return something remembered, with where it comes from."""
-    places = [recollection.world, recollection.run, "" if recollection.step is None else f"step {recollection.step}"]
-    where = ", ".join(harmless(place, 60) for place in places if place)
-    text = harmless(recollection.text, 400)
-    return f"{text} ({where})" if where else text

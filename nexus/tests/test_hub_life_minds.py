@@ -1,0 +1,131 @@
+"""Minds of agents: kept by kind, given as they were, and told when they can't be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from life_kit import host_with, nexus_at
+
+from wsap_core.builtin.memories.facts import FactsMemory
+from wsap_core.builtin.memories.fulltext import create as fulltext
+from wsap_core.context import Context
+from wsap_core.errors import StorageError, UsageError
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.minds import AgentMinds, KeptMind
+from wsap_nexus.hub.records import EXTERNAL, Policy, Terms
+from wsap_nexus.runtime.plan import SeatPlan
+from wsap_nexus.storage import Database
+
+TEXT = SeatPlan("ida", "llm", {"memory": "fulltext"})
+FACTS = SeatPlan("ida", "llm", {"memory": "facts"})
+
+
+class Minded:
+    """An agent with a memory, which is all that matters here."""
+
+    def __init__(self, memory: object) -> None:
+        self.memory = memory
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Database.open(str(tmp_path / "a.db")) as database:
+        found = Ledger(database)
+        with found.change() as book:
+            book.register("ida")
+        yield found
+
+
+def read(ledger: Ledger, agent_id: str) -> KeptMind:
+    with ledger.look() as book:
+        return KeptMind.from_bytes(book.mind(agent_id))
+
+
+def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMinds:
+    """Begin a run, note something, and keep it as leaving does."""
+    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds.begin(plan, Minded(memory))
+    for note in notes:
+        memory.note(note, world="echo")  # type: ignore[attr-defined]
+    kept = minds.remembered("ida")
+    assert kept is not None
+    with ledger.change() as book:
+        book.keep_mind("ida", kept)
+    return minds
+
+
+def test_each_kind_of_memory_is_kept_beside_the_others(ledger: Ledger) -> None:
+    live(ledger, TEXT, fulltext(Context()), "walls are hard")
+    live(ledger, FACTS, FactsMemory(), "doors open")
+    again, facts = fulltext(Context()), FactsMemory()
+    live(ledger, TEXT, again)
+    live(ledger, FACTS, facts)
+    assert [found.text for found in again.browse()] == ["(echo, run 1) walls are hard"]
+    assert any("doors open" in found.text for found in facts.recall("doors", budget=100))
+    assert read(ledger, "ida").lives == 4
+
+
+def test_things_say_in_which_of_the_agents_runs_they_were(ledger: Ledger) -> None:
+    for number in range(3):
+        live(ledger, TEXT, fulltext(Context()), f"thing {number}")
+    memory = fulltext(Context())
+    live(ledger, TEXT, memory)
+    assert [(found.text, found.run) for found in memory.browse()][::-1] == [
+        (f"(echo, run {number + 1}) thing {number}", f"run {number + 1}") for number in range(3)
+    ]
+
+
+def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: Ledger) -> None:
+    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds.begin(TEXT, object())
+    assert minds.remembered("ida") is None
+    assert minds.remembered_by("ida") is None
+    assert minds.remembered_by("udo") is None
+
+
+def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(ledger: Ledger) -> None:
+    live(ledger, TEXT, fulltext(Context()), "a secret")
+    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    filler = fulltext(Context())
+    minds.begin(SeatPlan("column", "llm", {"memory": "fulltext"}), Minded(filler))
+    assert not filler.browse()
+
+
+def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: Ledger) -> None:
+    live(ledger, TEXT, fulltext(Context()), "walls are hard")
+    before = read(ledger, "ida")
+    other = SeatPlan("ida", "llm", {"memory": "fulltext"})
+    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    with pytest.raises(UsageError, match="can't be taken in by its memory"):
+        minds.begin(other, Minded(FactsMemory()))
+    assert read(ledger, "ida") == before
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 1, "lives": "x", "memories": {}}', b"\xff\x00"])
+def test_what_is_damaged_says_so(data: bytes) -> None:
+    with pytest.raises(StorageError, match="damaged"):
+        KeptMind.from_bytes(data)
+
+
+def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp_path: Path) -> None:
+    async def test() -> None:
+        policies = {"nexus": EXTERNAL, "*": Policy("random-legal")}
+        async with nexus_at(tmp_path, {"ida": policies}, host=host_with(), games=("echo", "crafter")) as place:
+            place.nexus.life.set_goal("ida", {"goal": "traveller"})
+            for number, game in enumerate(("echo", "crafter"), start=1):
+                await place.nexus.enter("ida", game, Terms(steps=2, exit_when="step >= 2"))
+                await place.until_events("left", number)
+                await place.until(lambda: "ida" not in place.nexus.stays)
+            (reached,) = place.events("meta_goal_reached")
+            # In the very transaction of entering the last world.
+            entered = place.events("entered")[-1]
+            assert entered.seq < reached.seq < place.events("left")[-1].seq
+            around = place.nexus.surroundings("ida")
+            assert "Token of travel" in around.carried
+            assert "well-travelled (nexus)" in around.achievements
+            assert not around.goals
+
+    asyncio.run(test())
