@@ -7,7 +7,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -241,6 +243,18 @@ def test_messages_wait_until_they_are_read(served: Served) -> None:
             assert [m["message"]["content"] for m in waiting] == ["<b>hi</b>"]
         left = reader.post("/nexus/agents/reader/messages/read", json={"ids": [waiting[0]["id"]]})
         assert left.json() == {"messages": []}
+
+
+def test_others_do_not_wait_for_ever_for_a_client_that_vanished(tmp_path: Path) -> None:
+    with serving(tmp_path) as served, served.register("here") as here, served.register("gone") as gone:
+        served.nexus._specs["matrix"] = replace(served.nexus._spec("matrix"), deadline=0.3)
+        with ThreadPoolExecutor(2) as both:
+            paths = list(both.map(lambda c: enter(c[0], c[1], "matrix"), ((here, "here"), (gone, "gone"))))
+        seen = here.get(f"{paths[0]}/observation").json()["observation"]
+        action = next(a["name"] for a in seen["available_actions"] or [{"name": "cooperate"}])
+        result = here.post(f"{paths[0]}/act", json={"name": action}, headers={"Idempotency-Key": "1"})
+        assert result.status_code == 200, result.text
+        assert result.json()["result"]["success"] is True
 
 
 # --- a game in another process --------------------------------------------------------------------

@@ -859,14 +859,16 @@ class Nexus:
 
     def _agents_of(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
         """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
-        return {seat.name: self._agent_spec(agents.get(seat.name, seat.name), seat.agent) for seat in plan.seats}
+        # Somebody outside may be gone for good; where others wait for it, the world's deadline holds for it, too.
+        deadline = self._spec(plan.game).deadline if len(plan.seats) > 1 else None
+        return {s.name: self._agent_spec(agents.get(s.name, s.name), s.agent, deadline) for s in plan.seats}
 
-    def _agent_spec(self, agent_id: str, agent: str) -> AgentSpec:
+    def _agent_spec(self, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
         if agent != EXTERNAL.agent:
             return load_agent_spec(agent, self.host)
 
         def create() -> ExternalAgent:
-            self.external[agent_id] = ExternalAgent()
+            self.external[agent_id] = ExternalAgent(deadline)
             return self.external[agent_id]
 
         # Interactive: while recorded steps are gone through again, nobody is asked.

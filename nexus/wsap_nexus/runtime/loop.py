@@ -242,8 +242,9 @@ class SeatLoop:
         except TimeoutError:
             default = await default_action(self.seat)
             if default is None:
+                took = "too long" if self._deadline is None else f"longer than {self._deadline:g} s"
                 raise PluginError(
-                    f"The agent of seat {self.seat.agent_id!r} took longer than {self._deadline:g} s, "
+                    f"The agent of seat {self.seat.agent_id!r} took {took}, "
                     f"and {self.seat.world.spec.name!r} declares no default action."
                 ) from None
             return default, True
