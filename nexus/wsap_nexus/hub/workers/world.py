@@ -145,7 +145,7 @@ class WorkerWorld:
     # --- for its seats ----------------------------------------------------------------------------------
 
     async def ask(self, op: str, **values: Any) -> Any:
-        """Ask for something that changes nothing, or that nobody else can be waited for, and return what is said."""
+        """Ask what one of its seats asks, and return what is said; see `Lifeline.ask`."""
         return await self._line.ask(op, **values)
 
     async def ask_turn(self, op: str, **values: Any) -> tuple[Any, bytes | None]:
