@@ -65,7 +65,7 @@ export function cost(dollars) {
 }
 
 export const WHY = {
-  jack_out: 'of its own accord', death: 'it died', finished: 'it is over', condition: 'its exit condition held',
+  jack_out: 'of its own accord', exit_game: 'of its own accord', death: 'it died', finished: 'it is over', condition: 'its exit condition held',
   step_limit: 'its steps were used up', kicked: 'called back', failed: 'the world failed',
 };
 
@@ -122,6 +122,7 @@ export function sentence(event, names, linked = true) {
     case 'meta_goal_set': return [who, ' set out to: ', body.description || plain(body.goal)];
     case 'meta_goal_reached': return [who, ' reached its goal: ', body.description || plain(body.goal)];
     case 'meta_goal_abandoned': return [who, ' gave up its goal ', plain(body.goal)];
+    case 'onward_refused': return [who, ' could not go straight on to ', game || 'another world', body.why || body.error ? `: ${body.why || body.error}` : ''];
     case 'agent_removed': return [who, ' was removed'];
     case 'agent_renamed': return [who, ' has another name'];
     case 'agent_imported': return [who, ' came from another nexus'];

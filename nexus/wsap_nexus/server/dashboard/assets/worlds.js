@@ -136,7 +136,7 @@ export function decision(stay) {
 export function stays(sessions, names, spent) {
   return table([
     { title: 'When', cell: (s) => link(to('run', s.run_id), when(s.opened)) },
-    { title: 'Who and where', cell: (s) => (names ? link(to('agent', s.agent_id), names[s.agent_id] || s.agent_id) : link(to('world', s.world_id), plain(s.game))) },
+    { title: names ? 'Who' : 'Game', cell: (s) => (names ? link(to('agent', s.agent_id), names[s.agent_id] || s.agent_id) : link(to('world', s.world_id), plain(s.game))) },
     { title: 'Ended', cell: (s) => (s.closed ? WHY[s.reason] || plain(s.reason) : el('span.tag', {}, 'there now')) },
     { title: 'Steps', number: true, cell: (s) => (s.closed ? count(s.steps) : '') },
     { title: 'Reward', number: true, cell: (s) => (s.closed ? figure(s.stats?.reward) : '') },
