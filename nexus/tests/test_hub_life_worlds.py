@@ -116,6 +116,32 @@ def test_exit_game_leaves_by_choice_without_a_step_of_the_game_and_goes_straight
     asyncio.run(test())
 
 
+def test_an_agent_goes_straight_on_after_the_nexus_ended_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onward = ("exit_game", {"destination": "crafter"})
+    policies = {"nexus": touring("echo"), "echo": acting(onward), "crafter": acting(LEAVES)}
+
+    async def ended_in_between() -> None:
+        async with nexus_at(tmp_path, {"w16": policies}, host=host_with(ROVER)) as place:
+            monkeypatch.setattr(place.nexus.life, "go_on", lambda agent_id: None)
+            await place.until_events("left")
+
+    async def started_again() -> None:
+        async with nexus_at(tmp_path, {"w16": policies}, host=host_with(ROVER)) as place:
+            await place.until_events("left", 2)
+            assert [event.game for event in place.events("entered")] == ["echo", "crafter"]
+
+    async def and_again() -> None:
+        async with nexus_at(tmp_path, {"w16": policies}, host=host_with(ROVER)) as place:
+            await place.until(lambda: "w16" in place.nexus.visits)
+            assert len(place.events("entered")) == 2
+
+    asyncio.run(ended_in_between())
+    asyncio.run(started_again())
+    asyncio.run(and_again())
+
+
 def test_a_destination_that_there_is_not_is_told_in_the_nexus(tmp_path: Path) -> None:
     async def test() -> None:
         policies = {"nexus": touring("echo"), "*": acting(("exit_game", {"destination": "atlantis"}))}

@@ -14,7 +14,7 @@ from wsap_nexus.hub import letters, metagoals
 from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.chronicle import latest, news
 from wsap_nexus.hub.deaths import ways_back
-from wsap_nexus.hub.guests import WHISPER, Exit, GuestSeat, read_whispers
+from wsap_nexus.hub.guests import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
 from wsap_nexus.hub.minds import AgentMinds, KeptMind
 from wsap_nexus.hub.persons import seat_plan
 from wsap_nexus.hub.place import GameEntry, Surroundings
@@ -51,6 +51,7 @@ class Life:
         self._guests: dict[str, GuestSeat] = {}
         self._minds: dict[str, AgentMinds] = {}
         self._onward: dict[str, str] = {}
+        self._looked: set[str] = set()
         self.words = Words(nexus, clock, self.mind, self.ring)
         """What agents say and write."""
         nexus.ledger.listen(self._bell.heard)
@@ -259,13 +260,28 @@ class Life:
     def go_on(self, agent_id: str) -> None:
         """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
         destination = self._onward.pop(agent_id, None)
-        if destination is None:
+        if agent_id not in self._looked:
+            self._looked.add(agent_id)
+            destination = destination or self._unfinished(agent_id)
+        if not destination:
             return
         try:
             self._nexus.request_enter(agent_id, destination, Terms())
         except WsapError as error:
             with self._nexus.ledger.change() as book:
                 book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
+
+    def _unfinished(self, agent_id: str) -> str:
+        """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
+        with self._nexus.ledger.look() as book:
+            sessions = book.sessions(agent_id=agent_id, limit=1)
+            left = latest(book, agent_id, ("left",), limit=1)
+            since = latest(book, agent_id, ("entered", "onward_refused", "transfer_cancelled"), limit=1)
+        if not sessions or sessions[0].reason != EXIT_GAME.name or not left or left[0].session_id != sessions[0].id:
+            return ""
+        if since and since[0].seq > left[0].seq:
+            return ""
+        return str(sessions[0].stats.get("destination") or "")
 
     def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Past | None:
         """Return what the agent's last visit asked of models, if that was cut short; None otherwise.
