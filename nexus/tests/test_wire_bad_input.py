@@ -125,6 +125,14 @@ def test_a_new_token_ends_the_old_one(served: Served) -> None:
             assert new.get("/nexus/agents/renewed/messages").status_code == 200
 
 
+def test_the_token_of_an_agent_that_was_taken_out_is_good_no_longer(served: Served) -> None:
+    with served.register("removed") as removed, served.client() as owner:
+        assert removed.get("/nexus/agents/removed/messages").status_code == 200
+        assert owner.delete("/nexus/agents/removed").status_code == 200
+        assert problem(removed.get("/nexus/agents/removed/messages")) == (401, "UNAUTHORIZED")
+        assert owner.post("/nexus/agents/removed/act", json={"name": "noop"}).status_code >= 400
+
+
 def test_over_the_wire_no_file_of_this_machine_decides(served: Served) -> None:
     with served.client() as owner:
         for agent in ("./evil.py:Agent", "os:system", "..\\evil.py:Agent"):

@@ -17,10 +17,12 @@ from sqlalchemy import delete, insert, select
 
 from wsap_core.errors import ConfigError
 from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.records import NexusEvent
 from wsap_nexus.server.refusals import ForbiddenError, UnauthorizedError
 from wsap_nexus.storage.tables import METADATA
 
-_TOKEN = METADATA.tables["token"]
+_TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
+_KEPT = 10_000
 SHORTEST = 20
 """Characters that a token must have."""
 
@@ -58,6 +60,8 @@ class Tokens:
     def __init__(self, ledger: Ledger, own: str) -> None:
         self._ledger = ledger
         self._own = own.encode()
+        self._known: dict[str, Caller] = {}
+        ledger.listen(self._hear)
 
     @property
     def own(self) -> str:
@@ -76,11 +80,19 @@ class Tokens:
             raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
         if hmac.compare_digest(token.encode(), self._own):
             return Caller(None)
-        with self._ledger.look() as book:
-            row = book.connection.execute(select(_TOKEN).where(_TOKEN.c.hash == _hash(token))).one_or_none()
-        if row is None:
-            raise UnauthorizedError("The token is not known here.")
-        return Caller(row.agent_id)
+        digest = _hash(token)
+        if digest not in self._known:
+            query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
+            with self._ledger.look() as book:
+                # Who was taken out of the nexus has no business here any more.
+                where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
+                row = book.connection.execute(query.where(where)).one_or_none()
+            if row is None:
+                raise UnauthorizedError("The token is not known here.")
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[digest] = Caller(row.agent_id)
+        return self._known[digest]
 
     def issue(self, agent_id: str) -> str:
         """Return a new token for an agent; those that it had are good no longer."""
@@ -88,7 +100,13 @@ class Tokens:
         with self._ledger.change() as book:
             book.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
             book.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=book.stamp))
+        self._known.clear()
         return token
+
+    def _hear(self, event: NexusEvent) -> None:
+        """Look anew once somebody was taken out."""
+        if event.kind in ("agent_removed", "agent_moved_away"):
+            self._known.clear()
 
 
 def own_token(path: Path) -> str:
