@@ -230,7 +230,9 @@ def compare(database: str, *, most: int, rng: random.Random) -> tuple[int, int, 
         chosen = [s for s in closed if s.id in again and s.world_id in worlds]
         others = [s for s in closed if s.id not in again and s.world_id in worlds]
         chosen = rng.sample(chosen, min(most, len(chosen))) + rng.sample(others, min(len(others), max(1, most // 10)))
-        wrong = []
+        # Rovers leave by themselves after so many steps at the latest: one more would be one decided twice.
+        limits = {s.id: int(str(s.terms.exit_when).split()[2]) for s in closed if s.terms.exit_when}
+        wrong = [f"{s.id} went on after it was to leave" for s in closed if s.steps > limits.get(s.id, s.steps)]
         for run_id, session in {s.run_id: s for s in chosen}.items():
             world = worlds[session.world_id]
             found = recorded(repository, run_id, world, host)
