@@ -97,7 +97,7 @@ class Seen:
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}#/{route}")
         self.wait("!!document.querySelector('main h1') && !!document.querySelector('.live.live')")
-        self.page.wait_for_load_state("load")
+        self.wait("!document.querySelector('main [aria-busy]')")
 
     def text(self, selector: str) -> str:
         return str(self.page.locator(selector).first.inner_text())

@@ -38,7 +38,7 @@ function show() {
   const stop = new AbortController();
   const undo = [];
   leave = () => { stop.abort(); undo.forEach((f) => f()); };
-  const root = el('div.page', {});
+  const root = el('div.page', { 'aria-busy': 'true' });
   const context = {
     root, id: route.id, query: route.query, signal: stop.signal,
     on: (kind, listener) => undo.push(on(kind, listener)),
@@ -48,9 +48,10 @@ function show() {
   };
   fill(main, root);
   if (!page) {
+    root.removeAttribute('aria-busy');
     add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Begin at the ', el('a', { href: '#/' }, 'overview'), '.')]);
   } else {
-    context.guard(Promise.resolve(page(context)));
+    context.guard(Promise.resolve(page(context)).finally(() => root.removeAttribute('aria-busy')));
   }
   window.scrollTo(0, 0);
   if (!first) main.focus({ preventScroll: true });

@@ -122,7 +122,7 @@ export function sentence(event, names, linked = true) {
     case 'meta_goal_set': return [who, ' set out to: ', body.description || plain(body.goal)];
     case 'meta_goal_reached': return [who, ' reached its goal: ', body.description || plain(body.goal)];
     case 'meta_goal_abandoned': return [who, ' gave up its goal ', plain(body.goal)];
-    case 'onward_refused': return [who, ' could not go straight on to ', game || 'another world', body.why || body.error ? `: ${body.why || body.error}` : ''];
+    case 'onward_refused': return [who, ' could not go straight on to ', plain(body.destination) || 'another world', body.why || body.error ? `: ${body.why || body.error}` : ''];
     case 'agent_removed': return [who, ' was removed'];
     case 'agent_renamed': return [who, ' has another name'];
     case 'agent_imported': return [who, ' came from another nexus'];
