@@ -11,7 +11,6 @@ TooManyStreamsError           as many streams are open as may be
 HostRefusedError              the Host header names another machine
 KeyReusedError                an idempotency key was used for another request
 KeyInUseError                 an idempotency key stands for a request that is under way
-OutcomeUnknownError           it can't be known what became of a request
 SessionClosedError            the session is over
 SessionManagedError           the nexus itself does this for a session
 LeavingRefusedError           the world does not let the agent out now
@@ -111,13 +110,6 @@ class KeyInUseError(UsageError):
     code = "TOO_MANY_PENDING"
     http_status = 429
     retryable = True
-
-
-class OutcomeUnknownError(WsapError):
-    """It can't be known what became of a request; look at the agent to see where it is."""
-
-    code = "OUTCOME_UNKNOWN"
-    http_status = 409
 
 
 class SessionClosedError(TransitError):
