@@ -138,21 +138,27 @@ def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> 
             os._exit(code)
     os.close(write)
     lines: list[bytes] = []
-    with os.fdopen(read, "rb", buffering=0) as pipe:
-        # Now and then before it is up, mostly while it works.
-        wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
-        while len(lines) < wanted:
-            if not select.select([pipe], [], [], SILENCE)[0]:
-                lines.append(b"PROBLEM the nexus came to a standstill\n")
-                break
-            if not (line := pipe.readline()):
-                break
-            lines.append(line)
-        if rng.random() < 0.5:
-            time.sleep(rng.random() * 0.01)  # not only just after a line: anywhere between two
-        os.kill(pid, signal.SIGKILL)
-        lines += pipe.readlines()
-    os.waitpid(pid, 0)
+    try:
+        with os.fdopen(read, "rb", buffering=0) as pipe:
+            # Now and then before it is up, mostly while it works.
+            wanted = rng.randrange(1, 12) if rng.random() < 0.15 else rng.randrange(12, 400)
+            while len(lines) < wanted:
+                if not select.select([pipe], [], [], SILENCE)[0]:
+                    lines.append(b"PROBLEM the nexus came to a standstill\n")
+                    break
+                if not (line := pipe.readline()):
+                    break
+                lines.append(line)
+            if rng.random() < 0.5:
+                time.sleep(rng.random() * 0.01)  # not only just after a line: anywhere between two
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            pid = 0
+            lines += pipe.readlines()
+    finally:
+        if pid:  # interrupted: nobody may be left behind
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     said = [line.decode().strip().split(" ", 2) for line in lines if line.endswith(b"\n")]
     return said, ["ready"] in said
 
