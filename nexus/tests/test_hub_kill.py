@@ -14,17 +14,16 @@ SCRIPT = Path(__file__).with_name("hub_kill.py")
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_nexus_killed_ten_times_under_load_has_everybody_and_everything_in_one_place(seed: int) -> None:
-    words = ["--kills", "10", "--each", "10", "--seed", str(seed), "--compare", "12", "--json"]
+def test_a_nexus_killed_eight_times_under_load_has_everybody_and_everything_in_one_place(seed: int) -> None:
+    words = ["--kills", "8", "--each", "8", "--seed", str(seed), "--compare", "12", "--json"]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=230, check=False
+        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=200, check=False
     )
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["problems"] == []
-    assert (done.returncode, found["kills"]) == (0, 10)
+    assert (done.returncode, found["kills"]) == (0, 8)
     # It was killed while it did something, and stays were gone on with and compared.
     assert found["acknowledged"] > 100
     assert found["resumptions"] > 0
