@@ -107,7 +107,6 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "visits": _visits(book, agent_id),
             "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, agent_id)[:50]],
             "letters": _letters(book, agent_id),
-            "can_talk": True,
             "spent": spent_by_session(nexus, book, sessions),
             "failure": _failure(book, identity),
         }

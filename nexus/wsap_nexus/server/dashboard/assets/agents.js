@@ -188,7 +188,6 @@ export async function agentPage(context) {
 
   function showTalk(found) {
     const letters = found.letters.map((l) => el('li', {}, el('b', {}, l.sender), el('small', {}, ` to ${l.recipient}, `), when(l.created), el('div', {}, l.content)));
-    if (!found.can_talk && !letters.length) { fill(boxes.talk); return; }
     if (boxes.talk.querySelector('textarea') && boxes.talk.contains(document.activeElement)) {
       fill(boxes.talk.querySelector('.letters'), letters);
       return;
@@ -205,7 +204,7 @@ export async function agentPage(context) {
       area.value = '';
       add(said, [el('li', {}, el('b', {}, 'You'), ` ${text}`), el('li', {}, el('b', {}, answer.how === 'words' ? name : 'The nexus'), ` ${answer.text}`)]);
     });
-    fill(boxes.talk, panel('Talk', said, found.can_talk ? form : null));
+    fill(boxes.talk, panel('Talk', said, form));
   }
 
   function memory(m) {
