@@ -257,6 +257,11 @@ class LLMAgent:
         """What it keeps beyond the window."""
         return self._memory
 
+    @property
+    def system_prompt(self) -> str:
+        """What the model is told at the start of a session; empty before that."""
+        return self._conversation.system
+
     async def aclose(self) -> None:
         """Give back what its tools hold; the backend belongs to whoever made it."""
         if self._toolbox is not None:

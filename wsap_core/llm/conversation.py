@@ -36,6 +36,11 @@ class Conversation:
         self._opening = Message("system", "")
 
     @property
+    def system(self) -> str:
+        """The system message; empty before a session begins."""
+        return self._opening.text()
+
+    @property
     def turns(self) -> Sequence[Turn]:
         """The steps that go along, oldest first."""
         return self._window.turns

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Literal
 
 from mcp.server.mcpserver import Image, MCPServer
@@ -52,6 +53,16 @@ def serve(transport: str) -> None:
         """Gives a picture."""
         return Image(data=b"\x89PNG", format="png")
 
+    _offer_trouble(server)
+    if transport == "stdio":
+        server.run("stdio")
+    else:
+        _serve_over_http(server)
+
+
+def _offer_trouble(server: MCPServer) -> None:
+    """Offer the tools that hang, die, print, write and tell."""
+
     @server.tool()
     async def hangs() -> str:
         """Never answers."""
@@ -73,10 +84,9 @@ def serve(transport: str) -> None:
     @server.tool()
     def writes(path: str, text: str) -> str:
         """Adds a line to a file, and says how many it has: doing it again is not the same."""
-        with open(path, "a", encoding="utf-8") as file:
+        with Path(path).open("a", encoding="utf-8") as file:
             file.write(f"{text}\n")
-        with open(path, encoding="utf-8") as file:
-            return f"{len(file.readlines())} lines"
+        return f"{len(Path(path).read_text(encoding='utf-8').splitlines())} lines"
 
     @server.tool()
     def secret() -> str:
@@ -88,9 +98,8 @@ def serve(transport: str) -> None:
         """Gives the names of its variables."""
         return " ".join(sorted(os.environ))
 
-    if transport == "stdio":
-        server.run("stdio")
-        return
+
+def _serve_over_http(server: MCPServer) -> None:
     import uvicorn
 
     listening = socket.create_server(("127.0.0.1", 0))

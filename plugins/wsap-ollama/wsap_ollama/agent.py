@@ -29,11 +29,7 @@ class OllamaAgent(LLMAgent):
         self.model = model
         """The model as Ollama calls it."""
 
-    @property
-    def system_prompt(self) -> str:
-        """What the model is told at the start of a session; empty before that."""
-        return self._system
-
     async def aclose(self) -> None:
-        """Close the connections to Ollama."""
+        """Give back what its tools hold, and close the connections to Ollama."""
+        await super().aclose()
         await self.backend.aclose()
