@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -87,13 +88,14 @@ def test_an_amount_that_is_none_is_refused(option: str, capsys: pytest.CaptureFi
     assert f"{option} is an amount of US dollars above 0" in err
 
 
-def test_a_key_for_a_tool_server_is_neither_told_nor_exported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_for_a_tool_server_that_does_not_start_is_neither_told_nor_kept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     server = ("--tools", "mcp", "--agent-option", 'mcp.command=["no-such-program", "--api-key", "sk-12345678"]')
-    code, _, err = play(capsys, *server)
+    code, out, err = play(capsys, *server)
     assert code != 0
     assert "can't be used" in err
-    assert "sk-12345678" not in err
-    code, out, _ = typed(capsys, "export", "last", "--format", "jsonl")
-    assert code == 0
-    assert "no-such-program" in out
-    assert "sk-12345678" not in out
+    assert "sk-12345678" not in out + err
+    kept = [path for path in Path(os.environ["WSAP_HOME"]).rglob("*") if path.is_file()]
+    assert any(path.name == "wsap.db" for path in kept)
+    assert not [path for path in kept if b"sk-12345678" in path.read_bytes()]

@@ -296,7 +296,7 @@ def test_a_stopped_run_that_was_not_recorded_says_so() -> None:
 
 def test_a_full_disk_ends_the_run_and_keeps_what_was_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (800_000, 800_000))
 
     words = ("echo", "--option", "length=100000", "--steps", "20000")
     full = process("play", *words, "--json", preexec_fn=small_files)

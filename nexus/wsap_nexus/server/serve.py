@@ -107,8 +107,8 @@ async def serve(
         NexusRunningError: another nexus leads the database.
     """
     address.check()
-    listening = listen(address)
     app = _app(nexus, address, token_file, limits)
+    listening = listen(address)
     app.state.one_time_key = key
     config = uvicorn.Config(
         app if until is None else ending_app(app, until),

@@ -16,6 +16,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
+    pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
     return tiny_tokenizer()
 
 

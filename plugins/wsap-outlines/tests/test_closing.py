@@ -75,7 +75,6 @@ def test_a_text_that_does_not_fit_leads_nowhere() -> None:
 @pytest.mark.parametrize("most", [70, 100, 300])
 @pytest.mark.parametrize("style", ["json", "tags"])
 def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style: str, most: int, engine: Any) -> None:
-    pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
     from wsap_core.llm.backend import collect
     from wsap_core.llm.types import Message, RegexConstraint, Request, Sampling
     from wsap_outlines.backend import OutlinesBackend
