@@ -24,6 +24,11 @@ from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
+def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
+    """Return the actions of the game itself; what only leads out of it, or says something about it, is no play."""
+    return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta")
+
+
 class RandomAgent:
     """Picks actions with equal chance, and parameters of enumerations and ranges too.
 
@@ -42,7 +47,7 @@ class RandomAgent:
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Take in the declared actions."""
-        own = tuple(a for a in action_space.actions if a.name not in _SHARED)
+        own = _own_actions(action_space)
         self._actions = own or tuple(action_space.actions)
 
     def decide(self, observation: Observation) -> Action:
@@ -99,7 +104,7 @@ class ScriptAgent:
         Raises:
             ConfigError: the configured action is not one of them.
         """
-        own = [a for a in action_space.actions if a.name not in _SHARED]
+        own = list(_own_actions(action_space))
         # What needs no parameters comes first, because nothing here could make them up.
         own.sort(key=lambda action: any(not p.optional for p in action.parameters))
         self._choices = tuple(action.name for action in own)

@@ -1,0 +1,24 @@
+"""Which actions the random baseline draws from."""
+
+from __future__ import annotations
+
+import random
+
+from wsap_core import AVATAR_ACTIONS, ActionDef, ActionSpace, Observation
+from wsap_core.builtin.agents import RandomAgent
+
+
+def drawn_from(space: ActionSpace) -> set[str]:
+    agent = RandomAgent(random.Random(1))
+    agent.initialize("a game", space)
+    return {agent.decide(Observation()).name for _ in range(300)}
+
+
+def test_ways_out_of_a_game_are_not_played_as_long_as_it_has_actions_of_its_own() -> None:
+    space = ActionSpace([ActionDef("dig", "Dig"), ActionDef("exit_game", "Leave", (), (), "meta")])
+    assert drawn_from(space.merged(AVATAR_ACTIONS)) == {"dig"}
+
+
+def test_where_there_is_nothing_else_they_are() -> None:
+    space = ActionSpace([ActionDef("exit_game", "Leave", (), (), "meta")])
+    assert drawn_from(space) == {"exit_game"}
