@@ -49,6 +49,7 @@ from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.records import EXTERNAL, NexusEvent, Policy, Terms, WorldRecord
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.hub.worlds import LocalWorld
+from wsap_nexus.runtime.collector import calm_collector
 from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.store import open_store
 
@@ -122,6 +123,7 @@ async def transit(count: int, database: str) -> dict[str, Any]:
             book.register("ada", policies={"nexus": visits, "crafter": Policy("random")})
         nexus.on_step(stepped)
         nexus.ledger.listen(heard)
+        calm_collector()  # as `wsap nexus start` does
         await nexus.start()
         await done.wait()
         await nexus.stop()
@@ -271,6 +273,7 @@ async def load(
                 policies = {"*": model, "nexus": EXTERNAL} if number < playing else {"*": EXTERNAL}
                 book.register(f"agent-{number:04d}", policies=policies)
         nexus.on_step(stepped)
+        calm_collector()  # as `wsap nexus start` does
         await nexus.start()
         began = time.perf_counter()
         for number in range(playing):
