@@ -51,7 +51,7 @@ REASONING = (
 PIECES = 100
 ACTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "echo": ("speak", {"text": "is anybody there"}),
-    "crafter": ("move_left", {}),
+    "crafter": ("noop", {}),  # always possible, so that nothing is asked for again
 }
 GAMES: dict[str, dict[str, Any]] = {"echo": {"length": 10**6}, "crafter": {}}
 GOAL = 0.9
