@@ -7,11 +7,12 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
 from wsap_core.errors import PluginError, SnapshotError, StorageError, UnknownNameError, WorldError, WsapError
 from wsap_core.host import PluginHost
-from wsap_core.models import ActionResult, Avatar
+from wsap_core.models import ActionResult
 from wsap_core.references import load_adapter_spec, load_agent_spec, names_object
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, GameInfo, resolve
@@ -65,6 +66,8 @@ from wsap_nexus.runtime.session import Installed
 from wsap_nexus.runtime.store import Store
 from wsap_nexus.runtime.venue import OwnVenue
 from wsap_nexus.storage.records import NewRun, RunStatus
+
+T = TypeVar("T")
 
 SHUTDOWN = "shutdown"
 """Why a stay ends that goes on when the nexus is started again."""
@@ -592,9 +595,7 @@ class Nexus:
                 stay.stop(SHUTDOWN, at_once=True)
         self._tables[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
         for stay in stays.values():
-            arriving = self._arriving.pop(stay.session.agent_id, None)
-            if arriving is not None and not arriving.done():
-                arriving.set_result(stay)
+            _tell_waiting(self._arriving, stay.session.agent_id, stay)
 
     async def _play_table(
         self, run: Run, stays: Mapping[str, Stay], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
@@ -720,9 +721,7 @@ class Nexus:
                 self.life.keep_mind(book, session)
         for session in closed:
             self.life.came_back(session)
-            leaving = self._leaving.pop(session.agent_id, None)
-            if leaving is not None and not leaving.done():
-                leaving.set_result(session)
+            _tell_waiting(self._leaving, session.agent_id, session)
         return closed
 
     def _stuck(self, agent_id: str) -> SessionRecord | None:
@@ -765,9 +764,7 @@ class Nexus:
             commit_leave(book, session, spec, departure, transfer_id)
             closed = book.session(session.id)
         self.life.came_back(closed)
-        leaving = self._leaving.pop(session.agent_id, None)
-        if leaving is not None and not leaving.done():
-            leaving.set_result(closed)
+        _tell_waiting(self._leaving, session.agent_id, closed)
 
     # --- parts ------------------------------------------------------------------------------------------
 
@@ -794,12 +791,6 @@ class Nexus:
         if seat.done:
             return "finished"
         return SHUTDOWN if self._stopping else "step_limit"
-
-    async def _body(self, face: WorldFace, stay: Stay) -> Avatar:
-        for body in await face.avatars(stay.seat_name):
-            if body.avatar_id == stay.session.avatar_id:
-                return body
-        raise WorldError(f"The game {face.spec.name!r} no longer has the avatar {stay.session.avatar_id!r}.")
 
     def _tell(self, stay: Stay, step: StepTaken) -> None:
         for listener in self._listeners:
@@ -830,9 +821,7 @@ class Nexus:
             self._world_stumbled(record.game, record.id, error)
         known = error if isinstance(error, WsapError) else WorldError(f"{record.game!r} failed: {error}")
         for way in ways:
-            arriving = self._arriving.pop(way.agent_id, None)
-            if arriving is not None and not arriving.done():
-                arriving.set_exception(known)
+            _tell_waiting(self._arriving, way.agent_id, known)
 
     def _settle(self) -> None:
         """Take back what was prepared and not committed when the nexus last ended."""
@@ -906,6 +895,17 @@ class Nexus:
         if game not in self._specs:
             self._specs[game] = load_adapter_spec(game, self.host)
         return self._specs[game]
+
+
+def _tell_waiting(waiting: dict[str, asyncio.Future[T]], agent_id: str, outcome: T | Exception) -> None:
+    """Give whoever waits for an agent what came of it, if anybody does."""
+    future = waiting.pop(agent_id, None)
+    if future is None or future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
 
 
 def _codec_of(spec: AdapterSpec) -> Codec:

@@ -15,9 +15,9 @@ from wsap_nexus.hub.persons import set_persona, set_policy
 from wsap_nexus.hub.portable import check_not_removed
 from wsap_nexus.hub.records import EXTERNAL, Policy
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once, pending
+from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once
 from wsap_nexus.server.refusals import ForbiddenError
-from wsap_nexus.server.seats import act_errand, check_external, current_seat, observe, place_of, the_agent
+from wsap_nexus.server.seats import act_errand, check_external, observe, seat_says, the_agent
 
 router = APIRouter(tags=["agents"])
 _STILL = "The action is being resolved; ask again with the same idempotency key."
@@ -138,11 +138,7 @@ async def act(
 async def action_space(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.0) -> Response:
     """All actions there are where the agent is; what is legal now is in its observation."""
     by.may_act_for(agent_id)
-    check_external(nexus, the_agent(nexus, agent_id))
-    seat = await current_seat(nexus, agent_id, wait)
-    if seat is None:
-        return pending("The agent is on its way.")
-    return answer({"place": place_of(nexus, agent_id)[0], "action_space": seat.action_space})
+    return await seat_says(nexus, agent_id, wait, "action_space")
 
 
 @router.get(
@@ -152,11 +148,7 @@ async def action_space(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10
 async def description(nexus: Hub, agent_id: AgentId, by: Known, wait: Wait = 10.0) -> Response:
     """What the agent is told of where it is, once."""
     by.may_act_for(agent_id)
-    check_external(nexus, the_agent(nexus, agent_id))
-    seat = await current_seat(nexus, agent_id, wait)
-    if seat is None:
-        return pending("The agent is on its way.")
-    return answer({"place": place_of(nexus, agent_id)[0], "description": seat.description})
+    return await seat_says(nexus, agent_id, wait, "description")
 
 
 # --- messages -------------------------------------------------------------------------------------

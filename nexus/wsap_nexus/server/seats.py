@@ -102,6 +102,27 @@ async def current_seat(nexus: Nexus, agent_id: str, wait: float) -> ExternalAgen
         return None
 
 
+async def seat_says(nexus: Nexus, agent_id: str, wait: float, what: str, place: str | None = None) -> Response:
+    """Answer with something that the agent's seat knows; 202 when the agent is on its way all the time.
+
+    Args:
+        nexus: where the agent is.
+        agent_id: decided for over the wire.
+        wait: seconds to wait for it to arrive.
+        what: "description" or "action_space".
+        place: where the seat is; wherever the agent is by then when None.
+
+    Raises:
+        NotExternalError: somebody here decides for the agent.
+    """
+    check_external(nexus, the_agent(nexus, agent_id))
+    seat = await current_seat(nexus, agent_id, wait)
+    if seat is None:
+        return pending("The agent is on its way.")
+    told = {"description": seat.description, "action_space": seat.action_space}[what]
+    return answer({"place": place or place_of(nexus, agent_id)[0], what: told})
+
+
 def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> Errand:
     """Return what it is to hand in an action, for it to be done once."""
     action = Action(request.name, request.parameters, request.reasoning)

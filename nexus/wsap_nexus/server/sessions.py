@@ -20,9 +20,9 @@ from wsap_nexus.hub.stay import Stay
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.server import shapes
 from wsap_nexus.server.auth import Caller
-from wsap_nexus.server.deps import Hub, Key, Known, Once, Owner, Wait, answer, once, pending
+from wsap_nexus.server.deps import Hub, Key, Known, Once, Owner, Wait, answer, once
 from wsap_nexus.server.refusals import AbilityMissingError, SessionManagedError
-from wsap_nexus.server.seats import act_errand, check_external, current_seat, observe, open_session, the_agent
+from wsap_nexus.server.seats import act_errand, check_external, observe, open_session, seat_says, the_agent
 from wsap_nexus.server.transit import enter_errand, exit_errand, receipt_of
 from wsap_nexus.storage.tables import METADATA
 
@@ -59,11 +59,7 @@ async def session(nexus: Hub, session_id: SessionId) -> Response:
 async def description(nexus: Hub, session_id: SessionId, by: Known, wait: Wait = 10.0) -> Response:
     """The game, its goals and mechanics."""
     stay = _stay(nexus, session_id, by)
-    check_external(nexus, the_agent(nexus, stay.session.agent_id))
-    seat = await current_seat(nexus, stay.session.agent_id, wait)
-    if seat is None:
-        return pending("The agent is on its way.")
-    return answer({"place": stay.session.game, "description": seat.description})
+    return await seat_says(nexus, stay.session.agent_id, wait, "description", stay.session.game)
 
 
 @router.get(
@@ -73,11 +69,7 @@ async def description(nexus: Hub, session_id: SessionId, by: Known, wait: Wait =
 async def action_space(nexus: Hub, session_id: SessionId, by: Known, wait: Wait = 10.0) -> Response:
     """All actions there are; what is legal now is in the observation."""
     stay = _stay(nexus, session_id, by)
-    check_external(nexus, the_agent(nexus, stay.session.agent_id))
-    seat = await current_seat(nexus, stay.session.agent_id, wait)
-    if seat is None:
-        return pending("The agent is on its way.")
-    return answer({"place": stay.session.game, "action_space": seat.action_space})
+    return await seat_says(nexus, stay.session.agent_id, wait, "action_space", stay.session.game)
 
 
 @router.get(
