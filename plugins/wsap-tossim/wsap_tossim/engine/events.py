@@ -1,0 +1,75 @@
+"""What can happen, as kinds of events with their data, and who may know each.
+
+An event is known by those whose bit is set in `Event.known_by`. `everyone` is fixed when a game
+begins and holds the dead too; what only the living may know names them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["EVENTS", "HIDDEN", "bit", "bits"]
+
+HIDDEN = 0
+"""Known by nobody before the game is over: the resolver's trace."""
+
+EVENTS: Mapping[str, str] = {
+    # how it begins and goes on
+    "begins": "To all. players: number of players; rules; mode: what is known of the role list.",
+    "role": "To one. player, role, mates: numbers of those whom it knows from the start -> role; target (Executioner).",
+    "phase": "To all (DUSK, TALK_AT_NIGHT, NIGHT: to all, as 'night' only once). name.",
+    "over": "To all. winners: numbers; factions: names; reason.",
+    "truth": "To all, at the very end. roles: role of each player at the start; final: and at the end.",
+    # day
+    "speech": "To all. player, text.",
+    "whisper": "To sender and receiver, and to whoever overhears. player, to, text.",
+    "whispered": "To all who don't know the text. player, to.",
+    "silent": "To all. player: waits when it had the floor; forced: true if it missed its deadline.",
+    "vote": "To all. player, target, weight, needed.",
+    "unvote": "To all. player, target.",
+    "trial": "To all. player, number (of today).",
+    "verdict": "To all once all have judged, if verdicts are open. player, verdict: guilty|innocent|abstain, weight.",
+    "judged": "To all. player, guilty, innocent: weights; condemned: bool.",
+    "ballot": "To all. counts: player -> votes; lynched.",
+    "revealed": "To all. player: is the Mayor.",
+    "blackmailed": "To one. player: may not speak today.",
+    # death
+    "death": "To all. player, causes: how, for readers (list of words); role or null if hidden or cleaned; day|night.",
+    "will": "To all, on the morning (or lynching) it is revealed. player, text; 'cleaned' true if none is shown.",
+    "note": "To all. player: the dead; text; killer is never told.",
+    "haunted": "To all. player.",
+    # private results of the night
+    "result": "To one. player, verb, target, and what was learned: suspicious | group | role | visitors | visits.",
+    "told": "To one. player, code: what was felt (blocked, attacked, healed, guarded, transported, controlled,"
+    " doused?, jailed, converted, promoted, guilt, ...), and its data.",
+    "said": "To a channel. channel: mafia|vampires|jail|dead|seance; player (null where the speaker is hidden, the"
+    " Jailor in the jail); text.",
+    "jailed": "To the Jailor and to the prisoner (who is not told by whom). player.",
+    "raised": "To all. player: alive again.",
+    "remembered": "To all. role: an Amnesiac has become it (not who).",
+    "becomes": "To those who may know. player, role, why: promotion|conversion|remembering|last of a kind.",
+    # the resolver's trace, hidden until the game is over
+    "chose": "Hidden. player, verb, targets, forced.",
+    "moves": "Hidden. The order of transports: list of pairs.",
+    "controls": "Hidden. player, victim, onto.",
+    "blocks": "Hidden. player, target, held: false if the target is immune.",
+    "visits": "Hidden. player, target (where it really went), verb.",
+    "protects": "Hidden. player, target, with.",
+    "attacks": "Hidden. player (or null), target, attack, defense, kills, how.",
+    "deceives": "Hidden. player, target, how: frame|clean|forge|disguise|douse|blackmail.",
+    "writes": "Hidden, or to its writer. player, what: will|note|notebook, text.",
+}
+"""Kind -> who may know it, and its data."""
+
+
+def bit(player: int) -> int:
+    """Return the mask of one player."""
+    return 1 << player
+
+
+def bits(players: Iterable[int]) -> int:
+    """Return the mask of several players."""
+    mask = 0
+    for player in players:
+        mask |= 1 << player
+    return mask

@@ -1,0 +1,207 @@
+"""The words of the game: roles, choices, what happened, and who may know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any, NamedTuple
+
+__all__ = [
+    "Attack",
+    "Category",
+    "Choice",
+    "Defense",
+    "Event",
+    "Faction",
+    "Option",
+    "Phase",
+    "Role",
+    "Verb",
+]
+
+
+class Faction(StrEnum):
+    """Whose victory a role shares. Neutrals each have a goal of their own; see `Role.goal`."""
+
+    TOWN = "Town"
+    MAFIA = "Mafia"
+    NEUTRAL = "Neutral"
+    VAMPIRES = "Vampires"
+
+
+class Category(StrEnum):
+    """What a role is for; role lists ask for "Town Support" or "Random Neutral"."""
+
+    GOVERNMENT = "Town Government"
+    INVESTIGATIVE = "Town Investigative"
+    KILLING = "Town Killing"
+    PROTECTIVE = "Town Protective"
+    SUPPORT = "Town Support"
+    MAFIA_DECEPTION = "Mafia Deception"
+    MAFIA_KILLING = "Mafia Killing"
+    MAFIA_SUPPORT = "Mafia Support"
+    BENIGN = "Neutral Benign"
+    CHAOS = "Neutral Chaos"
+    EVIL = "Neutral Evil"
+    NEUTRAL_KILLING = "Neutral Killing"
+
+
+class Attack(IntEnum):
+    """How strong an attack is. It kills when it exceeds the defense."""
+
+    NONE = 0
+    BASIC = 1
+    POWERFUL = 2
+    UNSTOPPABLE = 3
+
+
+class Defense(IntEnum):
+    """How well one is defended."""
+
+    NONE = 0
+    BASIC = 1
+    POWERFUL = 2
+    INVINCIBLE = 3
+
+
+class Phase(StrEnum):
+    """Where in a day the game is. Every phase but TALK_AT_NIGHT, DUSK and NIGHT is seen by all."""
+
+    DISCUSSION = "discussion"
+    """Talk in turns, no votes."""
+    NOMINATION = "nomination"
+    """Talk and votes in turns, until somebody is put on trial or the time is up."""
+    DEFENSE = "defense"
+    """The accused speaks."""
+    JUDGEMENT = "judgement"
+    """All but the accused: guilty, innocent, or nothing. At once, and in secret until all have voted."""
+    LAST_WORDS = "last words"
+    """The condemned speaks."""
+    BALLOT = "ballot"
+    """In rule sets without trials: one secret vote of all at once; whoever has most is lynched."""
+    DUSK = "dusk"
+    """Choices made by day and unseen: whom the Jailor takes, whom a dead Medium will speak to."""
+    TALK_AT_NIGHT = "talk at night"
+    """Private talk of those who have a channel, all at once, before they act."""
+    NIGHT = "night"
+    """All act at once, and unseen."""
+    OVER = "over"
+
+
+class Verb(StrEnum):
+    """What a player can do when asked."""
+
+    # by day
+    SPEAK = "speak"
+    WHISPER = "whisper"
+    WAIT = "wait"
+    VOTE = "vote"
+    UNVOTE = "unvote"
+    REVEAL = "reveal"
+    GUILTY = "guilty"
+    INNOCENT = "innocent"
+    ABSTAIN = "abstain"
+    # at dusk
+    JAIL = "jail"
+    SEANCE = "seance"
+    # at night
+    SAY = "say"
+    """To one's channel at night: the Mafia, the Vampires, the jail, the dead."""
+    ALERT = "alert"
+    BITE = "bite"
+    BLACKMAIL = "blackmail"
+    BLOCK = "block"
+    CLEAN = "clean"
+    CONTROL = "control"
+    CONSULT = "consult"
+    DISGUISE = "disguise"
+    DOUSE = "douse"
+    EXECUTE = "execute"
+    FORGE = "forge"
+    FRAME = "frame"
+    GUARD = "guard"
+    HAUNT = "haunt"
+    HEAL = "heal"
+    HUNT = "hunt"
+    IGNITE = "ignite"
+    INTERROGATE = "interrogate"
+    INVESTIGATE = "investigate"
+    KILL = "kill"
+    MAUL = "maul"
+    RAISE = "raise"
+    REMEMBER = "remember"
+    SHOOT = "shoot"
+    STAB = "stab"
+    TRANSPORT = "transport"
+    VEST = "vest"
+    WATCH = "watch"
+
+
+class Choice(NamedTuple):
+    """What a player decides when asked."""
+
+    verb: Verb
+    targets: tuple[int, ...] = ()
+    """Players, by number from 0; as many as the option has slots."""
+    text: str = ""
+    """What is said or written, where the option takes a text."""
+
+
+WAIT = Choice(Verb.WAIT)
+"""Doing nothing: always possible."""
+
+
+class Option(NamedTuple):
+    """Something that a player can do now."""
+
+    verb: Verb
+    slots: tuple[tuple[int, ...], ...] = ()
+    """Who may be chosen, for each target; one player can't fill two slots."""
+    text: bool = False
+    """Whether words go with it."""
+
+
+class Event(NamedTuple):
+    """Something that happened. The log of these is the game; everything anybody knows is a part of it."""
+
+    number: int
+    """From 0, without gaps. Never shown to a player: it would tell how much is hidden."""
+    day: int
+    """From 1. A night has the number of the day before it."""
+    phase: Phase
+    kind: str
+    """See `EVENTS` in `wsap_tossim.engine.events`."""
+    known_by: int
+    """Bit i is set if player i may know it; 0 for what nobody may, before the game is over."""
+    data: Mapping[str, Any]
+    """JSON-ready; players by number. Must not be changed."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role, as data. What its verbs do at night is in the resolver, in one place for all roles."""
+
+    name: str
+    """"Town's" own word for it: "Investigator", "Serial Killer"."""
+    faction: Faction
+    category: Category | None
+    """None for the Citizen, which no list draws by chance."""
+    attack: Attack = Attack.NONE
+    defense: Defense = Defense.NONE
+    unique: bool = False
+    """At most one in a game."""
+    verbs: Sequence[Verb] = ()
+    """What it does at night, each if `Player.uses` lasts."""
+    uses: Mapping[Verb, int] | None = None
+    """How often in a game, for each verb that has a limit."""
+    immune_to_block: bool = False
+    immune_to_control: bool = False
+    summary: str = ""
+    """One sentence."""
+    abilities: Sequence[str] = ()
+    """What it can do, in sentences for its player."""
+    attributes: Sequence[str] = ()
+    """What holds of it without its doing anything, in sentences for its player."""
+    goal: str = ""
+    """When it wins, in a sentence for its player."""
