@@ -1,4 +1,4 @@
-"""How a world with several seats waits: for everyone, or for the one whose turn it is."""
+"""How a world with several seats waits: for everyone, for the one whose turn it is, or for whom the world names."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ Resolve = Callable[[Mapping[str, Action]], Mapping[str, ActionResult]]
 A seat that it leaves out goes on waiting: a later round gives its result.
 """
 
+Expects = Callable[[], Sequence[str]]
+"""Gives the seats that the next round waits for; none when the game is over."""
+
 
 class Barrier:
     """Lets each seat act when it is its turn, and resolves a round once all expected seats have acted.
@@ -22,6 +25,14 @@ class Barrier:
     The order in which actions arrive never matters: they are resolved in the order of the
     seats. Whoever keeps the time calls `expire` at a deadline; seats that have not acted then
     get their default action, and an action that comes too late is refused as a result.
+
+    With `expects` the world names the seats of each round itself, any of them: one speaker by day,
+    some by night. It is asked when the barrier is first used after its making or a `restart`, and
+    after each resolution. The round is resolved once all of these have acted or left; without any
+    action if all have left for good. Who is not named waits in `turn`. A seat whose result is held
+    back can't act, so whatever names it gives it its result first. When nobody is named the game is
+    over: `turn` returns at once, and a result that the last resolution still holds back is replaced
+    by one that says so, so that nobody waits for ever.
 
     Args:
         seats: the agents, in the world's fixed order.
@@ -31,6 +42,12 @@ class Barrier:
         observe: gives a seat's present state, for refusals.
         next_seat: for alternating time, gives the seat whose turn comes after the given one;
             the next in order when None.
+        expects: gives the seats that the next round waits for; it takes the place of `timing` and
+            `next_seat`, which keep their defaults then.
+
+    Raises:
+        WorldError: there are no seats, or `expects` comes with a timing. Later, from whatever ends a
+            round: `expects` named somebody who has no seat, or whose result is held back.
     """
 
     def __init__(
@@ -42,9 +59,12 @@ class Barrier:
         timing: Literal["simultaneous", "alternating"] = "simultaneous",
         observe: Callable[[str], Observation],
         next_seat: Callable[[str], str] | None = None,
+        expects: Expects | None = None,
     ) -> None:
         if not seats:
             raise WorldError("A world needs at least one seat to wait for.")
+        if expects is not None and (timing != "simultaneous" or next_seat is not None):
+            raise WorldError("A world that says whom a round waits for gives its barrier no timing and no next seat.")
         self._order = tuple(seats)
         self._active = list(seats)
         self._absent: set[str] = set()
@@ -53,6 +73,8 @@ class Barrier:
         self._timing = timing
         self._observe = observe
         self._next_seat = next_seat
+        self._expects = expects
+        self._named: tuple[str, ...] | None = None  # by `expects`, for this round; None before it was asked
         self._turn = self._order[0]
         self._submitted: dict[str, Action] = {}
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
@@ -65,13 +87,16 @@ class Barrier:
     @property
     def expected(self) -> tuple[str, ...]:
         """The seats that have yet to act before the round is resolved."""
-        if self._timing == "alternating":
-            return (self._turn,) if self._active else ()
-        return tuple(s for s in self._active if s not in self._submitted)
+        return tuple(s for s in self._awaited() if s not in self._submitted)
+
+    @property
+    def over(self) -> bool:
+        """Whether the world waits for nobody any more; only one that says whom a round waits for can say so."""
+        return self._expects is not None and not self._asked()
 
     async def turn(self, seat: str) -> int:
-        """Wait until the seat can decide, and return the round it decides in."""
-        while seat in self._active and seat not in self.expected:
+        """Wait until the seat can decide, has left or the game is over, and return the round it decides in."""
+        while seat in self._active and seat not in self._absent and seat not in self.expected and not self.over:
             self._open.clear()
             await self._open.wait()
         return self.round
@@ -87,6 +112,8 @@ class Barrier:
         """
         if seat not in self._active or seat in self._absent:
             return ActionResult(False, "You have left this world.", done=True, observation=self._observe(seat))
+        if self.over:
+            return self._game_over(seat)
         if round_seen is not None and round_seen != self.round:
             message = "Too late: the round went on without you, with the default action in your place."
             return ActionResult(False, message, observation=self._observe(seat))
@@ -143,6 +170,7 @@ class Barrier:
         self._active = list(self._order)
         self._absent.clear()
         self._turn = turn or self._order[0]
+        self._named = None
         self.round = round_number
         self.forced.clear()
         self._open.set()
@@ -163,10 +191,37 @@ class Barrier:
             if self.round == before:
                 return
 
+    def _awaited(self) -> tuple[str, ...]:
+        """Return whose actions make up this round."""
+        if self._expects is not None:
+            return tuple(s for s in self._asked() if s in self._active)
+        if self._timing == "alternating":
+            return (self._turn,) if self._active else ()
+        return tuple(self._active)
+
+    def _asked(self) -> tuple[str, ...]:
+        """Return whom the world named for this round, in order, less those who had left when it was asked."""
+        if self._named is None:
+            named = () if self._expects is None else tuple(self._expects())
+            unknown = [s for s in named if s not in self._order]
+            if unknown:
+                raise WorldError(f"The world waits for {unknown[0]!r}, which is none of its seats.")
+            held = [s for s in named if s in self._results and not self._results[s].done()]
+            if held:
+                raise WorldError(f"The world waits for {held[0]!r} and has not given it its last result.")
+            self._named = tuple(s for s in self._order if s in named and s in self._active)
+        return self._named
+
+    def _game_over(self, seat: str) -> ActionResult:
+        return ActionResult(False, "The game is over.", done=True, observation=self._observe(seat))
+
+    def _round_is_complete(self) -> bool:
+        if self._expects is not None:
+            return bool(self._asked()) and not self.expected
+        return bool(self._submitted) and not self.expected
+
     def _resolve_round(self) -> None:
-        if not self._active or not self._submitted:
-            return
-        if self._timing == "simultaneous" and any(s not in self._submitted for s in self._active):
+        if not self._active or not self._round_is_complete():
             return
         actions = {s: self._submitted[s] for s in self._order if s in self._submitted}
         results = self._resolve(actions)
@@ -180,6 +235,12 @@ class Barrier:
                 self._results[seat] = future
             elif not future.done():
                 future.set_result(results[seat])
+        self._named = None
+        if self.over:
+            held, self._results = self._results, {}
+            for seat, future in held.items():
+                if not future.done():
+                    future.set_result(self._game_over(seat))
         self._open.set()
 
     def _following(self, seat: str) -> str:
