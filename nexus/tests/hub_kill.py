@@ -108,7 +108,7 @@ def live(database: str, out: int, options: argparse.Namespace) -> None:
                 nonlocal count
                 count += 1
                 if count % 7 == 0:
-                    for run_id in list(nexus._runs):
+                    for run_id in list(nexus.tables.runs):
                         if (number := store.writer.committed(run_id)) >= 0:
                             say("run", run_id, number)
 

@@ -291,7 +291,7 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
             assert (agent.state, agent.session_id) == ("paused", stay.session.id)
         assert field.nexus.game_info("unruly").status == "available"
         field.say("go")
-        await asyncio.gather(*field.nexus._tables.values())
+        await asyncio.gather(*field.nexus.tables.tasks.values())
         field.nexus.resume("ada")
         closed = await field.closed(stay.session)
         assert (closed.reason, closed.steps) == ("step_limit", 40)
@@ -350,7 +350,7 @@ def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: 
         field.say("fail")
         await field.until(lambda: field.happened("agent_failed", "ada"))
         await asyncio.gather(
-            *field.nexus._tables.values(), *[t for t in field.nexus._tasks.values() if "ada" in t.get_name()]
+            *field.nexus.tables.tasks.values(), *[t for t in field.nexus.lives.tasks.values() if "ada" in t.get_name()]
         )
         closed = await field.nexus.exit("ada")
         assert (closed.id, closed.reason) == (stay.session.id, "kicked")
@@ -390,7 +390,7 @@ def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: P
 
     async def disturbed(field: Field) -> None:
         chance = random.Random(7)
-        pool = field.nexus._placement.pool
+        pool = field.nexus.placement.pool
         assert pool is not None
 
         def kill() -> None:

@@ -17,7 +17,7 @@ from wsap_core.context import Context
 from wsap_core.errors import UsageError, WorldError
 from wsap_core.models import Action, ActionResult, AvatarState, Entry, PortableItem, Receipt, TransitPackage
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub import hub as hub_module
+from wsap_nexus.hub import tables
 from wsap_nexus.hub.errors import RosterFullError
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.records import EXTERNAL, SessionRecord, Terms
@@ -176,13 +176,13 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
         async with running(store) as nexus:
             before = nexus
             await nexus.enter("ada", "quarry", Terms(exit_when="step >= 4"))
-            monkeypatch.setattr(hub_module, "commit_leave", killed)
+            monkeypatch.setattr(tables, "commit_leave", killed)
             await act(nexus, "dig", "dig", "rest")
-            tables = list(nexus._tables.values())
+            playing = list(nexus.tables.tasks.values())
             seat, _ = await nexus.external.observation("ada")
             acting = asyncio.ensure_future(seat.act(Action("dig")))
-            await asyncio.wait(tables)
-            await asyncio.gather(acting, *tables, return_exceptions=True)
+            await asyncio.wait(playing)
+            await asyncio.gather(acting, *playing, return_exceptions=True)
             monkeypatch.undo()
             await drop(nexus)
             async with running(store) as nexus:

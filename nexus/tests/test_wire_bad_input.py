@@ -64,12 +64,12 @@ def test_a_world_that_is_closed_says_why_and_that_one_may_try_again(
 def test_a_world_of_another_major_version_is_refused(served: Served, eve: httpx2.Client) -> None:
     from dataclasses import replace
 
-    spec = served.nexus._spec("echo")
-    served.nexus._specs["echo"] = replace(spec, protocol_version="99.0.0")
+    spec = served.nexus.catalog.spec("echo")
+    served.nexus.catalog.known["echo"] = replace(spec, protocol_version="99.0.0")
     try:
         assert problem(enter(eve, "eve", "echo")) == (409, "GAME_INCOMPATIBLE")
     finally:
-        served.nexus._specs["echo"] = spec
+        served.nexus.catalog.known["echo"] = spec
 
 
 def test_nobody_enters_twice(served: Served) -> None:

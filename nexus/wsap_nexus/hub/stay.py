@@ -15,6 +15,9 @@ from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.runtime.recorder import read_step
 from wsap_nexus.storage.records import EventRecord
 
+SHUTDOWN = "shutdown"
+"""Why a stay ends that goes on when the nexus is started again."""
+
 
 @dataclass
 class Deeds:

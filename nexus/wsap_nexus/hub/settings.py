@@ -1,0 +1,36 @@
+"""How a nexus is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wsap_nexus.hub.workers.pool import Patience
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a nexus is run."""
+
+    seed: int = 0
+    """What everything that is decided by chance follows from."""
+    games: tuple[str, ...] | None = None
+    """The games that agents may enter; None for all that are installed."""
+    pace: float | None = None
+    """Most decisions a second of each agent; None for as fast as it goes."""
+    snapshot_every: int = 200
+    """Decisions between two saved states of a stay."""
+    lobby_seconds: float = 3.0
+    """How long a game of several seats waits for others, before their seats are filled."""
+    max_failures: int = 3
+    """Failures of a game within the window after which it is taken offline."""
+    failure_window: float = 600.0
+    """Seconds that a failure counts."""
+    workers: int = 0
+    """Most worker processes that worlds run in; 0 for worlds in this process."""
+    patience: Patience = field(default_factory=Patience)
+    """How long is waited for workers."""
+    logs: Path | None = None
+    """The folder for what games in workers print; None keeps nothing of it."""
+    game_hosts: tuple[str, ...] = ()
+    """Hosts besides this machine that games in other processes may be on."""
