@@ -10,14 +10,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from wsap_core.decisions import DecisionInfo, ReflectionInfo
-from wsap_core.errors import SnapshotError
+from wsap_core.errors import SnapshotError, WireError
 from wsap_core.interfaces import Look, Snapshots
 from wsap_core.llm.account import Account
 from wsap_core.llm.backend import Backend, collect
 from wsap_core.llm.binding import Binding
 from wsap_core.llm.conversation import Conversation
 from wsap_core.llm.json_style import legal_actions
+from wsap_core.llm.lookup import split
 from wsap_core.llm.memory import AgentMemory
+from wsap_core.llm.open_turn import OpenTurn
 from wsap_core.llm.options import LLMOptions
 from wsap_core.llm.pace import Pace, fallback_action
 from wsap_core.llm.prompts import Prompts
@@ -120,6 +122,7 @@ class LLMAgent:
         self._plan: list[str] = []
         self._account = account or Account()
         self._seen: tuple[Observation, Action] | None = None
+        self._open: OpenTurn | None = None
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Make the system message: the prefix that never changes.
@@ -137,22 +140,26 @@ class LLMAgent:
         self._binding.check()
         self._space = action_space
         tools = list(self._tools.values())
+        finals, lookups = split(action_space.actions)
         system = self._prompts.render(
             "system",
             game_name=one_line(self.options.game_name),
             persona=self.options.persona.strip(),
             game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
-            action_space=action_space.to_text(),
+            action_space=ActionSpace(finals).to_text(),
+            lookups=ActionSpace(lookups).to_text(),
             tools="\n".join(f"- {t.definition.name}: {one_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
         )
         self._conversation.begin(system)
         self._pace.clear()
-        self._seen = None
+        self._seen = self._open = None
 
     async def plan(self, goals: list[Goal]) -> list[str]:
         """Return the model's plan for the goals, one step a line; empty without goals or when switched off."""
         self._plan = []
+        if self._open is not None:  # an episode begins, or the turn was thought through for other goals
+            self._open = replace(self._open, dropped=True)
         if not goals or not self.options.plan:
             return []
         text = self._prompts.render(
@@ -173,15 +180,27 @@ class LLMAgent:
         self._sight.eyes = look
 
     async def decide(self, observation: Observation) -> Action:
-        """Return the action that the model chose, now or a few steps ago, or the fallback."""
+        """Return the action that the model chose, now or a few steps ago, or the fallback.
+
+        Where that is a tool of the world, the same turn goes on at the next decision with what the
+        tool gave, unless the game has moved on to another step meanwhile.
+        """
         legal = legal_actions(self._space, observation)
-        if (carried_on := self._pace.go_on(observation, legal)) is not None:
-            self.last_decision = DecisionInfo(usage=self._account.take(), continued=True)
-            self._seen = (observation, carried_on)
-            return carried_on
-        shown = self._show(self._pace.caught_up(observation))
+        opened = self._open
+        if opened is not None and opened.goes_on(observation):
+            opened = opened.hearing(observation)
+        else:
+            if opened is not None:
+                self._open = None
+                self._pace.put_off(opened.left_over(observation))
+            if (carried_on := self._pace.go_on(observation, legal)) is not None:
+                self.last_decision = DecisionInfo(usage=self._account.take(), continued=True)
+                self._seen = (observation, carried_on)
+                return carried_on
+            caught_up = self._pace.caught_up(observation)
+            opened = OpenTurn.begin(caught_up, self._show(caught_up), await self._sight.look())
         turn = Turn(
-            shown,
+            opened.shown,
             legal,
             self._space.actions,
             self._tools,
@@ -191,34 +210,46 @@ class LLMAgent:
             self._ask,
             self._prompts,
             self._binding.refused,
-            picture=await self._sight.look(),
+            picture=opened.picture,
+            thought=opened.thought,
         )
         try:
             made = await self._style.decide(turn)
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
             self.last_decision = DecisionInfo(forced=True, usage=self._account.take())
             raise
-        usage = self._account.take()
-        action = made.action
-        forced = action is None
-        if action is None:
-            action = Action(
-                fallback_action(legal, self.options.fallback, self._random),
-                reasoning="(the reply could not be understood)",
-            )
-        said = made.said or f'{{"action": "{action.name}", "params": {{}}}}'
-        self._conversation.add(WindowTurn(shown, said, turn.picture))
-        repaired = made.repaired and not forced
-        self.last_decision = DecisionInfo(repaired, forced, usage, turn.unconstrained, turn.cut, made.resumption)
+        action = made.action or Action(
+            fallback_action(legal, self.options.fallback, self._random),
+            reasoning="(the reply could not be understood)",
+        )
+        forced = made.action is None
+        self.last_decision = DecisionInfo(
+            made.repaired and not forced,
+            forced,
+            self._account.take(),
+            turn.unconstrained,
+            turn.cut,
+            made.resumption,
+        )
         self.last_made = made
         self._seen = (observation, action)
+        if made.thought is not None:
+            self._open = replace(opened, thought=made.thought)
+            return action
+        said = made.said or f'{{"action": "{action.name}", "params": {{}}}}'
+        self._conversation.add(WindowTurn(opened.shown, said, opened.picture))
         self._pace.begin(observation, legal, action, made.steps)
+        self._pace.put_off(opened.late)
+        self._open = None
         return action
 
     async def reflect(self, result: ActionResult) -> None:
         """Keep what came of the last action, and look back where it is time."""
         self.last_reflection = None
-        self._pace.note(result)
+        if self._open is not None:
+            self._open = self._open.with_result(result)
+        else:
+            self._pace.note(result)
         if self._seen is None or self._memory is None:
             return
         observation, action = self._seen
@@ -275,6 +306,7 @@ class LLMAgent:
             "cut": self._conversation.cut,
             "plan": self._plan,
             "pace": self._pace.snapshot(),
+            "open": self._open.to_json() if self._open is not None else None,
             "unbound": self._binding.reason,
             "memory": self._memory.snapshot().hex() if self._memory is not None else None,
             "looked_back": self._reflector.state() if self._reflector is not None else None,
@@ -295,6 +327,7 @@ class LLMAgent:
             plan = [str(line) for line in found["plan"]]
             cut = int(found["cut"])
             unbound = str(found.get("unbound", ""))
+            opened = OpenTurn.from_json(found["open"]) if found.get("open") is not None else None
             self._pace.restore(found.get("pace"))
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
@@ -302,7 +335,7 @@ class LLMAgent:
             if self._reflector is not None and found.get("looked_back") is not None:
                 self._reflector.set_state(found["looked_back"])
             self._random.setstate((version, tuple(state), gauss))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, WireError) as error:
             raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
         if self._memory is not None and memory is not None:
             self._memory.restore(memory)
@@ -312,6 +345,7 @@ class LLMAgent:
                 tool.restore(kept)
         self._conversation.restore(turns, cut)
         self._plan = plan
+        self._open = opened
         self._binding.reason = unbound
 
     # --- asking ------------------------------------------------------------------------------

@@ -190,6 +190,10 @@ class Pace:
             messages=(*missed.messages, *observation.messages),
         )
 
+    def put_off(self, told: Observation) -> None:
+        """Show the events and messages of an observation, and no others, with the next decision besides its own."""
+        self._missed = Observation(recent_events=told.recent_events, messages=told.messages)
+
     def report(self, prompts: Prompts) -> str:
         """Return how far the last decision was carried out and why no further; empty if it was for one step."""
         ended = self._ended
@@ -277,7 +281,7 @@ class Pace:
 
 def quiet_action(legal: Sequence[ActionDef], fallback: str | None = None) -> str | None:
     """Return the action that does least: the declared fallback if it is legal, one that waits, or None."""
-    free = [a.name for a in legal if all(p.optional for p in a.parameters)]
+    free = [a.name for a in legal if not a.is_tool and all(p.optional for p in a.parameters)]
     return next((name for name in (fallback, *QUIET) if name is not None and name in free), None)
 
 
@@ -286,8 +290,10 @@ def fallback_action(legal: Sequence[ActionDef], fallback: str | None, generator:
 
     The declared one if it is legal, else one that waits. Where a game has none, any that needs no
     parameters: one that only looks would be taken again and again, and a game in which others
-    wait for a move would never end.
+    wait for a move would never end. For the same reason it is never a tool of the game, unless
+    nothing else is legal.
     """
+    legal = [a for a in legal if not a.is_tool] or legal
     names = [a.name for a in legal]
     if fallback in names:
         return str(fallback)

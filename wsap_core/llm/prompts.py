@@ -27,6 +27,11 @@ You are an agent playing {{ game_name }}.
 
 Available actions:
 {{ action_space }}
+{% if lookups %}
+
+To look things up before you act:
+{{ lookups }}
+{% endif %}
 {% if tools %}
 
 Tools you may use before you act:

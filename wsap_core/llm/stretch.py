@@ -69,9 +69,9 @@ NOTHING_SAID = Steps()
 def repeatable(action: ActionDef) -> bool:
     """Return whether it makes sense to do an action several times in a row without looking.
 
-    Not so for what says something in free words, and for leaving the world.
+    Not so for what says something in free words, for looking things up, and for leaving the world.
     """
-    if action.category == "meta" or action.name in _ONCE:
+    if action.category == "meta" or action.is_tool or action.name in _ONCE:
         return False
     return not any(_is_free(p.json_schema()) for p in action.parameters)
 

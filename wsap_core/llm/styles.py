@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from wsap_core.decisions import NO_USAGE, Resumption, Usage
 from wsap_core.llm.errors import ConstraintError
 from wsap_core.llm.json_style import reply_schema
+from wsap_core.llm.lookup import LONGEST_RESULT, Calls, Thought, split
 from wsap_core.llm.openai_subset import unwrapped
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_core.llm.pictures import with_picture
@@ -23,13 +23,10 @@ from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_core.llm.tools import AgentTool
 from wsap_core.llm.types import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.models import Action, ActionDef, Tool
-from wsap_core.untrusted import one_line
 from wsap_core.wire import dumps
 
 MOST_CONSTRAINTS = 256
 """Sets of legal actions whose constraint a style keeps."""
-LONGEST_RESULT = 2000
-"""Characters of a tool's result that a model is shown."""
 
 
 class Ask(Protocol):
@@ -62,6 +59,8 @@ class Made:
     """How it went on after tools; None without any."""
     steps: Steps = NOTHING_SAID
     """How many steps it is for, as far as the model said."""
+    thought: Thought | None = None
+    """Where the action is a tool of the world: what the same turn goes on with once there is a result."""
 
 
 @dataclass
@@ -87,6 +86,8 @@ class Turn:
     """Whether a reply was cut off at its limit of tokens."""
     picture: ImagePart | None = None
     """What the agent sees beside the text."""
+    thought: Thought | None = None
+    """The thought that is gone on with, with the world's answer; None where the turn begins."""
 
     @property
     def opening(self) -> Message:
@@ -159,6 +160,8 @@ class JsonStyle:
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return the seed's last sentence, and how a tool is called if there are any."""
         text = prompts.render("json_answer", steps=self._steps)
+        if split(space)[1]:
+            text += " To look something up first, respond with that action: you are told and asked again."
         return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
 
     def question(self, prompts: Prompts) -> str:
@@ -171,45 +174,61 @@ class JsonStyle:
 
     async def decide(self, turn: Turn) -> Made:
         """Ask, answer tool calls, ask again once if nothing is understood."""
-        messages = [turn.opening]
-        usage, calls, repaired, purpose = NO_USAGE, 0, False, "decide"
-        answered: dict[str, str] = {}
+        finals, tools = split(turn.legal)
+        world = {tool.name for tool in tools}
+        calls = Calls(turn.tools, tools, turn.most_calls, turn.thought)
+        messages, used = [turn.opening], turn.thought is not None
+        if turn.thought is not None:
+            messages += [*turn.thought.messages, self._told(turn, turn.thought.name, turn.thought.result or "")]
+        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
         while True:
-            offered = [t.definition for t in turn.tools.values()] if calls < turn.most_calls else []
-            constraint = self._constraint(turn, offered) if self.constrains(turn.abilities) else None
+            legal = [*finals, *calls.world] if world else finals
+            constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
             reply = await turn.ask_bound(purpose, messages, constraint)
             usage += reply.usage
             # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
             text, steps = unwrapped(reply.text) if wrapped else reply.text, NOTHING_SAID
             if self._steps > 1:
-                text, steps = steps_in_json(text, self._steps, turn.legal)
-            reading = read_reply(text, turn.legal, offered, declared=turn.declared)
+                text, steps = steps_in_json(text, self._steps, legal)
+            reading = read_reply(text, legal, calls.own, declared=turn.declared)
             if isinstance(reading, NotUnderstood):
                 if repaired:
                     return Made(None, usage)
                 repaired, purpose = True, "re-ask"
                 reason = _reason(reading.reason, reply)
-                messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, turn.legal))]
+                messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, legal))]
                 continue
+            mended = repaired or (reading.repaired and not wrapped)
+            resumption: Resumption | None = "turns" if used else None
             if isinstance(reading.choice, ToolCall):
-                calls, purpose = calls + 1, "tool"
-                result = await use_tool(turn.tools, reading.choice, answered)
+                used, purpose = True, "tool"
+                result = await calls.answer(reading.choice) or ""
                 asked = json.dumps({"tool": reading.choice.tool, "params": dict(reading.choice.parameters)})
-                shown = f"Result of {reading.choice.tool}: {harmless(result, LONGEST_RESULT)}"
-                messages += [Message("assistant", asked), Message("user", f"{shown}\n\n{self.question(turn.prompts)}")]
+                messages += [Message("assistant", asked), self._told(turn, reading.choice.tool, result)]
                 continue
             action = reading.choice
             head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
             said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
-            resumption: Resumption | None = "turns" if calls else None
-            repaired = repaired or (reading.repaired and not wrapped)
-            return Made(action, usage, repaired, said, resumption, steps)
+            if action.name not in world:
+                return Made(action, usage, mended, said, resumption, steps)
+            call = ToolCall(action.name, action.parameters)
+            answer = await calls.answer(call)
+            messages.append(Message("assistant", said))
+            if answer is None:
+                thought = calls.thought(call, messages[1:])
+                return Made(action, usage, mended, said, resumption, thought=thought)
+            used, purpose = True, "tool"
+            messages.append(self._told(turn, action.name, answer))
 
-    def _constraint(self, turn: Turn, offered: Sequence[Tool]) -> JsonConstraint:
+    def _told(self, turn: Turn, tool: str, result: str) -> Message:
+        """Return the message with what a tool gave."""
+        return Message("user", f"Result of {tool}: {harmless(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
+
+    def _constraint(self, turn: Turn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
         # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
-        legal, subset = turn.legal, turn.abilities.schema_subset
+        subset = turn.abilities.schema_subset
         key = (*map(id, legal), -1 - subset, *map(id, offered))
         found = self._constraints.get(key)
         if found is None:
@@ -231,11 +250,13 @@ class TagStyle:
 
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
         """Return how to think, to use tools and to end the turn, with real tags as examples."""
-        final = space[0] if space else ActionDef("wait")
-        example = tools[0].definition if tools else None
+        finals, of_world = split(space)
+        final = finals[0] if finals else ActionDef("wait")
+        own = [(tool.definition.name, bool(tool.definition.parameters)) for tool in tools]
+        examples = [*own, *((action.name, bool(action.parameters)) for action in of_world)]
         return prompts.render(
             "tag_answer",
-            example_tool=_example(example.name, bool(example.parameters)) if example else "<tool>...</tool>",
+            example_tool=_example(*examples[0]) if examples else "<tool>...</tool>",
             example_action=_example(final.name, bool(final.parameters)),
             steps=tag_steps(self._steps, [*(t.definition.name for t in tools), *(a.name for a in space)]),
         )
@@ -250,38 +271,50 @@ class TagStyle:
 
     async def decide(self, turn: Turn) -> Made:
         """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
-        tags = TagTurn([t.definition for t in turn.tools.values()], turn.legal, limits=self._limits, steps=self._steps)
+        finals, world = split(turn.legal)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
+        calls = Calls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.thought)
+        tags = TagTurn(
+            [*(t.definition for t in turn.tools.values()), *(Tool(a.name, a.description, a.parameters) for a in world)],
+            finals,
+            limits=self._limits,
+            steps=self._steps,
+        )
         messages = [turn.opening]
         so_far = "" if how == "turns" else OPENING
-        usage, repaired, used, purpose = NO_USAGE, False, False, "decide"
-        left = min(turn.most_calls, self._limits.calls)
-        inside = bool(so_far)
-        answered: dict[str, str] = {}
+        inside, used = bool(so_far), turn.thought is not None
+        if turn.thought is not None:
+            messages += turn.thought.messages
+            so_far = _gone_on(messages, turn.thought.so_far, turn.thought.result or "", turns=how == "turns")
+            inside = True
+        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
         while True:
-            reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, left, inside=inside)
+            reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, calls.left, inside=inside)
             usage += reply.usage
+            resumption = how if used else None
             if isinstance(event, FinalTag):
-                resumption = how if used else None
-                action = event.action
                 steps = steps_in_tags(text, tags.steps)
                 told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
-                return Made(action, usage, repaired or event.repaired, told + said(action, tags), resumption, steps)
+                mended = repaired or event.repaired
+                return Made(event.action, usage, mended, told + said(event.action, tags), resumption, steps)
             if isinstance(event, ToolTag):
-                left, used, purpose = left - 1, True, "tool"
-                result = await use_tool(turn.tools, event.call, answered)
+                result = await calls.answer(event.call)
                 if how == "turns":
-                    shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
-                    messages += [Message("assistant", text), Message("user", shown)]
+                    messages.append(Message("assistant", text))
                 else:
-                    so_far = continue_text(so_far + text, result, limit=LONGEST_RESULT)
-                inside = True
+                    so_far += text
+                if result is None:
+                    action = Action(event.call.tool, event.call.parameters, event.thought)
+                    thought = calls.thought(event.call, messages[1:], so_far)
+                    return Made(action, usage, repaired, resumption=resumption, thought=thought)
+                used, purpose, inside = True, "tool", True
+                so_far = _gone_on(messages, so_far, result, turns=how == "turns")
                 continue
             if repaired:
                 return Made(None, usage)
             repaired, purpose = True, "re-ask"
-            finals = ", ".join(_example(a.name, bool(a.parameters)) for a in turn.legal[:40])
-            told = f"{_reason(event.reason, reply)} End your turn with one of: {finals}"
+            listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
+            told = f"{_reason(event.reason, reply)} End your turn with one of: {listed}"
             messages += [Message("assistant", _short(so_far + text)), Message("user", told)]
             so_far, inside = ("", False) if how == "turns" else (OPENING, True)
 
@@ -317,19 +350,13 @@ def said(action: Action, tags: TagTurn) -> str:
     return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
 
 
-async def use_tool(tools: Mapping[str, AgentTool], call: ToolCall, answered: dict[str, str]) -> str:
-    """Return a tool's result; the same call in one turn is answered from the first time."""
-    key = f"{call.tool} {dumps(dict(call.parameters))}"
-    if key in answered:
-        return answered[key]
-    try:
-        result: Any = tools[call.tool].run(call.parameters)  # Any: a tool may be synchronous or not
-        if inspect.isawaitable(result):
-            result = await result
-    except Exception as error:
-        result = f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
-    answered[key] = str(result)
-    return answered[key]
+def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) -> str:
+    """Put a tool's result where the model goes on from it, and return the text of its own that it goes on with."""
+    if not turns:
+        return continue_text(so_far, result, limit=LONGEST_RESULT)
+    shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
+    messages.append(Message("user", shown))
+    return ""
 
 
 def _unfinished(reply: Reply, tags: TagTurn) -> str:

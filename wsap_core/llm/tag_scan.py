@@ -7,7 +7,7 @@ goes through it, so that only the model's own tags count.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wsap_core.llm.parsing.outcome import ToolCall
 from wsap_core.llm.tag_style import TagTurn
@@ -23,6 +23,8 @@ class ToolTag:
     call: ToolCall
     end: int
     """Where the tag ends in the text that was fed; what follows is not to be kept."""
+    thought: str | None = field(default=None, compare=False)
+    """The leg's thinking before it."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ class TagScanner:
         if definition.name in self._turn.tools:
             if self._calls_left <= 0:
                 return TagProblem("No tool calls are left in this turn; end it with a final action.", end)
-            return ToolTag(ToolCall(definition.name, parameters), end)
+            return ToolTag(ToolCall(definition.name, parameters), end, self._thought(start))
         final = FinalTag(Action(definition.name, parameters, self._thought(start)), end)
         if not self._thinking:
             return final

@@ -8,6 +8,7 @@ the process is validated by `wsap_core.wire`, not here.
 from __future__ import annotations
 
 from wsap_core.models.actions import (
+    TOOL,
     Action,
     ActionAvailability,
     ActionDef,
@@ -61,6 +62,7 @@ __all__ = [
     "BONUS_KINDS",
     "ITEM_CATEGORIES",
     "SKILL_DOMAINS",
+    "TOOL",
     "TOP_TIER",
     "Achievement",
     "Action",

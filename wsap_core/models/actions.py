@@ -11,7 +11,11 @@ from wsap_core.models.availability import ActionAvailability
 from wsap_core.models.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.models.observation import Observation
 
-__all__ = ["Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
+__all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
+
+TOOL = "tool"
+"""The category of actions that look something up or note it: carried out at once, with the result in
+`ActionResult.message`; they take no game step and end no turn."""
 
 _INTEGER_RANGE = re.compile(r"\s*(-?\d+)\s*-\s*(-?\d+)\s*")
 
@@ -73,10 +77,15 @@ class ActionDef(Part):
     preconditions: Sequence[str] = ()
     """When it is valid, for a reader: "Must be near interactable object"."""
     category: str = "general"
-    """"movement", "combat", "crafting", "meta"; a game may use other words."""
+    """"movement", "combat", "crafting", "meta", "tool" (see `TOOL`); a game may use other words."""
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "parameters", "preconditions")
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether it only looks something up or notes it: no game step, no end of the turn."""
+        return self.category == TOOL
 
     def json_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of this action's parameters object."""
