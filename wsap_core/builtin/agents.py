@@ -25,15 +25,19 @@ _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
 def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
-    """Return the actions of the game itself; what only leads out of it, or says something about it, is no play."""
-    return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta")
+    """Return the actions of the game itself.
+
+    What only leads out of it, says something about it or looks something up in it is no play.
+    """
+    return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
 
 
 class RandomAgent:
     """Picks actions with equal chance, and parameters of enumerations and ranges too.
 
     Actions that every world shares (leaving, emotes, messages) are not picked as long as the
-    game has actions of its own, so that this is the usual random baseline of the game.
+    game has actions of its own, so that this is the usual random baseline of the game. Its tools,
+    which look something up and decide nothing, are only where nothing else is possible.
 
     Args:
         generator: where chance comes from.
@@ -44,18 +48,21 @@ class RandomAgent:
         self._random = generator
         self._legal_only = legal_only
         self._actions: tuple[ActionDef, ...] = ()
+        self._tools: tuple[ActionDef, ...] = ()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Take in the declared actions."""
         own = _own_actions(action_space)
-        self._actions = own or tuple(action_space.actions)
+        self._tools = tuple(a for a in action_space.actions if a.is_tool)
+        self._actions = own or tuple(a for a in action_space.actions if not a.is_tool) or self._tools
 
     def decide(self, observation: Observation) -> Action:
         """Return an action picked with equal chance."""
         candidates = self._actions
         if self._legal_only and observation.available_actions is not None:
             closed = {a.name for a in observation.available_actions if not a.available}
-            candidates = tuple(a for a in candidates if a.name not in closed) or candidates
+            legal = (tuple(a for a in some if a.name not in closed) for some in (candidates, self._tools))
+            candidates = next(filter(None, legal), candidates)
         chosen = candidates[self._random.randrange(len(candidates))]
         if not chosen.parameters:
             return Action(chosen.name)
