@@ -2,7 +2,7 @@
 
 They describe what the kernel reads: a field with a default may be left out, and fields that are not
 named here are allowed, because a newer minor version may add some. `$type` names a subclass; the
-protocol's own (`EmbodiedObservation`) is held to its own schema, and those of plugins are open.
+protocol's own (`EmbodiedObservation`, `Possible`) are held to their own schemas, and those of plugins are open.
 The files in `docs/reference/schemas` are what `wsap schema --output` writes; a test compares them.
 """
 

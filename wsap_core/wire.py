@@ -196,10 +196,10 @@ class Codec:
     """
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
-        from wsap_core.models import EmbodiedObservation
+        from wsap_core.models import EmbodiedObservation, Possible
 
         self._by_tag: dict[str, type] = {}
-        for cls in (EmbodiedObservation, *subclasses):
+        for cls in (EmbodiedObservation, Possible, *subclasses):
             tag = wire_type(cls)
             if tag is None:
                 continue

@@ -18,7 +18,9 @@ from wsap_core.models import (
     Observation,
     ParamDef,
 )
+from wsap_core.models.availability import choices_of
 from wsap_core.sampling import sample
+from wsap_core.worlds.legality import narrowed
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
@@ -59,13 +61,16 @@ class RandomAgent:
     def decide(self, observation: Observation) -> Action:
         """Return an action picked with equal chance."""
         candidates = self._actions
-        if self._legal_only and observation.available_actions is not None:
-            closed = {a.name for a in observation.available_actions if not a.available}
-            legal = (tuple(a for a in some if a.name not in closed) for some in (candidates, self._tools))
+        told = {a.name: a for a in observation.available_actions or ()} if self._legal_only else {}
+        if told:
+            some = (candidates, self._tools)
+            legal = (tuple(a for a in group if a.name not in told or told[a.name].available) for group in some)
             candidates = next(filter(None, legal), candidates)
         chosen = candidates[self._random.randrange(len(candidates))]
         if not chosen.parameters:
             return Action(chosen.name)
+        if chosen.name in told:
+            chosen = narrowed(chosen, choices_of(told[chosen.name]))
         return Action(chosen.name, {p.name: self._value(p) for p in chosen.parameters})
 
     def reflect(self, result: ActionResult) -> None:

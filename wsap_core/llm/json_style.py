@@ -17,7 +17,9 @@ from wsap_core.llm.openai_subset import wrapped
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, Understood, read_reply, reask
 from wsap_core.llm.patterns import json_pattern
 from wsap_core.llm.stretch import json_members, repeatable
-from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Possible, Tool
+from wsap_core.models.availability import choices_of
+from wsap_core.worlds.legality import narrowed
 
 __all__ = [
     "NotUnderstood",
@@ -46,10 +48,16 @@ def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionD
     """Return the declared actions that an observation says are legal, in the order of declaration.
 
     An action that the observation does not speak of is legal, and all are if it speaks of none
-    (`available_actions` is None).
+    (`available_actions` is None). Parameters for which it names what is possible now take nothing else.
     """
-    barred = {a.name for a in observation.available_actions or () if not a.available}
-    return tuple(action for action in space.actions if action.name not in barred)
+    told = {a.name: a for a in observation.available_actions or ()}
+    if not any(isinstance(a, Possible) for a in told.values()):
+        return tuple(a for a in space.actions if a.name not in told or told[a.name].available)
+    return tuple(
+        narrowed(action, choices_of(told[action.name])) if action.name in told else action
+        for action in space.actions
+        if action.name not in told or told[action.name].available
+    )
 
 
 def reply_schema(

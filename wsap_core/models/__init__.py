@@ -16,6 +16,7 @@ from wsap_core.models.actions import (
     ActionSpace,
     ParamDef,
 )
+from wsap_core.models.availability import Possible
 from wsap_core.models.avatars import (
     AVATAR_ACTIONS,
     Avatar,
@@ -98,6 +99,7 @@ __all__ = [
     "Part",
     "PlaceGraphBlock",
     "PortableItem",
+    "Possible",
     "Receipt",
     "RespawnOption",
     "TableBlock",

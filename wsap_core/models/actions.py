@@ -42,7 +42,11 @@ class ParamDef(Part):
 
     def choices(self) -> tuple[str, ...] | None:
         """Return the allowed words of an enumeration, or None if it is not one."""
-        if self.schema is not None or "|" not in self.spec:
+        if self.schema is not None:
+            words = self.schema.get("enum", ())
+            plain = bool(words) and self.schema.get("type") == "string" and set(self.schema) <= {"type", "enum"}
+            return tuple(words) if plain else None
+        if "|" not in self.spec:
             return None
         return tuple(word.strip() for word in self.spec.split("|"))
 

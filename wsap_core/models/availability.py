@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from wsap_core.models.base import Part
+from wsap_core.models.base import Part, freeze_mappings
 
 
 @dataclass(frozen=True)
@@ -17,3 +18,19 @@ class ActionAvailability(Part):
     """True if the game would carry it out now."""
     reason: str = ""
     """Why not, in a way that helps: "needs 2 wood, you have 1". Empty when available."""
+
+
+@dataclass(frozen=True)
+class Possible(ActionAvailability):
+    """An action that can succeed now with some of the declared words for a parameter only: whom one may vote for."""
+
+    choices: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
+    """Parameter -> the words that are possible for it now; a parameter that is left out takes all that are declared."""
+
+    def __post_init__(self) -> None:
+        freeze_mappings(self, "choices")
+
+
+def choices_of(availability: ActionAvailability) -> Mapping[str, Sequence[str]]:
+    """Return what is possible for an action's parameters, where an observation says so."""
+    return availability.choices if isinstance(availability, Possible) else {}

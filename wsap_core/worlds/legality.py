@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from wsap_core.models import Action, ActionDef, ActionSpace, ParamDef
 from wsap_core.values import validate_value
 
-__all__ = ["check_action", "check_parameters", "index_actions"]
+__all__ = ["check_action", "check_parameters", "index_actions", "narrowed"]
 
 
 def index_actions(space: ActionSpace) -> dict[str, ActionDef]:
@@ -56,6 +56,22 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
             )
         accepted[parameter.name] = value
     return accepted, ""
+
+
+def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
+    """Return an action whose parameters take only the words that are possible now.
+
+    Args:
+        definition: as declared.
+        choices: parameter -> words; a parameter that it leaves out stays as it is.
+    """
+    if not choices:
+        return definition
+    parameters = tuple(
+        replace(p, schema={"type": "string", "enum": list(choices[p.name])}) if choices.get(p.name) else p
+        for p in definition.parameters
+    )
+    return replace(definition, parameters=parameters)
 
 
 def _tolerant(value: Any, parameter: ParamDef) -> Any:
