@@ -74,6 +74,8 @@ class Game:
         """Who is asked now, by number; nobody when the game is over. A round is resolved with all of their choices."""
         self.ending: Ending | None = None
         self.record: list[Entry] = []
+        self.starts: list[int] = []
+        """For each resolved round, how long the log was when its choices were carried out."""
         self.trials_today = 0
         self.accused: int | None = None
         """Who is on trial."""
@@ -219,6 +221,7 @@ class Game:
         if self.over:
             return
         number, record = self.round, self.record
+        self.starts.append(len(self.state.log))
         for player in self.waiting:
             choice = choices[player]
             record.append(Entry(number, player, choice.verb, choice.targets, choice.text, player in forced))
