@@ -6,6 +6,7 @@ TransitError                  the nexus refuses a move                  exit 10
 ├── GameUnavailableError      the game is offline, busy or in maintenance
 ├── IncompatibleGameError     the game speaks another major version of the protocol
 ├── RosterFullError           the agent has as many living avatars there as it may
+├── DiedAsleepError           the body died while it slept; the agent decides what becomes of it
 └── AvatarStateError          an avatar can't go from its state to that one
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus leads this database         exit 6
@@ -15,6 +16,7 @@ WorldFailedError              a world crashed, hung, or is not the same again   
 from __future__ import annotations
 
 from wsap_core.errors import PluginError, StorageLockedError, UsageError, WorldError, WsapError
+from wsap_core.models import Avatar, DeathEvent, Receipt, TransitPackage
 
 
 class TransitError(UsageError):
@@ -55,6 +57,38 @@ class RosterFullError(TransitError):
     """The agent has as many living avatars in the game as it may."""
 
     code = "ROSTER_FULL"
+
+
+class DiedAsleepError(TransitError):
+    """The body that was to be woken died while it slept, and nothing was said of how it is to live again.
+
+    Args:
+        message: what happened, and the ways in which it can live again.
+        death: what it died of, and these ways.
+        body: as it is now.
+        receipt: what the world said to what the agent brought.
+        package: what came out of the body, and what was lost with it.
+        state: the world's state to be kept; None where nobody can come back to it.
+    """
+
+    code = "DIED_ASLEEP"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        death: DeathEvent,
+        body: Avatar,
+        receipt: Receipt,
+        package: TransitPackage,
+        state: bytes | None,
+    ) -> None:
+        super().__init__(message)
+        self.death = death
+        self.body = body
+        self.receipt = receipt
+        self.package = package
+        self.state = state
 
 
 class AvatarStateError(TransitError):

@@ -6,6 +6,7 @@ visit of each agent, which may still be going on; recordings that a world is bei
 since an agent took up a goal that it still has, because its progress is counted from them; runs
 that were not played in the nexus (`wsap play`); and what agents are: skills with their evidence,
 achievements, items, bodies, the worlds that bodies sleep in, and the record of every session.
+A world in which nobody is alive ends as any other that nobody can go to: its state is forgotten, its record kept.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, and_, delete, func, or_, select
+from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
 from wsap_core.errors import WsapError
-from wsap_nexus.hub.book import Book
+from wsap_core.models import AvatarState
+from wsap_nexus.hub.book import Book, Ledger
+from wsap_nexus.hub.luggage import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.storage.database import Database
 from wsap_nexus.storage.records import RunStatus
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 _T = METADATA.tables
 _RUN, _EVENT, _DICTIONARY, _SESSION = _T["run"], _T["event"], _T["dictionary"], _T["session"]
 _NEXUS_EVENT, _TRANSFER, _WORLD, _METAGOAL = _T["nexus_event"], _T["transfer"], _T["world"], _T["metagoal"]
+_AVATAR = _T["avatar"]
 
 DAY = 86_400.0
 EVERY = DAY
@@ -50,6 +54,9 @@ _NAMES = 500
 _KEPT_KINDS = ("diary", "agent_registered")
 # Events that are part of who an agent is.
 
+_UNSETTLED = ("prepared", "unknown")
+# Transfers that may still come about.
+
 
 @dataclass(frozen=True)
 class Pruned:
@@ -62,13 +69,15 @@ class Pruned:
     nexus_events: int = 0
     """Events of the nexus' own log."""
     transfers: int = 0
+    worlds: int = 0
+    """Worlds in which nobody is alive."""
     bytes: int = 0
     """About how much room that took."""
 
     @property
     def anything(self) -> bool:
         """Whether there is something."""
-        return bool(self.runs or self.nexus_events or self.transfers)
+        return bool(self.runs or self.nexus_events or self.transfers or self.worlds)
 
 
 def measure(database: Database, keep_days: float, *, now: float | None = None) -> Pruned:
@@ -94,7 +103,11 @@ def measure(database: Database, keep_days: float, *, now: float | None = None) -
         transfers = connection.execute(
             select(func.count()).select_from(_TRANSFER).where(_old_transfers(cutoff))
         ).scalar_one()
-    return Pruned(runs, run_events, int(events), int(transfers), size + int(length))
+        worlds = _dead_worlds(connection, cutoff)
+        for some in _batches(worlds):
+            query = select(func.coalesce(func.sum(func.length(_WORLD.c.snapshot)), 0)).where(_WORLD.c.id.in_(some))
+            size += int(connection.execute(query).scalar_one())
+    return Pruned(runs, run_events, int(events), int(transfers), len(worlds), size + int(length))
 
 
 def prune(
@@ -124,14 +137,20 @@ def prune(
         events, length = _delete_run(database, name)
         run_events, size = run_events + events, size + length
         progress(number + 1, len(names))
+    worlds, freed = _end_dead_worlds(database, cutoff, moment)
     nexus_events, length = _delete_events(database, cutoff)
     with database.write() as connection:
         transfers = connection.execute(delete(_TRANSFER).where(_old_transfers(cutoff))).rowcount
-    done = Pruned(len(names), run_events, nexus_events, int(transfers), size + length)
+    done = Pruned(len(names), run_events, nexus_events, int(transfers), worlds, size + freed + length)
     if done.anything:
         with database.write() as connection:
             Book(connection, moment).note(
-                "pruned", runs=done.runs, run_events=done.run_events, nexus_events=done.nexus_events, bytes=done.bytes
+                "pruned",
+                runs=done.runs,
+                run_events=done.run_events,
+                nexus_events=done.nexus_events,
+                worlds=done.worlds,
+                bytes=done.bytes,
             )
     return done
 
@@ -232,6 +251,24 @@ def _old_transfers(cutoff: float) -> Any:
     return and_(_TRANSFER.c.state.in_(("done", "cancelled")), _TRANSFER.c.created < stamp)
 
 
+def _dead_worlds(connection: Connection, cutoff: float) -> list[str]:
+    """Return the worlds whose bodies are all dead, for as long at least as the cutoff says."""
+    stamp = datetime.fromtimestamp(cutoff, UTC).isoformat(timespec="milliseconds")
+    bodies = select(_AVATAR.c.world_id).group_by(_AVATAR.c.world_id)
+    dead = bodies.having(func.sum(case((_AVATAR.c.state != AvatarState.DESTROYED.value, 1), else_=0)) == 0)
+    lately = select(_SESSION.c.world_id).where(or_(_SESSION.c.closed.is_(None), _SESSION.c.closed >= stamp))
+    on_the_way = select(_TRANSFER.c.world_id).where(
+        _TRANSFER.c.world_id.is_not(None), or_(_TRANSFER.c.state.in_(_UNSETTLED), _TRANSFER.c.created >= stamp)
+    )
+    query = (
+        select(_WORLD.c.id)
+        .where(_WORLD.c.snapshot.is_not(None), _WORLD.c.created < stamp, _WORLD.c.id.in_(dead))
+        .where(_WORLD.c.id.not_in(lately), _WORLD.c.id.not_in(on_the_way))
+        .order_by(_WORLD.c.id)
+    )
+    return list(connection.execute(query).scalars())
+
+
 # --- deleting ---------------------------------------------------------------------------------
 
 
@@ -250,6 +287,26 @@ def _delete_run(database: Database, name: str) -> tuple[int, int]:
         events, size = events + len(rows), size + sum(int(row[1]) for row in rows)
         if len(rows) < _CHUNK:
             return events, size
+
+
+def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int, int]:
+    """Forget the state of worlds in which nobody is alive; return how many, and about their bytes."""
+    with database.read() as connection:
+        names = _dead_worlds(connection, cutoff)
+    count = size = 0
+    for name in names:
+        with Ledger(database, wall_clock=lambda: now).change() as book:
+            if name not in _dead_worlds(book.connection, cutoff):
+                continue  # somebody set out for it meanwhile
+            query = select(func.length(_WORLD.c.snapshot)).where(_WORLD.c.id == name)
+            size += int(book.connection.execute(query).scalar_one())
+            for owner in book.connection.execute(
+                select(_AVATAR.c.agent_id).where(_AVATAR.c.world_id == name).distinct().order_by(_AVATAR.c.agent_id)
+            ).scalars():
+                lose_world(book, owner, name)
+            book.end_world(name)
+        count += 1
+    return count, size
 
 
 def _delete_events(database: Database, cutoff: float) -> tuple[int, int]:

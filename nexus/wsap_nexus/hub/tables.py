@@ -12,13 +12,13 @@ from wsap_core.models import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.errors import WorldFailedError, is_failure
+from wsap_nexus.hub.errors import DiedAsleepError, WorldFailedError, is_failure
 from wsap_nexus.hub.guests import EXIT_GAME
 from wsap_nexus.hub.mishaps import GAME_OFFLINE
 from wsap_nexus.hub.placement import saved_on_the_way
 from wsap_nexus.hub.records import SessionRecord, WorldRecord
 from wsap_nexus.hub.stay import SHUTDOWN, Deeds, Stay
-from wsap_nexus.hub.transit import Way, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
+from wsap_nexus.hub.transit import Way, commit_death, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
 from wsap_nexus.hub.venue import START, KeptVenue, record_start
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.runtime.controls import Controls
@@ -71,6 +71,13 @@ class Tables:
             with self._nexus.ledger.change() as book:
                 sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
                 book.keep_world(record.id, run_id=run_id)
+        except DiedAsleepError as found:
+            if face is not None:
+                await face.close()
+            with self._nexus.ledger.change() as book:
+                commit_death(book, ways[0], record, found)
+            self._nexus.arriving.tell(ways[0].agent_id, found)
+            return None
         except Exception as error:
             if face is not None:
                 await face.close()

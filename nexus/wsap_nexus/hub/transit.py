@@ -33,10 +33,13 @@ from wsap_core.models import (
     TransitPackage,
 )
 from wsap_core.specs import AdapterSpec
+from wsap_core.text import one_line
 from wsap_core.wire import encode
 from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.conditions import parse_condition
-from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, ConservationError, RosterFullError
+from wsap_nexus.hub.deaths import death_words, respawn_words
+from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
+from wsap_nexus.hub.luggage import by_reason, lose_world, take_items
 from wsap_nexus.hub.metagoals import advance
 from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.skills import skill_gains
@@ -77,7 +80,7 @@ class Arrival:
     wanted: AvatarSpec | None = None
     """What body was asked for; None where there was one."""
     death: DeathEvent | None = None
-    """What the body died of while it slept, if it did; it was brought back then."""
+    """What the body died of while it slept, if it did; it was brought back, as had been asked for."""
     package: TransitPackage | None = None
     """What came out of the body that died in its sleep, and what was lost with it."""
 
@@ -159,6 +162,8 @@ async def let_in(
         kept: the world's state to wake; None for a new world.
 
     Raises:
+        DiedAsleepError: the body died while it slept, and the way says nothing of how it is to live again;
+            `commit_death` writes that down.
         WorldError: the world refuses or fails.
     """
     with ledger.look() as book:
@@ -190,8 +195,10 @@ async def let_in(
     _check_receipt(entry, receipt, world.spec)
     death = package = None
     if asleep and (await _body(world, seat_name, avatar.avatar_id)).state is AvatarState.DESTROYED:
-        # Nobody was there when it died; it is learned of on coming back, and lived through.
+        # Nobody was there when it died; it is learned of on coming back.
         package = await world.release(avatar.avatar_id, f"{way.transfer_id}-death")
+        if way.terms.respawn is None:
+            raise await _found_dead(world, seat_name, avatar.avatar_id, receipt, package)
         death = await _bring_back(world, seat_name, avatar.avatar_id, way.terms.respawn)
     seat = await world.open_seat(seat_name)
     # With several seats, a first observation may wait for others to act.
@@ -203,6 +210,20 @@ async def let_in(
     if avatar.state is not AvatarState.BOUND:
         raise WorldError(f"The game {world.spec.name!r} let {way.agent_id!r} in, but its body is {avatar.state.value}.")
     return Arrival(way, seat_name, avatar, entry, receipt, seat, respawned, wanted, death, package)
+
+
+async def _found_dead(
+    world: WorldFace, seat_name: str, avatar_id: str, receipt: Receipt, package: TransitPackage
+) -> DiedAsleepError:
+    """Return what there is to tell of a body that died in its sleep."""
+    body = replace(await _body(world, seat_name, avatar_id), bound_agent=None)
+    death = await world.death(avatar_id) or DeathEvent(avatar_id, "unknown causes")
+    state = await world.snapshot() if death.respawn_options else None
+    told = _json(death)
+    options = list(told["death_respawn_options"])
+    choice = f" Enter with avatar={avatar_id} and respawn={options[0]['id']}, or with avatar=new." if options else ""
+    message = f"While you were away, {death_words(told)} {respawn_words(options)}{one_line(choice)}"
+    return DiedAsleepError(message, death=death, body=body, receipt=receipt, package=package, state=state)
 
 
 async def _bring_back(world: WorldFace, seat_name: str, avatar_id: str, wanted: str | None) -> DeathEvent:
@@ -235,10 +256,10 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
     book.put_avatar(record.id, way.agent_id, avatar, respawning=arrival.respawned or arrival.death is not None)
     if arrival.package is not None:
         # Before the newcomer's own things are written in: this is about what lay there.
-        _take_items(book, way.agent_id, record.id, way.game, arrival.package, session="")
+        take_items(book, way.agent_id, record.id, way.game, arrival.package, session="")
     ways = {"from_place": "transfer", "from_id": way.transfer_id}
     book.move_items(way.agent_id, receipt.admitted, **ways, to_place="world", to_id=record.id)
-    for why, refused in _by_reason(receipt.refused).items():
+    for why, refused in by_reason(receipt.refused).items():
         book.move_items(way.agent_id, refused, **ways, to_place="escrow", note=why)
     session = book.open_session(way.agent_id, way.game, record.id, avatar.avatar_id, run_id, way.terms)
     book.settle(way.transfer_id, "done", session=session.id, receipt=encode(receipt))
@@ -259,6 +280,24 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
     return session
 
 
+def commit_death(book: Book, way: Way, record: WorldRecord, found: DiedAsleepError) -> None:
+    """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
+    book.put_avatar(record.id, way.agent_id, replace(found.body, state=AvatarState.DESTROYED))
+    book.note("died", agent=way.agent_id, game=way.game, **_json(found.death))
+    admitted = list(found.receipt.admitted)
+    book.move_items(
+        way.agent_id, admitted, from_place="transfer", from_id=way.transfer_id, to_place="world", to_id=record.id
+    )
+    take_items(book, way.agent_id, record.id, way.game, found.package, session="")
+    if found.state is None:
+        lose_world(book, way.agent_id, record.id)
+        book.end_world(record.id)
+    else:
+        book.keep_world(record.id, snapshot=found.state)
+    take_back(book, way.transfer_id, way.agent_id, str(found))
+    advance(book, way.agent_id)
+
+
 def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departure: Departure, transfer_id: str) -> None:
     """Write down that an agent is back in the nexus, with all it brings, as one.
 
@@ -269,9 +308,9 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     deeds = departure.deeds
     lifetime = agent.lifetime_steps + deeds.steps
     book.put_avatar(session.world_id, agent.id, departure.avatar, left_at=lifetime)
-    refused = _take_items(book, agent.id, session.world_id, spec.name, departure.package, session=session.id)
+    refused = take_items(book, agent.id, session.world_id, spec.name, departure.package, session=session.id)
     if departure.world_state is None:
-        _lose_world(book, agent.id, session.world_id)
+        lose_world(book, agent.id, session.world_id)
     _learn(book, session, spec, deeds)
     if departure.death is not None:
         book.note("died", agent=agent.id, game=spec.name, session=session.id, **_json(departure.death))
@@ -319,50 +358,6 @@ def _learn(book: Book, session: SessionRecord, spec: AdapterSpec, deeds: Deeds) 
         book.add_gain(agent_id, spec.name, session.id, gain)
 
 
-def _take_items(
-    book: Book, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
-) -> dict[str, str]:
-    """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
-    inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
-    there = {"from_place": "world", "from_id": world_id}
-    refused: dict[str, str] = {}
-    out: list[str] = []
-    for item in package.items:
-        if item.item_id in inside:
-            inside.discard(item.item_id)
-            out.append(item.item_id)
-            continue
-        try:
-            book.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
-        except ConservationError as error:
-            refused[str(item.item_id)[:200]] = str(error)
-    book.move_items(agent_id, out, **there, to_place="escrow")
-    for why, gone in _by_reason(package.lost).items():
-        for item_id in gone:
-            if item_id not in inside:
-                refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
-        lost = [item_id for item_id in gone if item_id in inside]
-        book.move_items(agent_id, lost, **there, to_place="lost", note=why)
-    if refused:
-        book.note("items_refused", agent=agent_id, game=game, session=session, items=refused)
-    return refused
-
-
-def _lose_world(book: Book, agent_id: str, world_id: str) -> None:
-    """Write off what lies in a world that is not kept."""
-    items = [record.item.item_id for record in book.items(agent_id, place="world", place_id=world_id)]
-    why = "the world that it was in is no more"
-    book.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
-
-
-def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the items of each reason: reason -> item ids."""
-    found: dict[str, list[str]] = {}
-    for item_id, why in sorted(reasons.items()):
-        found.setdefault(str(why), []).append(item_id)
-    return found
-
-
 async def let_out(
     world: WorldFace,
     session: SessionRecord,
@@ -402,6 +397,8 @@ async def let_out(
     elif body.state is AvatarState.BOUND:
         body = replace(body, state=AvatarState.SUSPENDED, bound_agent=None)
     death = await world.death(body.avatar_id) if died else None
+    if death is not None and not death.respawn_options:
+        keeps = False  # nobody can come back to it
     package = await world.release(body.avatar_id, transfer_id)
     if not isinstance(package, TransitPackage):
         raise WorldError(f"The game {world.spec.name!r} released a {type(package).__name__}, not a TransitPackage.")

@@ -1,0 +1,53 @@
+"""What becomes of things that worlds let out, lose, or take with them when they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wsap_core.models import TransitPackage
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.errors import ConservationError
+
+
+def take_items(
+    book: Book, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
+) -> dict[str, str]:
+    """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
+    inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
+    there = {"from_place": "world", "from_id": world_id}
+    refused: dict[str, str] = {}
+    out: list[str] = []
+    for item in package.items:
+        if item.item_id in inside:
+            inside.discard(item.item_id)
+            out.append(item.item_id)
+            continue
+        try:
+            book.mint_item(agent_id, item, game=game, session=session, transfer_id=package.transfer_id)
+        except ConservationError as error:
+            refused[str(item.item_id)[:200]] = str(error)
+    book.move_items(agent_id, out, **there, to_place="escrow")
+    for why, gone in by_reason(package.lost).items():
+        for item_id in gone:
+            if item_id not in inside:
+                refused.setdefault(str(item_id)[:200], "it was said to be lost, and was not there")
+        lost = [item_id for item_id in gone if item_id in inside]
+        book.move_items(agent_id, lost, **there, to_place="lost", note=why)
+    if refused:
+        book.note("items_refused", agent=agent_id, game=game, session=session, items=refused)
+    return refused
+
+
+def lose_world(book: Book, agent_id: str, world_id: str) -> None:
+    """Write off what lies in a world that is not kept."""
+    items = [record.item.item_id for record in book.items(agent_id, place="world", place_id=world_id)]
+    why = "the world that it was in is no more"
+    book.move_items(agent_id, items, from_place="world", from_id=world_id, to_place="lost", note=why)
+
+
+def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the items of each reason: reason -> item ids."""
+    found: dict[str, list[str]] = {}
+    for item_id, why in sorted(reasons.items()):
+        found.setdefault(str(why), []).append(item_id)
+    return found
