@@ -8,9 +8,12 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from wsap_core.services import Services
+
+if TYPE_CHECKING:
+    from wsap_core.specs import AdapterSpec
 
 SEED_LIMIT = 2**31 - 1
 """Seeds are whole numbers from 0 to this, which every random generator in use accepts."""
@@ -79,6 +82,8 @@ class Context:
     """For an agent: who it is in the world."""
     world: str = ""
     """For an agent: the game that it plays."""
+    game: AdapterSpec | None = None
+    """For an agent: what that game says of itself; None where it is not known."""
 
     @classmethod
     def create(
@@ -90,6 +95,7 @@ class Context:
         services: Services | None = None,
         agent_id: str | None = None,
         world: str = "",
+        game: AdapterSpec | None = None,
     ) -> Context:
         """Return a context whose generator and ids follow from the seed and the path alone."""
         own = derive_seed(seed, *path)
@@ -102,4 +108,5 @@ class Context:
             services=services or Services(),
             agent_id=agent_id,
             world=world,
+            game=game,
         )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wsap_core.context import Context
-from wsap_core.errors import PluginError, WsapError
+from wsap_core.errors import PluginError, UsageError, WsapError
 from wsap_core.models import Achievement, Action, TransferRule
+from wsap_core.untrusted import one_line
 from wsap_core.version import PROTOCOL_VERSION
 
 Reference = str | Callable[..., Any]
@@ -125,6 +126,9 @@ class AdapterSpec:
     """Fewest and most seats."""
     seat_names: tuple[str, ...] = ()
     """Names of the seats, in order; `seat-1`, `seat-2`, ... when empty."""
+    seats_of: Reference | None = None
+    """`(options: Mapping[str, Any]) -> int`: how many seats there are with these options, within `seats`; a
+    `WsapError` says what is wrong with the options. None where any number within `seats` will do."""
     timing: Timing = "free"
     deadline: float | None = None
     """Seconds a seat has for a decision before its default action is taken; None for as long as it likes."""
@@ -149,6 +153,11 @@ class AdapterSpec:
     """Whether the world goes on when nobody is in it."""
     blocking: bool = False
     """True if its synchronous methods take long; they then get a thread of their own."""
+    complete_turns: bool = False
+    """Each observation tells all that its seat needs to know, so that models are shown no earlier turns and asked
+    for no plan, unless somebody wants it so."""
+    objective: str = ""
+    """What models are told their goal is, in a sentence or two; the usual sentence when empty."""
     protocol_version: str = PROTOCOL_VERSION
 
     @property
@@ -160,6 +169,30 @@ class AdapterSpec:
         """Return the names of the first `count` seats."""
         named = self.seat_names[:count]
         return named + tuple(f"seat-{i + 1}" for i in range(len(named), count))
+
+    def seats_with(self, options: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the fewest and most seats that the game has with these options.
+
+        Raises:
+            UsageError: the game can't say, because of the options or a fault of its own.
+        """
+        if self.seats_of is None:
+            return self.seats
+        low, high = self.seats
+        about = f"How many seats {self.name!r} has with these options is not known"
+        try:
+            count = resolve(self.seats_of)(options)
+        except UsageError:
+            raise
+        except WsapError as error:
+            raise UsageError(str(error)) from error
+        except Exception as error:
+            detail = f"{type(error).__name__}: {one_line(error)[:300]}".rstrip(". ")
+            raise UsageError(f"{about}: {detail}. Look at the game's own options, or tell its author.") from error
+        if not isinstance(count, int) or isinstance(count, bool) or not low <= count <= high:
+            found = one_line(repr(count))[:60]
+            raise UsageError(f"{about}: it says {found}, and declares {low} to {high} seats. Tell its author.")
+        return count, count
 
 
 @dataclass(frozen=True)

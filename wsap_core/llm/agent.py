@@ -145,6 +145,7 @@ class LLMAgent:
             "system",
             game_name=one_line(self.options.game_name),
             persona=self.options.persona.strip(),
+            objective=one_line(self.options.objective),
             game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
             action_space=ActionSpace(finals).to_text(),
             lookups=ActionSpace(lookups).to_text(),

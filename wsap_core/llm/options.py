@@ -17,6 +17,8 @@ class LLMOptions:
     """How a model is asked."""
 
     game_name: str = "a game"
+    objective: str = "Your goal is to survive and accomplish objectives."
+    """What the agent is told its goal is; part of the system message."""
     persona: str = ""
     """Who the agent is, in a person's words; part of the system message."""
     window: int = 16

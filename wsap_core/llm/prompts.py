@@ -38,7 +38,7 @@ Tools you may use before you act:
 {{ tools }}
 {% endif %}
 
-Your goal is to survive and accomplish objectives. {{ how_to_answer }}"""
+{{ objective }} {{ how_to_answer }}"""
 
 USER = """\
 {{ observation }}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Set
 from typing import Any
 
-from wsap_core.errors import PluginError, WireError
+from wsap_core.errors import PluginError, UsageError, WireError
 from wsap_core.interfaces import AvatarGameAdapter
 from wsap_core.models import GridMapBlock, ImageBlock, TableBlock, View
 from wsap_core.models.transit import BONUS_KINDS, SKILL_DOMAINS
@@ -77,6 +77,11 @@ async def spec(notes: Notes, subject: Subject) -> None:
         notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
     if not said.summary.strip():
         notes.warn("There is no summary; lists of games show one line about each.")
+    try:
+        said.seats_with(subject.config)
+    except UsageError as error:
+        notes.error(str(error))
+        return
     actions = {name for seat in Table(subject).seats for name in seat.action_space.names}
     _look_at_catalogue(notes, said)
     _look_at_skills(notes, said, actions)

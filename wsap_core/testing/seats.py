@@ -109,7 +109,7 @@ async def messages(notes: Notes, subject: Subject) -> None:
     names = Table(subject).seats
     if len(names) < 2:
         raise NothingToCheck("there is one seat")
-    most = min(subject.spec.seats[1], 5)
+    most = min(subject.spec.seats_with(subject.config)[1], 5)
     for kind in ("direct", "team", "broadcast"):
         table = await Table(subject, seats=max(len(names), most)).begin()
         await _whisper(notes, table, kind)

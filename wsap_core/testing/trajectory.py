@@ -69,7 +69,7 @@ class Request:
         except (TypeError, ValueError):
             raise NothingToCheck("the options can't be handed to another process as JSON") from None
         path = tuple(str(Path.cwd() / folder) for folder in sys.path)
-        seats = (spec.seats[0], spec.seats[1])
+        seats = spec.seats_with(subject.config)  # what they depend on may not be had there
         names = tuple(spec.seat_names)
         shape = (tuple(spec.abilities), seats, names, spec.timing)
         return cls(spec.name, factory, *shape, subject.seed, subject.steps, dict(subject.config), path)
