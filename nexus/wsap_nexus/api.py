@@ -100,7 +100,9 @@ def play(
     names = {seat: _name(a, agents[seat].name) for seat, a in (seats or {}).items()}
     plan = RunPlan(
         game=_name(game, spec.name),
-        seats=plan_seats(spec, agent=_name(agent, default.name), seats=names, options=agent_options),
+        seats=plan_seats(
+            spec, agent=_name(agent, default.name), seats=names, options=agent_options, game_options=options
+        ),
         seed=seed,
         steps=steps,
         options=dict(options or {}),

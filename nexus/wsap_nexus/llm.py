@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +17,7 @@ from wsap_core.llm.pace import MOST_EVERY, PaceOptions, Thinking, Wake
 from wsap_core.llm.prompts import Prompts
 from wsap_core.llm.stretch import MOST_STEPS
 from wsap_core.llm.styles import JsonStyle, Style, TagStyle
+from wsap_core.llm.tag_style import TagLimits
 from wsap_core.llm.toolbox import Toolbox, build_tool
 from wsap_core.llm.tools import AgentTool, ToolContext, ToolSource
 from wsap_core.llm.types import Sampling
@@ -30,11 +31,16 @@ from wsap_nexus.runtime.asked import Again, JournalledModels
 from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.tool_journal import RecordedSource, recorded
 
-STYLES: Mapping[str, type[JsonStyle] | type[TagStyle]] = {"json": JsonStyle, "tags": TagStyle}
+STYLES = ("json", "tags")
+MOST_CALLS = 20
+"""The most calls of tools that can be allowed in one turn."""
 
 
 def create(context: Context) -> LLMAgent:
     """Return an agent that asks the model in the option `model`.
+
+    In a game whose turns are complete in themselves (`AdapterSpec.complete_turns`) the window is 0
+    steps and there is no plan, unless the options say otherwise.
 
     Options: `model` (an address, such as `ollama/qwen3:8b`), `style` (json or tags), `persona`,
     `memory` (a registered kind, none), `tools` (registered tools, separated by commas), `window`
@@ -112,19 +118,22 @@ def _options(context: Context) -> LLMOptions:
         top_p=_number(context, "top_p", 0.9, 0, 1),
         seed=context.seed if _flag(context, "sampling_seed", True) else None,
     )
+    complete = context.game is not None and context.game.complete_turns
+    objective = context.game.objective if context.game is not None else ""
     return LLMOptions(
         game_name=context.world or "a game",
+        objective=objective or LLMOptions.objective,
         persona=_text(context, "persona", ""),
-        window=_whole(context, "window", 16, 0, 1000),
+        window=_whole(context, "window", 0 if complete else 16, 0, 1000),
         sampling=sampling,
         thinking=_thinking(context),
         pace=PaceOptions(_whole(context, "every", 1, 1, MOST_EVERY), cast(Wake, _text(context, "wake", "change"))),
         constrain=_flag(context, "constrain", True),
         strict=_flag(context, "strict", False),
         fallback=_text(context, "fallback", "") or None,
-        tool_calls=_whole(context, "tool_calls", 3, 0, 20),
+        tool_calls=_whole(context, "tool_calls", 3, 0, MOST_CALLS),
         recall_tokens=_whole(context, "recall_tokens", 200, 0, 100_000),
-        plan=_flag(context, "plan", True),
+        plan=_flag(context, "plan", not complete),
         reflect=_flag(context, "reflect", True),
         reflect_every=_whole(context, "reflect_every", 0, 0, 1_000_000),
         pictures=_pictures(context),
@@ -145,7 +154,10 @@ def _style(context: Context) -> Style:
     name = _text(context, "style", "json")
     if name not in STYLES:
         raise ConfigError(f"There is no style {name!r}; there are: {', '.join(STYLES)}.")
-    return STYLES[name](steps=_whole(context, "max_steps", 1, 1, MOST_STEPS))
+    steps = _whole(context, "max_steps", 1, 1, MOST_STEPS)
+    if name == "json":
+        return JsonStyle(steps=steps)
+    return TagStyle(TagLimits(calls=_whole(context, "tool_calls", 3, 0, MOST_CALLS)), steps=steps)
 
 
 def _memory(context: Context, models: Models, account: Account, configure: Callable[[str], None]) -> AgentMemory | None:

@@ -101,7 +101,7 @@ async def measure(
     left_out = ("memory", "reflect") if remembers else ("memory",)
     own = {name: value for name, value in seat.options.items() if name not in left_out and name[:7] != "memory."}
     context = Context.create(plan.seed, "agent", seat.name, config=own, services=services, agent_id=seat.name)
-    made = build(agent.factory, replace(context, world=game.display_title))
+    made = build(agent.factory, replace(context, world=game.display_title, game=game))
     if not isinstance(made, LLMAgent):
         raise UsageError(f"The agent {seat.agent!r} asks no language model, so there is nothing to estimate.")
     place = places[seat.name]

@@ -108,17 +108,19 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
     assert request.game is not None, "check() comes first"
     seating = request.seating()
     others = typed_pairs("--agent-option", request.agent_options)
+    options = typed_pairs("--option", request.options)
     seats = plan_seats(
         load_adapter_spec(request.game, host),
         agent=request.models.agent(request.agent),
         seats=seating.seats,
         fill=seating.fill,
         options=request.models.agent_options(others, named=seating.names_a_model),
+        game_options=options,
     )
     seats = seating.furnished(seats)
     if request.minds:
         seats = seated(seats, request.minds, host)
-    plan = RunPlan(request.game, seats, request.seed, request.steps, typed_pairs("--option", request.options))
+    plan = RunPlan(request.game, seats, request.seed, request.steps, options)
     return plan, load_parts(plan, host)
 
 

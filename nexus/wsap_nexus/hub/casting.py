@@ -64,4 +64,4 @@ def seat_names(ways: Sequence[Way], spec: AdapterSpec) -> list[str]:
     """Return the seats of a world for those who come: in a world of one seat, the agent's id is its name there."""
     if spec.seats[1] == 1:
         return [ways[0].agent_id]
-    return list(spec.names_of_seats(max(len(ways), spec.seats[0])))
+    return list(spec.names_of_seats(max(len(ways), spec.seats_with({})[0])))

@@ -25,6 +25,7 @@ class Lobby:
 
     def __init__(self, spec: AdapterSpec, patience: float, clock: Clock, sit_down: SitDown) -> None:
         self._spec = spec
+        self._most = spec.seats_with({})[1]  # worlds of the nexus have no options of their own
         self._patience = patience
         self._clock = clock
         self._sit_down = sit_down
@@ -39,7 +40,7 @@ class Lobby:
             self._timer = asyncio.create_task(self._wait())
         begun = self._begun
         self._waiting.append(way)
-        if len(self._waiting) == self._spec.seats[1]:
+        if len(self._waiting) == self._most:
             await self._begin()
         return await asyncio.shield(begun)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from wsap_core.context import SEED_LIMIT
 from wsap_core.errors import UsageError, WireError
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.confidential import recordable
+from wsap_nexus.confidential import recordable, resolved
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def plan_seats(
     seats: Mapping[str, str] | None = None,
     fill: str | None = None,
     options: Mapping[str, Any] | None = None,
+    game_options: Mapping[str, Any] | None = None,
 ) -> tuple[SeatPlan, ...]:
     """Return who sits where: named seats first, the rest filled.
 
@@ -130,18 +132,21 @@ def plan_seats(
         seats: seat name -> agent.
         fill: who takes the seats that are not named; the agent, or the game's default agent, when None.
         options: options handed to every agent.
+        game_options: the game's own, on which the number of its seats may depend.
 
     Raises:
-        UsageError: a seat that the game does not have, or more seats than it has.
+        UsageError: a seat that the game does not have, more seats than it has, or options with which it
+            can't say how many it has.
     """
-    low, high = spec.seats
+    low, high = spec.seats if spec.seats_of is None else spec.seats_with(resolved(game_options or {}, os.environ))
     named = dict(seats or {})
     wanted = min(max(low, len(named)), high)
     names = list(spec.names_of_seats(high))
+    with_these = " with these options" if high < spec.seats[1] else ""
     for name in named:
         if name not in names:
             raise UsageError(
-                f"{spec.name!r} has no seat {name!r}; its seats are: {', '.join(names[:20])}"
+                f"{spec.name!r} has no seat {name!r}{with_these}; its seats are: {', '.join(names[:20])}"
                 f"{', ...' if len(names) > 20 else ''}."
             )
     chosen = [n for n in names if n in named]

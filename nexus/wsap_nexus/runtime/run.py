@@ -236,6 +236,7 @@ class Run:
                 services=replace(self._services, journal=self._journal(seat_plan.name)),
                 agent_id=seat_plan.name,
                 world=self.spec.display_title,
+                game=self.spec,
             )
             agent = build(spec.factory, own)
             agent_options.append(own_options)
