@@ -54,7 +54,7 @@ EVENTS: Mapping[str, str] = {
     "controls": "Hidden. player, victim, onto.",
     "blocks": "Hidden. player, target, held: false if the target is immune.",
     "visits": "Hidden. player, target (where it really went), verb.",
-    "protects": "Hidden. player, target, with.",
+    "protects": "Hidden. player, target, means: alert|guard|healing|vest.",
     "attacks": "Hidden. player (or null), target, attack, defense, kills, how.",
     "deceives": "Hidden. player, target, how: frame|clean|forge|disguise|douse|blackmail.",
     "writes": "Hidden, or to its writer. player, what: will|note|notebook, text.",

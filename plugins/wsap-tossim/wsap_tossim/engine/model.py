@@ -123,6 +123,7 @@ class Verb(StrEnum):
     GUARD = "guard"
     HAUNT = "haunt"
     HEAL = "heal"
+    HEAL_SELF = "heal_self"
     HUNT = "hunt"
     IGNITE = "ignite"
     INTERROGATE = "interrogate"

@@ -72,6 +72,10 @@ class RuleSet:
     """Whether a frame lasts until it has misled somebody; otherwise for one night."""
     witch_learns_role: bool = False
     """Whether the Witch learns the role of whom it forces."""
+    doused_are_told: bool = True
+    """Whether those who are doused feel it."""
+    hunter_bullets: int = 1
+    """Bullets of a Vampire Hunter who becomes a Vigilante; 0 to 3."""
     vampires_at_most: int = 4
     """With so many Vampires alive a bite kills instead of converting."""
     promotion_of_mafia: bool = True
@@ -87,6 +91,7 @@ class RuleSet:
             ("night_talk_rounds", 0, 5),
             ("longest_text", 20, 2000),
             ("longest_will", 20, 4000),
+            ("hunter_bullets", 0, 3),
             ("vampires_at_most", 1, 15),
         ):
             value = getattr(self, name)

@@ -27,6 +27,7 @@ class Player:
         "first_role",
         "framed",
         "guilt",
+        "haunts",
         "hit",
         "jail_forfeited",
         "known_role",
@@ -66,6 +67,8 @@ class Player:
         self.disguised_as: Role | None = None
         self.guilt = False
         """Of a Vigilante who shot Town: dies in the coming night."""
+        self.haunts = 0
+        """Of a Jester who was lynched today: the mask of those whom it may haunt tonight."""
         self.hit = False
         """Of a Witch: has lost its defense."""
         self.jail_forfeited = False

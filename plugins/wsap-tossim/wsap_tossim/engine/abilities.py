@@ -1,0 +1,157 @@
+"""What a player can do tonight, and at dusk: `docs/reference/tossim-rules.md` says why."""
+
+from __future__ import annotations
+
+from wsap_tossim.engine.model import Faction, Option, Verb
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.state import Player, State
+
+__all__ = ["can_use", "dusk_options", "forced_verb", "hunting_night", "is_biter", "night_options"]
+
+_NONE: tuple[Option, ...] = ()
+_ALONE = frozenset({Verb.ALERT, Verb.HEAL_SELF, Verb.IGNITE, Verb.VEST})
+"""What takes no target."""
+_FORCIBLE = frozenset(
+    {
+        Verb.BITE,
+        Verb.BLACKMAIL,
+        Verb.BLOCK,
+        Verb.CLEAN,
+        Verb.CONSULT,
+        Verb.DISGUISE,
+        Verb.DOUSE,
+        Verb.FORGE,
+        Verb.FRAME,
+        Verb.GUARD,
+        Verb.HEAL,
+        Verb.HUNT,
+        Verb.INTERROGATE,
+        Verb.INVESTIGATE,
+        Verb.KILL,
+        Verb.MAUL,
+        Verb.SHOOT,
+        Verb.STAB,
+        Verb.WATCH,
+    }
+)
+"""What the Witch can make others do."""
+
+
+def night_options(state: State, player: Player) -> tuple[Option, ...]:
+    """Return what a player can do tonight besides waiting; nothing for most of the dead and for the prisoner."""
+    if not player.alive:
+        return _haunting(state, player) if player.haunts else _NONE
+    if player.number == state.prisoner or not player.role.verbs:
+        return _NONE
+    found = []
+    for verb in player.role.verbs:
+        if can_use(state, player, verb):
+            slots = _slots(state, player, verb)
+            if all(slots):
+                found.append(Option(verb, slots, verb is Verb.FORGE))
+    return tuple(found)
+
+
+def dusk_options(state: State, player: Player) -> tuple[Option, ...]:
+    """Return what a player can do at dusk besides waiting: whom the Jailor jails, whom a dead Medium speaks to."""
+    name = player.role.name
+    if name == "Jailor" and player.alive:
+        return (Option(Verb.JAIL, (_living(state, player.number),)),)
+    if name == "Medium" and not player.alive and player.uses.get(Verb.SEANCE, 0) > 0:
+        living = _living(state)
+        return (Option(Verb.SEANCE, (living,)),) if living else _NONE
+    return _NONE
+
+
+def can_use(state: State, player: Player, verb: Verb) -> bool:
+    """Return whether a living player's ability works tonight, whoever its target is."""
+    if player.uses.get(verb, 1) <= 0 or player.guilt:
+        return False
+    if verb is Verb.SHOOT:
+        return state.day > 1
+    if verb is Verb.MAUL:
+        return hunting_night(state)
+    if verb is Verb.BITE:
+        rests = state.last_bite_day > 0 and state.day == state.last_bite_day + 1
+        return not rests and is_biter(state, player)
+    if verb is Verb.EXECUTE:
+        return state.prisoner is not None and state.day > 1 and not player.jail_forfeited
+    return verb is not Verb.HAUNT
+
+
+def forced_verb(state: State, player: Player) -> Verb | None:
+    """Return what the Witch can make a player do tonight; None if nothing."""
+    for verb in player.role.verbs:
+        if verb in _FORCIBLE and can_use(state, player, verb):
+            return verb
+    return None
+
+
+def hunting_night(state: State) -> bool:
+    """Return whether tonight the Werewolf hunts."""
+    return state.day % 2 == 0
+
+
+def is_biter(state: State, player: Player) -> bool:
+    """Return whether a player is the Vampire who bites: the youngest that is not in jail."""
+    age = (player.converted_on, player.number)
+    for other in state.players:
+        if (
+            other.alive
+            and other.role.faction is Faction.VAMPIRES
+            and other.number != state.prisoner
+            and (other.converted_on, other.number) > age
+        ):
+            return False
+    return True
+
+
+def _haunting(state: State, player: Player) -> tuple[Option, ...]:
+    whom = tuple(p.number for p in state.players if p.alive and player.haunts >> p.number & 1)
+    if not whom or player.uses.get(Verb.HAUNT, 0) <= 0:
+        return _NONE
+    return (Option(Verb.HAUNT, (whom,)),)
+
+
+def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], ...]:
+    """Return who can be chosen; an empty slot if nobody can."""
+    if verb in _ALONE:
+        return ()
+    me = player.number
+    if player.role.faction is Faction.MAFIA or verb is Verb.BITE:
+        own = player.role.faction
+        others = tuple(p.number for p in state.players if p.alive and p.role.faction is not own)
+        if verb is not Verb.DISGUISE:
+            return (others,)
+        return (tuple(p.number for p in state.players if p.alive and p.role.faction is own), others)
+    if verb is Verb.HEAL:
+        return (tuple(p.number for p in state.players if p.alive and p.number != me and not p.revealed),)
+    if verb is Verb.TRANSPORT:
+        living = _living(state)
+        return (living, living)
+    if verb is Verb.CONTROL:
+        return (_living(state, me), _living(state))
+    if verb is Verb.EXECUTE:
+        return ((state.prisoner,),) if state.prisoner is not None else ((),)
+    if verb is Verb.RAISE:
+        return (_graves(state, town=True),)
+    if verb is Verb.REMEMBER:
+        return (_graves(state, town=False),)
+    return (_living(state, me),)
+
+
+def _living(state: State, without: int = -1) -> tuple[int, ...]:
+    return tuple([p.number for p in state.players if p.alive and p.number != without])
+
+
+def _graves(state: State, *, town: bool) -> tuple[int, ...]:
+    """Return the dead that can be raised, or remembered, by what all know of them."""
+    dead = [p for p in state.players if not p.alive]
+    if not state.rules.roles_on_death:
+        return tuple(p.number for p in dead)
+    return tuple(p.number for p in dead if p.known_role is not None and _fits(p.known_role, town=town))
+
+
+def _fits(name: str, *, town: bool) -> bool:
+    role = ROLES[name]
+    return role.faction is Faction.TOWN if town else not role.unique

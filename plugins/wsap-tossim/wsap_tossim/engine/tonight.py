@@ -1,0 +1,71 @@
+"""A night being resolved: what one step hands to the next."""
+
+from __future__ import annotations
+
+from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.engine.state import State
+
+__all__ = ["Night"]
+
+
+class Night:
+    """One night. Players are numbers; lists have one entry for each player."""
+
+    __slots__ = (
+        "acts",
+        "alert",
+        "bitten",
+        "blackmailed",
+        "blocked_by",
+        "causes",
+        "cleaners",
+        "forgers",
+        "guards",
+        "guilty",
+        "healers",
+        "looked",
+        "met",
+        "notes",
+        "places",
+        "state",
+        "vested",
+        "visitors",
+        "visits",
+    )
+
+    def __init__(self, state: State) -> None:
+        many = len(state.players)
+        self.state = state
+        self.acts: list[Choice | None] = [None] * many
+        """What each does, once jail, the Witch and blocks are through; None for nothing."""
+        self.places = list(range(many))
+        """Who is met at each player's house."""
+        self.blocked_by: dict[int, list[int]] = {}
+        """Those who are blocked -> by whom."""
+        self.met = [-1] * many
+        """Whom each one's act is upon; -1 for nobody."""
+        self.visits: list[tuple[int, int, Verb]] = []
+        """Who goes to whom, for what."""
+        self.visitors: dict[int, list[int]] = {}
+        """Who came to each, by seat."""
+        self.alert = 0
+        """Mask of the Veterans on alert."""
+        self.vested = 0
+        """Mask of those in a vest."""
+        self.healers: dict[int, list[int]] = {}
+        """Those who are healed -> by whom."""
+        self.guards: dict[int, list[int]] = {}
+        """Those who are guarded -> by whom."""
+        self.cleaners: dict[int, list[int]] = {}
+        self.forgers: dict[int, int] = {}
+        self.blackmailed: list[int] = []
+        self.causes: dict[int, list[str]] = {}
+        """Those who die -> of what."""
+        self.notes: dict[int, list[int]] = {}
+        """Those who die -> who leaves a note."""
+        self.bitten: list[int] = []
+        """Those who become Vampires if they live."""
+        self.guilty: list[int] = []
+        """Vigilantes who have shot Town."""
+        self.looked = 0
+        """Mask of those whom a Sheriff or Investigator looked at."""
