@@ -175,7 +175,8 @@ def test_a_second_nexus_on_the_database_is_refused_and_changes_nothing(environ: 
         before = path.read_text()
         code, sentence = refused(environ, "start", *QUICK)
         assert code == 6
-        assert "Another nexus runs on the database" in sentence
+        assert f"A nexus runs already on the database {home(environ) / 'wsap.db'}: {hub.ready['url']}" in sentence
+        assert refused(environ, "start", "--detach") == (code, sentence), "also where its port would be in the way"
         assert path.read_text() == before
         kinds = nexus_json_events(environ)
         assert "stopped" not in kinds
@@ -238,7 +239,7 @@ def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -
     finally:
         nexus(environ, "stop")
     code, sentence = refused(environ, "start", "--detach", "--port", "0", "--game", "crafterr")
-    assert code == 1
+    assert code == 2, "as without --detach"
     assert "crafterr" in sentence
     assert "nexus.log" in sentence
 
@@ -246,6 +247,13 @@ def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -
 def test_where_there_is_none_status_says_how_to_begin(environ: dict[str, str]) -> None:
     assert nexus(environ, "status").strip() == "There is no nexus yet; begin one with: wsap nexus start"
     assert not home(environ).exists() or not (home(environ) / "wsap.db").exists()
+
+
+def test_a_model_that_nothing_serves_is_told_before_anything_begins(environ: dict[str, str]) -> None:
+    code, sentence = refused(environ, "start", *QUICK, "--model", "nobody/qwen3:8b")
+    assert code == 2
+    assert "nobody" in sentence
+    assert not (home(environ) / "wsap.db").exists()
 
 
 def test_agents_of_a_nexus_with_a_model_are_decided_by_it(environ: dict[str, str]) -> None:

@@ -250,19 +250,21 @@ def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
         assert recounted(book, "ada", after) == counted
 
 
-def test_pruning_at_the_command_line_says_what_and_how_large(environ: dict[str, str]) -> None:
+def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_all(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()
-        would = nexus_json(environ, "prune", "--keep-days", "0", "--dry-run")
+        assert nexus_json(environ, "prune", "--keep-days", "0")["nexus_events"] == 0
+        assert "0 keeps everything" in nexus(environ, "prune", "--keep-days", "0")
+        would = nexus_json(environ, "prune", "--all", "--dry-run")
         assert would["nexus_events"] > 0
         assert would["bytes"] > 0
-        assert nexus_json(environ, "prune", "--keep-days", "0")["nexus_events"] > 0
+        assert nexus_json(environ, "prune", "--all")["nexus_events"] > 0
         assert hub.status()["answers"], "it goes on meanwhile"
         hub.tell(signal.SIGTERM)
         assert hub.ended()[0] == 0
     assert "Nothing is older than 3000 days." in nexus(environ, "prune", "--keep-days", "3000")
     before = nexus_json(environ, "status")["bytes"]
-    assert nexus_json(environ, "prune", "--keep-days", "0")["compacted"]
+    assert nexus_json(environ, "prune", "--all")["compacted"]
     assert nexus_json(environ, "status")["bytes"] <= before
     with running(environ) as hub:
         assert hub.status()["answers"]

@@ -27,9 +27,14 @@ PATIENCE = 120.0
 
 
 class NotStartedError(WsapError):
-    """The nexus in the background ended before it was ready."""
+    """The nexus in the background ended before it was ready; `exit_code` is the one that it ended with."""
 
     code = "NOT_STARTED"
+
+    def __init__(self, message: str, exit_code: int | None) -> None:
+        super().__init__(message)
+        if exit_code is not None and exit_code > 0:
+            self.exit_code = exit_code  # type: ignore[misc]  # of this one error: that of the process it is about
 
 
 def start_detached(request: StartRequest) -> None:
@@ -52,7 +57,7 @@ def start_detached(request: StartRequest) -> None:
         os.close(descriptor)
     running = _ready(process, request)
     if running is None:
-        raise NotStartedError(_why(log, began))
+        raise NotStartedError(_why(log, began), process.returncode)
     from wsap_nexus.cli.nexus.start import _say_ready
 
     if request.as_json:

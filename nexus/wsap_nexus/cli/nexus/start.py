@@ -102,13 +102,33 @@ def start(*, detach: bool, **given: object) -> None:
 
 
 def _check(request: StartRequest) -> None:
+    """Refuse what can be seen to be wrong before anything is opened.
+
+    Raises:
+        UsageError: others could reach it, and nobody said so.
+        UnknownNameError: no backend serves such a model.
+        NexusRunningError: a nexus runs on the database.
+    """
     from wsap_core.errors import UsageError
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.hub.errors import NexusRunningError
     from wsap_nexus.server.serve import Address
 
     if not Address(request.host, request.port).is_loopback and not request.expose:
         raise UsageError(
             f"--host {request.host} lets other machines reach the nexus; say so with --expose, "
             "or leave --host out to listen on this machine alone."
+        )
+    if request.model is not None:
+        from wsap_core.host import PluginHost
+        from wsap_nexus.backends.registry import find_backend
+
+        find_backend(PluginHost.discovered(), request.model)
+    running = running_on(request.database)
+    if running is not None:
+        raise NexusRunningError(
+            f"A nexus runs already on the database {running.database}: {running.url} Look at it with: "
+            "wsap nexus status, or stop it with: wsap nexus stop"
         )
 
 
