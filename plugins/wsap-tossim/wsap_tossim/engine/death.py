@@ -87,8 +87,7 @@ def settle(state: State, dead: Sequence[int], *, lynched: bool = False) -> None:
         for one in state.with_role("Executioner"):
             if one.target in dead and not one.won:
                 become(state, one, "Jester", "target died")
-    if dead:
-        _succeed(state, any(state.players[n].role.name == "Godfather" for n in dead))
+    _succeed(state, any(state.players[n].role.name == "Godfather" for n in dead))
     if not any(p.alive and p.role.faction is Faction.VAMPIRES for p in state.players):
         for one in state.with_role("Vampire Hunter"):
             become(state, one, "Vigilante", "last of a kind")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["EVENTS", "HIDDEN", "bit", "bits"]
+__all__ = ["EVENTS", "HIDDEN", "TOLD", "bit", "bits"]
 
 HIDDEN = 0
 """Known by nobody before the game is over: the resolver's trace."""
@@ -34,20 +34,22 @@ EVENTS: Mapping[str, str] = {
     "revealed": "To all. player: is the Mayor.",
     "blackmailed": "To one. player: may not speak today.",
     # death
-    "death": "To all. player, causes: how, for readers (list of words); role or null if hidden or cleaned; day|night.",
-    "will": "To all, on the morning (or lynching) it is revealed. player, text; 'cleaned' true if none is shown.",
+    "death": "To all. player, causes: of what, for readers, after 'killed by' (list of words); role or null if"
+    " hidden or cleaned; when: day|night.",
+    "will": "To all, on the morning (or lynching) it is revealed. player, text; cleaned: true if none is shown (null).",
     "note": "To all. player: the dead; text; killer is never told.",
     "haunted": "To all. player.",
     # private results of the night
-    "result": "To one. player, verb, target, and what was learned: suspicious | group | role | visitors | visits.",
-    "told": "To one. player, code: what was felt (blocked, attacked, healed, guarded, transported, controlled,"
-    " doused?, jailed, converted, promoted, guilt, ...), and its data.",
+    "result": "To one. player, verb (or 'spy'), target (as named; null for a Spy), and what was learned: suspicious: bool"
+    " | group: role names | role | visitors: numbers | visits: numbers | vampire: bool | role and will (Janitor).",
+    "told": "To one. player, code: what was felt, one of `TOLD`, with its data.",
     "said": "To a channel. channel: mafia|vampires|jail|dead|seance; player (null where the speaker is hidden, the"
     " Jailor in the jail); text.",
     "jailed": "To the Jailor and to the prisoner (who is not told by whom). player.",
     "raised": "To all. player: alive again.",
     "remembered": "To all. role: an Amnesiac has become it (not who).",
-    "becomes": "To those who may know. player, role, why: promotion|conversion|remembering|last of a kind.",
+    "becomes": "To those who may know: itself, and its mates there. player, role, why: promotion|conversion|remembering"
+    "|last of a kind|target died|no target. One who is new among mates gets a `role` as well, with who they are.",
     # the resolver's trace, hidden until the game is over
     "chose": "Hidden. player, verb, targets, forced.",
     "moves": "Hidden. The order of transports: list of pairs.",
@@ -60,6 +62,38 @@ EVENTS: Mapping[str, str] = {
     "writes": "Hidden, or to its writer. player, what: will|note|notebook, text.",
 }
 """Kind -> who may know it, and its data."""
+
+TOLD: Mapping[str, str] = {
+    "alerted": "You were on alert, and shot at {number} who came.",
+    "behind_bars": "You were attacked in jail, and the bars held.",
+    "block_resisted": "Somebody tried to keep you busy, in vain.",
+    "blocked": "Somebody kept you busy all night: you could do nothing.",
+    "control_failed": "You could not control that player.",
+    "control_resisted": "A Witch tried to control you, in vain.",
+    "controlled": "You were controlled by a Witch.",
+    "defended": "You were attacked, and your defense was too strong.",
+    "doused": "You were doused with gasoline.",
+    "forfeited": "You have executed a member of the Town: you can execute nobody any more.",
+    "forged": "{target} was found with the will that you forged.",
+    "fought": "You fought off an attacker.",
+    "guarded": "You were attacked, and a Bodyguard fought for you.",
+    "guilt": "You have killed a member of the Town: you can't live with it beyond the next night.",
+    "healed": "You were attacked, and healed.",
+    "hunted_at_home": "A Vampire came to bite you, and you attacked it.",
+    "may_haunt": "You were lynched, as you wanted: tonight you may haunt one of those who wanted it too.",
+    "ordered": "The Godfather sends you to kill {target}.",
+    "raise_failed": "You could not raise {target}: it was not of the Town.",
+    "remember_failed": "You could not remember what {target} was: there can be only one.",
+    "seance": "A dead Medium speaks with you tonight.",
+    "struck_back": "Somebody tried to keep you busy, and you attacked them.",
+    "target_attacked": "The player that you healed was attacked.",
+    "target_lynched": "Your target was lynched: you have won.",
+    "too_strong": "Your attack was not strong enough.",
+    "transport_failed": "You could not transport them: one of them was in jail.",
+    "transported": "You were transported to another house.",
+    "washed": "You washed off the gasoline.",
+}
+"""Code of a `told` event -> what the player is told, with {target} for a player and {number} for a count."""
 
 
 def bit(player: int) -> int:
