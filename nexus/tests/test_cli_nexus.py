@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from cli_nexus_kit import QUICK, environ_of, nexus, nexus_json, refused, running, until, wsap
 
+from wsap_nexus.cli.nexus.detach import words_of
+from wsap_nexus.cli.nexus.start import StartRequest, settings_of, start
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 
 
@@ -242,6 +245,19 @@ def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -
     assert code == 2, "as without --detach"
     assert "crafterr" in sentence
     assert "nexus.log" in sentence
+
+
+def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> None:
+    said = StartRequest(
+        host="::1", port=7, expose=True, seed=3, pace=2.5, games=("echo", "matrix"), model="scripted/any", workers=2,
+        worker_memory=512, game_hosts=("games.local", "10.0.0.7"), keep_days=1.5, as_json=False, database="x.db",
+    )  # fmt: skip
+    with start.make_context("start", words_of(said)) as context:
+        context.params.pop("detach")
+        assert StartRequest(**context.params) == said
+    settings = settings_of(said)
+    assert (settings.workers, settings.patience.memory) == (2, 512 * 1024 * 1024)
+    assert settings.game_hosts == ("games.local", "10.0.0.7")
 
 
 def test_where_there_is_none_status_says_how_to_begin(environ: dict[str, str]) -> None:

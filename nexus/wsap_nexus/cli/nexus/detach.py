@@ -50,7 +50,7 @@ def start_detached(request: StartRequest) -> None:
     began = log.stat().st_size
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wsap_core", "nexus", "start", *_words(request)],
+            [sys.executable, "-m", "wsap_core", "nexus", "start", *words_of(request)],
             stdin=subprocess.DEVNULL, stdout=descriptor, stderr=descriptor, start_new_session=True,
         )  # fmt: skip
     finally:
@@ -87,12 +87,18 @@ def _why(log: Path, began: int) -> str:
     return f"{last} (The nexus did not start; its output is in {log}.)"
 
 
-def _words(request: StartRequest) -> list[str]:
+def words_of(request: StartRequest) -> list[str]:
+    """Return what is to be typed to start the same nexus in the foreground."""
     words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
              "--pace", str(request.pace), "--keep-days", str(request.keep_days)]  # fmt: skip
     for name in request.games:
         words += ["--game", name]
-    options = (("--model", request.model), ("--workers", request.workers), ("--database", request.database))
+    for name in request.game_hosts:
+        words += ["--game-host", name]
+    options = (
+        ("--model", request.model), ("--workers", request.workers), ("--worker-memory", request.worker_memory),
+        ("--database", request.database),
+    )  # fmt: skip
     for option, value in options:
         if value is not None:
             words += [option, str(value)]

@@ -66,8 +66,8 @@ def prune(
     verb = "would be forgotten" if dry_run else "are forgotten"
     worlds = f", {found.worlds} worlds in which nobody is alive" if found.worlds else ""
     click.echo(
-        f"{found.runs} recordings with {found.run_events} events{worlds}, and {found.nexus_events} events of the nexus {verb}: "
-        f"about {_bytes(found.bytes)}."
+        f"{found.runs} recordings with {found.run_events} events{worlds}, and {found.nexus_events} events of the nexus "
+        f"{verb}: about {_bytes(found.bytes)}."
     )
     if not dry_run and not compacted:
         click.echo("The file stays as large as it was, and the room in it is used again.")

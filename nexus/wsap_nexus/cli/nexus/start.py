@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_nexus.hub.book import Book
     from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runtime.store import Store
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
@@ -49,6 +50,8 @@ class StartRequest:
     games: tuple[str, ...]
     model: str | None
     workers: int | None
+    worker_memory: int | None
+    game_hosts: tuple[str, ...]
     keep_days: float
     as_json: bool
     database: str | None
@@ -76,7 +79,13 @@ class StartRequest:
 )
 @click.option("--model", metavar="ADDRESS", help="A language model for new agents; they need none if not given.")
 @click.option("--workers", type=click.IntRange(0, 64), show_default="one for each processor, at most 4",
-              help="Processes that worlds run in, so that a game that fails harms no other; 0 for none.")  # fmt: skip
+              help="Processes that worlds run in, so that a game that fails harms no other; 0 runs them in the "
+              "nexus itself, which then hangs or ends with them.")  # fmt: skip
+@click.option("--worker-memory", type=click.IntRange(64, 1_048_576), metavar="MIB", show_default="no limit",
+              help="Most memory of one such process; one that takes more is ended, and its worlds are made "
+              "again in another.")  # fmt: skip
+@click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
+              help="A host besides this machine that games in other processes may be on; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
               help="Forget what is older, once a day; 0 keeps everything.")  # fmt: skip
 @click.option("--detach", is_flag=True, help="Leave it running in the background; wsap nexus stop ends it.")
@@ -170,22 +179,30 @@ def _prepare_folder(folder: object) -> None:
         )
 
 
-def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
-    from wsap_core.references import load_adapter_spec
-    from wsap_nexus.hub.hub import Nexus, Settings
-    from wsap_nexus.hub.workers.pool import sensible_workers
+def settings_of(request: StartRequest) -> Settings:
+    """Return how the nexus is to be run."""
+    from wsap_nexus.hub.settings import Settings
+    from wsap_nexus.hub.workers.pool import Patience, sensible_workers
     from wsap_nexus.paths import home
 
-    for name in request.games:
-        load_adapter_spec(name, host)  # a name that is none is refused before anything is written
-    settings = Settings(
+    return Settings(
         seed=request.seed,
         pace=request.pace or None,
         games=request.games or None,
         workers=sensible_workers() if request.workers is None else request.workers,
+        patience=Patience(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
+        game_hosts=request.game_hosts,
     )
-    hub = Nexus(host, store, settings)
+
+
+def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
+    from wsap_core.references import load_adapter_spec
+    from wsap_nexus.hub.hub import Nexus
+
+    for name in request.games:
+        load_adapter_spec(name, host)  # a name that is none is refused before anything is written
+    hub = Nexus(host, store, settings_of(request))
     with hub.ledger.change() as book:
         if not book.agents(limit=1) and not book.last_seq():
             _embed(book, request.model)
