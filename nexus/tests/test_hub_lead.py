@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from test_storage_migrations import server  # noqa: F401 (a fixture)
+from sqlalchemy import text
+from test_storage_migrations import server as a_server
 
-from wsap_nexus.hub.errors import NexusRunningError
+from wsap_core import PluginHost
+from wsap_nexus.hub.book import Ledger
+from wsap_nexus.hub.errors import LeadLostError, NexusRunningError
+from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.lead import lead
+from wsap_nexus.runtime.store import open_store
+from wsap_nexus.server.serve import Address, serve
 from wsap_nexus.storage import Database
+from wsap_nexus.storage.eventlog import LogWriter
+from wsap_nexus.storage.records import NewRun
+from wsap_nexus.storage.repository import Repository
 
 OTHER = """
 import sys
@@ -27,6 +38,9 @@ with Database.open(sys.argv[1]) as database:
     else:
         print("leads")
 """
+
+
+server = a_server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -74,3 +88,137 @@ def test_the_same_file_by_another_path_is_the_same_database(tmp_path: Path) -> N
         with pytest.raises(NexusRunningError):
             lead(same).acquire()
         first.release()
+
+
+# --- on a server, where a connection can break while its process lives on ------------------------------
+
+HOLDER = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 1465074000 AND granted"
+"""Who has the lock whose number is the letters WSAP."""
+
+
+def interrupt(server: str) -> None:
+    """Break the connection that holds the lock, and return once it is gone."""
+    with Database.open(server) as database, database.engine.connect() as connection:
+        connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        (pid,) = connection.execute(text(HOLDER)).scalars()
+        # The server's own: returns once the other has ended, or after that many milliseconds.
+        assert connection.execute(text(f"SELECT pg_terminate_backend({pid}, 30000)")).scalar()
+
+
+def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
+    with Database.open(server) as old, Database.open(server) as new:
+        first, second = lead(old), lead(new)
+        first.acquire()
+        run = Repository(old).create_run(NewRun(game="echo", agent="random", seed=1))
+        interrupt(server)
+        second.acquire()
+        with (
+            pytest.raises(LeadLostError, match="Another nexus leads the database") as lost,
+            Ledger(old).change() as book,
+        ):
+            book.register("late")
+        assert (lost.value.code, lost.value.exit_code) == ("LEAD_LOST", 6)
+        with pytest.raises(LeadLostError):
+            Repository(old).create_run(NewRun(game="echo", agent="random", seed=2))
+        writer = LogWriter(old)
+        writer.append(run.id, "step", b"{}")
+        with pytest.raises(LeadLostError):
+            writer.flush()
+        writer.close()
+        with pytest.raises(LeadLostError):
+            first.check()
+        with Ledger(new).change() as book:
+            assert book.agents() == []
+            book.register("timely")
+        assert list(Repository(new).read_events(run.id)) == []
+        second.release()
+        first.release()
+
+
+def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
+    with Database.open(server) as database:
+        first = lead(database)
+        first.acquire()
+        interrupt(server)
+        with Ledger(database).change() as book:
+            book.next_number("proof")
+        first.check()
+        assert other(server).startswith("NEXUS_RUNNING")
+        first.check()
+        with Ledger(database).change() as book:
+            book.next_number("proof")
+        first.release()
+        assert other(server) == "leads"
+
+
+def test_who_led_meanwhile_and_stopped_has_led(server: str) -> None:
+    with Database.open(server) as old:
+        first = lead(old)
+        first.acquire()
+        interrupt(server)
+        assert other(server) == "leads"
+        with pytest.raises(LeadLostError):
+            first.check()
+        assert other(server) == "leads"  # the lock was not kept
+        first.release()
+
+
+def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
+    with Database.open(server) as old, Database.open(server) as new:
+        first, second = lead(old), lead(new)
+        first.acquire()
+        taking = threading.Thread(target=second.acquire)
+        with Ledger(old).change() as book:
+            book.next_number("proof")
+            interrupt(server)
+            taking.start()
+            waits = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            with new.engine.connect() as looking:
+                looking = looking.execution_options(isolation_level="AUTOCOMMIT")
+                while not looking.execute(waits).scalar():
+                    assert taking.is_alive()
+        taking.join(30)
+        with pytest.raises(LeadLostError), Ledger(old).change():
+            pass
+        second.release()
+        first.release()
+
+
+class Ticks:
+    """A clock whose waits end when the test says so."""
+
+    def __init__(self) -> None:
+        self.tick = asyncio.Event()
+
+    def now(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        await self.tick.wait()
+        self.tick.clear()
+
+
+def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_the_log(
+    server: str, tmp_path: Path
+) -> None:
+    async def scene() -> None:
+        with open_store(server) as store, Database.open(server) as new:
+            clock, ready = Ticks(), asyncio.Event()
+            nexus = Nexus(PluginHost.discovered(), store, Settings(games=("echo",)), clock=clock)
+            serving = asyncio.create_task(
+                serve(nexus, Address(port=0), tmp_path / "token", ready=lambda url: ready.set())
+            )
+            await asyncio.wait_for(ready.wait(), 30)
+            interrupt(server)
+            second = lead(new)
+            await asyncio.to_thread(second.acquire)
+            with Ledger(new).look() as book:
+                before = book.last_seq()
+            clock.tick.set()
+            with pytest.raises(LeadLostError):
+                await asyncio.wait_for(serving, 30)
+            with Ledger(new).look() as book:
+                assert book.last_seq() == before
+            second.release()
+
+    asyncio.run(scene())

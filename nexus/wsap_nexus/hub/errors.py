@@ -10,6 +10,7 @@ TransitError                  the nexus refuses a move                  exit 10
 └── AvatarStateError          an avatar can't go from its state to that one
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus leads this database         exit 6
+└── LeadLostError             it has taken over from this one
 WorldFailedError              a world crashed, hung, or is not the same again   exit 4
 """
 
@@ -110,6 +111,12 @@ class NexusRunningError(StorageLockedError):
     code = "NEXUS_RUNNING"
     http_status = 409
     retryable = False
+
+
+class LeadLostError(NexusRunningError):
+    """Another nexus has taken over the database, after the connection to it was interrupted; nothing was written."""
+
+    code = "LEAD_LOST"
 
 
 class ConservationError(WsapError):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from wsap_core.context import Clock, Context, SystemClock
-from wsap_core.errors import UnknownNameError
+from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.services import Services
 from wsap_core.specs import AdapterSpec, GameInfo
@@ -20,10 +20,10 @@ from wsap_nexus.hub.casting import Casting
 from wsap_nexus.hub.catalog import Catalog
 from wsap_nexus.hub.diary import Entry as DiaryEntry
 from wsap_nexus.hub.elsewhere import Elsewhere
-from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, NotInWorldError
+from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, LeadLostError, NotInWorldError
 from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.homecoming import Homecoming
-from wsap_nexus.hub.lead import lead
+from wsap_nexus.hub.lead import EVERY, lead
 from wsap_nexus.hub.life import Life
 from wsap_nexus.hub.lives import Lives
 from wsap_nexus.hub.place import Surroundings
@@ -113,6 +113,8 @@ class Nexus:
         self._listeners: list[StepListener] = []
         self._stopping = False
         self._lead = lead(store.database)
+        self._leading: asyncio.Task[None] | None = None
+        self._lost: asyncio.Future[LeadLostError] | None = None
         self._waking = Waking(self.ledger, self.awaken)
         self.life = Life(self, self.clock)
         """What agents perceive in the nexus, remember, say and write."""
@@ -126,6 +128,9 @@ class Nexus:
             NexusRunningError: another nexus leads it.
         """
         self._lead.acquire()
+        self._lost = asyncio.get_running_loop().create_future()
+        if not self.store.database.is_sqlite:
+            self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")
         if self._services.models is None:
             self._models = Models(self.host, seed=self.settings.seed)
             self._services = replace(self._services, models=self._models, parts=Installed(self.host))
@@ -135,8 +140,25 @@ class Nexus:
         self.elsewhere.start()
         self._waking.start()
 
+    async def until_lost(self) -> LeadLostError:
+        """Return why it has to stop, once another nexus has taken over the database; call it after `start`."""
+        if self._lost is None:
+            raise UsageError("The nexus leads nothing yet; start it first.")
+        return await asyncio.shield(self._lost)
+
+    async def _keep_leading(self, lost: asyncio.Future[LeadLostError]) -> None:
+        while not lost.done():
+            await self.clock.sleep(EVERY)
+            try:
+                await asyncio.to_thread(self._lead.check)
+            except LeadLostError as error:
+                lost.set_result(error)
+
     async def stop(self) -> None:
-        """Let every agent finish its decision, keep everything, and stop leading."""
+        """Let every agent finish its decision, keep everything, and stop leading.
+
+        Where another nexus has taken over, nothing is kept: what this one did since is not so.
+        """
         self._stopping = True
         await self._waking.stop()
         for stay in list(self.stays.values()):
@@ -152,10 +174,17 @@ class Nexus:
         await self.elsewhere.stop()
         if self._models is not None:
             await self._models.aclose()
-        with self.ledger.change() as book:
-            book.note("stopped")
-        self.store.writer.flush()
-        self._lead.release()
+        if self._leading is not None:
+            self._leading.cancel()
+            await asyncio.gather(self._leading, return_exceptions=True)
+        try:
+            with self.ledger.change() as book:
+                book.note("stopped")
+            self.store.writer.flush()
+        except LeadLostError:
+            pass  # what another nexus leads is the other's to tell of
+        finally:
+            self._lead.release()
 
     @property
     def stopping(self) -> bool:

@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, UsageError
-from wsap_nexus.hub.errors import NexusRunningError
+from wsap_nexus.hub.errors import LeadLostError, NexusRunningError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.auth import Tokens, own_token
@@ -105,6 +105,7 @@ async def serve(
     Raises:
         PortInUseError: something else listens there.
         NexusRunningError: another nexus leads the database.
+        LeadLostError: another one took it over meanwhile; this one has stopped.
     """
     address.check()
     app = _app(nexus, address, token_file, limits)
@@ -123,9 +124,11 @@ async def serve(
     url = url_of(*listening.getsockname()[:2])
     server = _Server(config, lambda: ready(url) if ready is not None else None, app.state.board.close)
     ending = asyncio.create_task(_end(server, until)) if until is not None else None
+    losing: asyncio.Task[LeadLostError] | None = None
     try:
         try:
             await nexus.start()
+            losing = asyncio.create_task(_end_when_lost(server, nexus))
             await server.serve(sockets=[listening])
         except NexusRunningError:
             raise  # the database is another's: there is nothing to stop, and nothing may be written
@@ -133,9 +136,12 @@ async def serve(
             await nexus.stop()
             raise
         await nexus.stop()
+        if losing.done():
+            raise losing.result()
     finally:
-        if ending is not None:
-            ending.cancel()
+        for task in (ending, losing):
+            if task is not None:
+                task.cancel()
         listening.close()
 
 
@@ -165,6 +171,12 @@ def url_of(host: str, port: int) -> str:
 async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
     await until.wait()
     server.should_exit = True
+
+
+async def _end_when_lost(server: uvicorn.Server, nexus: Nexus) -> LeadLostError:
+    error = await nexus.until_lost()
+    server.should_exit = True
+    return error
 
 
 def listen(address: Address) -> socket.socket:

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -55,6 +55,8 @@ class Database:
         """The path or URL for a reader, without a password."""
         self.read_only = read_only
         """Whether writing is refused."""
+        self.fence: Callable[[Connection], None] | None = None
+        """Looked at first in each transaction that writes; raises where this process may not write any more."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -128,6 +130,8 @@ class Database:
         # IMMEDIATE: a transaction that reads first and writes later could find itself outrun.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
         with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
+            if self.fence is not None:
+                self.fence(connection)
             yield connection
 
     @contextmanager

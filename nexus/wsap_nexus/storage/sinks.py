@@ -140,12 +140,15 @@ class CoreSink:
     """Commits to a server, which forces each commit to its disk itself."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._connection: Connection = database.engine.connect()
 
     def commit(self, group: Group) -> None:
         """Commit a group."""
         connection = self._connection
         with connection.begin():
+            if self._database.fence is not None:
+                self._database.fence(connection)
             for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
                 if rows:
                     names = table.columns.keys()
