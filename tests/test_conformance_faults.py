@@ -24,6 +24,13 @@ SOUND = {
     "council in turn": load_object(f"{BROKEN / 'council.py'}:spec_of")(
         load_object(f"{BROKEN / 'council.py'}:CouncilInTurn")
     ),
+    "meadow with a tool": load_object(f"{BROKEN / 'meadow_faults.py'}:THOUGHTFUL"),
+    "council with a tool": load_object(f"{BROKEN / 'council.py'}:spec_of")(
+        load_object(f"{BROKEN / 'council.py'}:Archive")
+    ),
+    "council with a tool, in turn": load_object(f"{BROKEN / 'council.py'}:spec_of")(
+        load_object(f"{BROKEN / 'council.py'}:ArchiveInTurn")
+    ),
 }
 
 

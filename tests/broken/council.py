@@ -21,6 +21,7 @@ from wsap_core import (
     derive_seed,
 )
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.models import TOOL
 from wsap_core.worlds.legality import check_action, index_actions
 
 SEATS = ("ann", "bob", "cid")
@@ -177,6 +178,32 @@ class Chair:
 
 class CouncilInTurn(Council):
     """The same council, voting one after another."""
+
+    timing = "alternating"
+
+
+class Archive(Council):
+    """The same council, whose members may look up at any time how the last motions went."""
+
+    action_space = ActionSpace([*SPACE.actions, ActionDef("minutes", "How the last motions went", category=TOOL)])
+
+    def seat(self, agent_id: str) -> Chair:
+        return Reader(self, agent_id)
+
+
+class Reader(Chair):
+    """A seat in that council."""
+
+    async def act(self, action: Action) -> ActionResult:
+        council = self.council
+        action, reason = check_action(action, index_actions(council.action_space))
+        if action.name != "minutes" or reason or council.done:
+            return await super().act(action)
+        return ActionResult(True, " ".join(council.last) or "None.", observation=council.observation(self.name))
+
+
+class ArchiveInTurn(Archive):
+    """The same, voting one after another."""
 
     timing = "alternating"
 

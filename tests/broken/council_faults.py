@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from council import SEATS, Chair, Council, CouncilInTurn, spec_of
+from council import SEATS, Archive, Chair, Council, CouncilInTurn, spec_of
 
 from wsap_core import Action, ActionResult, AdapterSpec, AgentMessage, Event, Mailbox, Observation
 
@@ -153,3 +153,21 @@ class SnapshotForgetsMotion(Council):
         super().restore(data)
         self.draw_motion()
         self.last.append(Event("The papers are in disorder.").description)
+
+
+class SlowReader(Chair):
+    """A seat that is shown the minutes when all have voted, and before that says nothing."""
+
+    async def act(self, action: Action) -> ActionResult:
+        if action.name != "minutes" or action.parameters or self.council.done:
+            return await super().act(action)
+        await self.council.barrier.act(self.name, Action("pass"))
+        return ActionResult(True, "None.", done=self.council.done, observation=self.council.observation(self.name))
+
+
+@finds("tools")
+class MinutesWait(Archive):
+    """Has those who read the minutes wait for the others."""
+
+    def seat(self, agent_id: str) -> Chair:
+        return SlowReader(self, agent_id)

@@ -33,6 +33,7 @@ from wsap_core import (
     derive_seed,
 )
 from wsap_core.errors import SnapshotError
+from wsap_core.models import TOOL
 
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
 """Name -> a broken world's spec, and exactly those checks that must fail."""
@@ -46,6 +47,48 @@ def finds(*checks: str, **changes: Any) -> Any:
         return game
 
     return put
+
+
+# --- tools ------------------------------------------------------------------------------------
+
+RECALL = ActionDef("recall", "Think of what you found", category=TOOL)
+
+
+class Thoughtful(Meadow):
+    """A sound meadow in which one can think of what one found."""
+
+    action_space = ActionSpace([*SPACE.actions, RECALL])
+
+    def carry_out(self, action: Action) -> ActionResult:
+        return self.recall() if action.name == "recall" else super().carry_out(action)
+
+    def recall(self) -> ActionResult:
+        return ActionResult(True, f"{self.berries} berries.", observation=self.observe())
+
+
+THOUGHTFUL = replace(SPEC, factory=Thoughtful)
+
+
+@finds("tools")
+class ThinkingTakesTime(Thoughtful):
+    """Lets the wolf go on while one thinks."""
+
+    def recall(self) -> ActionResult:
+        self.pass_time()
+        return ActionResult(True, f"{self.berries} berries.", done=self.done, observation=self.observe())
+
+
+@finds("tools", "done")
+class ThinkingEndsTheDay(Thoughtful):
+    """Says that the day is over when one thinks."""
+
+    def recall(self) -> ActionResult:
+        return replace(super().recall(), done=True)
+
+
+@finds("tools", default_action=Action("recall"))
+class ThinksForTheAbsent(Thoughtful):
+    """Thinks in the place of somebody who takes too long."""
 
 
 # --- chance and time --------------------------------------------------------------------------

@@ -117,6 +117,10 @@ class GameAdapterTests:
         """What is listed as available is carried out."""
         _hold(_GAME["available"], subject)
 
+    def test_tools_take_no_step(self, subject: Subject) -> None:
+        """A tool is carried out at once: it takes no step of the game and ends nothing."""
+        _hold(_GAME["tools"], subject)
+
     def test_undeclared_actions_are_refused(self, subject: Subject) -> None:
         """An action that was never declared is refused as a result, and changes nothing."""
         _hold(_GAME["undeclared-actions"], subject)

@@ -95,7 +95,8 @@ async def turns(notes: Notes, subject: Subject) -> None:
             return
         before = fresh_text(await settle(ready[0].face.observe(), subject))
         for seat in (s for s in table.seats if s not in ready):
-            action = Action(own_actions(seat)[0].name)
+            own = own_actions(seat)
+            action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # looking up needs no turn
             result = await settle(seat.face.act(action), subject, limit=0.1)
             if isinstance(result, ActionResult) and result.success:
                 notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
