@@ -58,6 +58,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         components[model.__name__] = schema
     for operations in document["paths"].values():
         for operation in operations.values():
+            _never_given(operation)
             _refusals(operation)
     components.pop("HTTPValidationError", None)
     components.pop("ValidationError", None)
@@ -66,6 +67,13 @@ def _document(app: FastAPI) -> dict[str, Any]:
     schemas = {**components, **document["components"]["schemas"]}
     document["components"]["schemas"] = {key: _untitled(schemas[key]) for key in sorted(schemas)}
     return document
+
+
+def _never_given(operation: dict[str, Any]) -> None:
+    """Take out the 200 of anything at all that FastAPI adds where a route says nothing of one."""
+    given = operation["responses"].get("200", {}).get("content", {}).get("application/json")
+    if given is not None and not given.get("schema"):
+        del operation["responses"]["200"]
 
 
 def _refusals(operation: dict[str, Any]) -> None:
