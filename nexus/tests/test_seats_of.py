@@ -1,0 +1,136 @@
+"""A game whose options say how many seats it has: typed, called from Python, and played in the nexus."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from wsap_core.cli import main
+from wsap_core.context import SystemClock
+from wsap_core.errors import UsageError
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.hub.casting import seat_names
+from wsap_nexus.hub.lobby import Lobby
+from wsap_nexus.hub.transit import Way
+from wsap_nexus.runtime.plan import plan_seats
+
+GAME = """
+from wsap_core.errors import ConfigError, UsageError
+from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Observation
+
+
+def players(options):
+    given = options.get("players", 3)
+    if given == 13:
+        raise ConfigError("Thirteen at a table bring bad luck.")
+    return given
+
+
+class Chair:
+    game_description = "A parlour."
+    action_space = ActionSpace([ActionDef("nod", "Nod")])
+
+    def __init__(self):
+        self.nods = 0
+
+    def observe(self):
+        return Observation(step=self.nods)
+
+    def act(self, action):
+        self.nods += 1
+        return ActionResult(True, "You nod.", done=self.nods >= 2, observation=self.observe())
+
+    def reset(self):
+        self.nods = 0
+        return self.observe()
+
+
+class Parlour(Chair):
+    wsap_spec = {"seats": (2, 15), "seats_of": players}
+
+    def __init__(self, context):
+        super().__init__()
+        context.config.get("players")
+        self.chairs = {}
+
+    def seat(self, agent_id):
+        return self.chairs.setdefault(agent_id, Chair())
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [n for n in os.environ if n.startswith("WSAP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parlour.py").write_text(GAME, encoding="utf-8")
+    return tmp_path
+
+
+def typed(capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
+    code = main(["play", "./parlour.py:Parlour", "--no-record", "--json", *more])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(("options", "count"), [((), 3), (("--option", "players=5"), 5)])
+def test_every_seat_there_is_gets_somebody(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], count: int
+) -> None:
+    code, out, _ = typed(capsys, *options, "--seat", "seat-2=random-legal", "--fill", "random")
+    assert code == 0
+    assert [seat["agent"] for seat in json.loads(out)["seats"]] == ["random", "random-legal", *["random"] * (count - 2)]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--option", "players=13"), "Thirteen at a table bring bad luck."),
+        (("--option", "players=16"), "it says 16, and declares 2 to 15 seats"),
+        (
+            ("--option", "players=2", "--seat", "seat-3=random"),
+            "has no seat 'seat-3' with these options; its seats are: seat-1, seat-2.",
+        ),
+    ],
+)
+def test_seats_that_can_not_be_are_told_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], more: tuple[str, ...], why: str
+) -> None:
+    code, _, err = typed(capsys, *more)
+    assert code == 2
+    assert why in err
+    assert "Traceback" not in err
+
+
+def spec_of(count: object) -> AdapterSpec:
+    return AdapterSpec("parlour", "", object, abilities=("multi-seat",), seats=(2, 15), seats_of=lambda options: count)
+
+
+def test_a_game_that_does_not_say_is_filled_to_its_fewest_seats_as_before() -> None:
+    spec = AdapterSpec("parlour", "", object, abilities=("multi-seat",), seats=(2, 15))
+    assert [s.name for s in plan_seats(spec, agent="random", game_options={"players": 5})] == ["seat-1", "seat-2"]
+
+
+def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
+    ways = [cast(Way, object()) for _ in range(3)]
+    seated: list[Any] = []
+
+    async def sit_down(came: Any, spec: AdapterSpec) -> str:
+        seated.append(list(came))
+        return "run"
+
+    async def meet() -> list[str | None]:
+        lobby = Lobby(spec_of(3), 3600.0, SystemClock(), sit_down)
+        return await asyncio.wait_for(asyncio.gather(*(lobby.join(way) for way in ways)), 30)
+
+    assert asyncio.run(meet()) == ["run"] * 3
+    assert seated == [ways]
+    assert seat_names(ways[:1], spec_of(3)) == ["seat-1", "seat-2", "seat-3"]
+    with pytest.raises(UsageError, match="it says 99"):
+        Lobby(spec_of(99), 1.0, SystemClock(), sit_down)
