@@ -15,6 +15,7 @@ import pytest
 from wire_server import Served, problem, serving
 
 from wsap_core.errors import ConfigError, StorageVersionError
+from wsap_nexus.hub.records import Policy
 from wsap_nexus.runtime.store import open_store
 from wsap_nexus.server.auth import own_token
 from wsap_nexus.server.guard import Limits, Rates
@@ -70,6 +71,45 @@ def test_a_world_of_another_major_version_is_refused(served: Served, eve: httpx2
         assert problem(enter(eve, "eve", "echo")) == (409, "GAME_INCOMPATIBLE")
     finally:
         served.nexus.catalog.known["echo"] = spec
+
+
+HERE = {
+    "persona": {"persona": "@/etc/hostname"},
+    "model": {"model": "@~/.netrc"},
+    "memory.embed": {"memory": "fulltext", "memory.embed": "@secret"},
+    "mcp.headers.Cookie": {"mcp.headers": {"Cookie": "@jar"}},
+    "mcp.servers.a.url": {"mcp.servers": '{"a": {"url": "@here"}}'},
+    "mcp.servers.a.command": {"mcp.servers": {"a": {"command": ["cat", "/etc/hostname"]}}},
+    "mcp.command": {"tools": "mcp", "mcp.command": ["cat", "/etc/hostname"]},
+    "mcp.cwd": {"mcp.cwd": "/"},
+    "prompts": {"prompts": "/etc"},
+}
+"""Options over the wire that would have the nexus read its own files or start programs, by the option at fault."""
+
+
+@pytest.mark.parametrize("name", sorted(HERE))
+def test_options_over_the_wire_name_no_file_and_no_program_of_the_machine(
+    served: Served, eve: httpx2.Client, name: str
+) -> None:
+    policy = {"*": {"agent": "llm", "options": {"model": "ollama/small", **HERE[name]}}}
+    with served.client() as owner:
+        refused = owner.post("/nexus/agents", json={"id": "reader", "policies": policy})
+        assert problem(refused) == (403, "FORBIDDEN")
+        assert f"The option {name} names" in refused.json()["error"]["message"]
+        assert owner.get("/nexus/agents/reader").status_code == 404
+        assert problem(owner.patch("/nexus/agents/eve", json={"policies": policy})) == (403, "FORBIDDEN")
+        assert owner.get("/nexus/agents/eve").json()["agent"]["policies"] == {"*": {"agent": "external", "options": {}}}
+
+
+def test_a_policy_that_was_set_at_the_machine_may_be_sent_back_as_it_is(served: Served) -> None:
+    options = {"model": "ollama/small", "persona": "@persona.txt"}
+    with served.nexus.ledger.change() as book:
+        book.register("kept", policies={"*": Policy("llm", options)})
+    with served.client() as owner:
+        same = {"*": {"agent": "llm", "options": options}}
+        assert owner.patch("/nexus/agents/kept", json={"policies": same}).status_code == 200
+        other = {"*": {"agent": "llm", "options": {**options, "persona": "@other.txt"}}}
+        assert problem(owner.patch("/nexus/agents/kept", json={"policies": other})) == (403, "FORBIDDEN")
 
 
 def test_nobody_enters_twice(served: Served) -> None:

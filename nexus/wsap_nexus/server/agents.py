@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from wsap_core.errors import UnknownNameError, UsageError
-from wsap_core.references import load_agent_spec
 from wsap_nexus.hub import letters
-from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.persons import set_persona, set_policy
 from wsap_nexus.hub.portable import check_not_removed
-from wsap_nexus.hub.records import EXTERNAL, Policy
+from wsap_nexus.hub.records import EXTERNAL
 from wsap_nexus.server import shapes
+from wsap_nexus.server.deciders import read_policies
 from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once
-from wsap_nexus.server.refusals import ForbiddenError
 from wsap_nexus.server.seats import act_errand, check_external, observe, seat_says, the_agent
 
 router = APIRouter(tags=["agents"])
@@ -29,7 +25,7 @@ async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: Vault) -
     if by.agent_id is not None:
         by.may_act_for(new.id)
         return answer({"agent": the_agent(nexus, new.id)})
-    given = {"*": EXTERNAL} if new.policies is None else _policies(nexus, new.policies)
+    given = {"*": EXTERNAL} if new.policies is None else read_policies(nexus, new.policies)
     with nexus.ledger.change() as book:
         agent, fresh = book.register(new.id, name=new.name, persona=new.persona, policies=given)
     body: dict[str, Any] = {"agent": agent}
@@ -68,7 +64,9 @@ async def agent(nexus: Hub, agent_id: AgentId) -> Response:
 @router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registered}})
 async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Owner) -> Response:
     """Change who an agent is and who decides for it; that holds from its next session or visit on."""
-    policies = {} if patch.policies is None else _policies(nexus, patch.policies)
+    with nexus.ledger.look() as book:
+        known = book.agent(agent_id).policies
+    policies = {} if patch.policies is None else read_policies(nexus, patch.policies, known)
     with nexus.ledger.change() as book:
         before = book.agent(agent_id)
         if patch.name is not None:
@@ -185,24 +183,3 @@ async def read(nexus: Hub, agent_id: AgentId, wanted: shapes.ReadRequest, by: Kn
         letters.mark_read(book, agent_id, wanted.ids)
         found = letters.inbox(book, agent_id, limit=100)
     return answer({"messages": found})
-
-
-def _policies(nexus: Nexus, given: Mapping[str, shapes.PolicyShape]) -> dict[str, Policy]:
-    """Return policies of agents that are installed: over the wire, no file is named and run.
-
-    Raises:
-        ForbiddenError: a policy names a file.
-        UnknownNameError: there is no such agent, or no such game.
-    """
-    found: dict[str, Policy] = {}
-    for game, policy in given.items():
-        if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.games()]):
-            raise UnknownNameError("game", game, games)
-        if "/" in policy.agent or "\\" in policy.agent or ":" in policy.agent:
-            raise ForbiddenError("Over the wire an agent is named, not a file of this machine.")
-        if policy.agent != EXTERNAL.agent:
-            load_agent_spec(policy.agent, nexus.host)
-        elif policy.options:
-            raise UsageError("An agent that decides over the wire has no options.")
-        found[game] = Policy(policy.agent, policy.options)
-    return found

@@ -31,7 +31,7 @@ class UnauthorizedError(WsapError):
 
 
 class ForbiddenError(WsapError):
-    """The token is good for somebody else."""
+    """The token is good for somebody else, or this can't be had over the wire."""
 
     code = "FORBIDDEN"
     http_status = 403

@@ -1,0 +1,81 @@
+"""Policies that come over the wire: who decides, with nothing in it that names a file or a program of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.references import load_agent_spec
+from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.records import EXTERNAL, Policy
+from wsap_nexus.server import shapes
+from wsap_nexus.server.refusals import ForbiddenError
+
+_OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
+# Options that name something here, by the last part of their names.
+
+
+def read_policies(
+    nexus: Nexus, given: Mapping[str, shapes.PolicyShape], known: Mapping[str, Policy] | None = None
+) -> dict[str, Policy]:
+    """Return policies of agents that are installed: over the wire, no file is read and no program started.
+
+    Args:
+        nexus: whose agents and games these are.
+        given: game -> who decides there.
+        known: policies that the agent has already, which may be given again as they are.
+
+    Raises:
+        ForbiddenError: a policy names a file, a folder or a program.
+        UnknownNameError: there is no such agent, or no such game.
+        UsageError: an agent that decides over the wire is given options.
+    """
+    found: dict[str, Policy] = {}
+    for game, shape in given.items():
+        if game not in ("*", "nexus") and game not in (games := [g.id for g in nexus.games()]):
+            raise UnknownNameError("game", game, games)
+        if "/" in shape.agent or "\\" in shape.agent or ":" in shape.agent:
+            raise ForbiddenError("Over the wire an agent is named, not a file of this machine.")
+        if shape.agent != EXTERNAL.agent:
+            load_agent_spec(shape.agent, nexus.host)
+        elif shape.options:
+            raise UsageError("An agent that decides over the wire has no options.")
+        policy = Policy(shape.agent, shape.options)
+        if known is None or known.get(game) != policy:
+            for name, what in _named_here(policy.options):
+                raise ForbiddenError(
+                    f"The option {name[:80]} names {what} of this machine, which can't be done over the wire; "
+                    "set it where the nexus runs, with: wsap nexus agents"
+                )
+        found[game] = policy
+    return found
+
+
+def _named_here(options: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Give the options that name something of this machine, and what. Any: JSON of an open shape."""
+    for name, value in options.items():
+        here = f"{path}.{name}" if path else str(name)
+        what = _OF_THIS_MACHINE.get(str(name).rpartition(".")[2])
+        if what is not None and value:
+            yield here, what
+        yield from _in_value(value, here)
+
+
+def _in_value(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        yield from _named_here(value, path)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _in_value(item, path)
+    elif isinstance(value, str):
+        if value.startswith("@"):
+            yield path, "a file"
+        elif value.lstrip().startswith(("{", "[")):
+            # What is given as text on a command line may be the JSON of a table.
+            try:
+                inside = json.loads(value)
+            except (ValueError, RecursionError):
+                return
+            yield from _in_value(inside, path)
