@@ -36,12 +36,12 @@ EVENTS: Mapping[str, str] = {
     # death
     "death": "To all. player, causes: of what, for readers, after 'killed by' (list of words); role or null if"
     " hidden or cleaned; when: day|night.",
-    "will": "To all, on the morning (or lynching) it is revealed. player, text; cleaned: true if none is shown (null).",
+    "will": "To all, on the morning (or lynching) it is revealed. player, text (null if none is shown); cleaned: bool.",
     "note": "To all. player: the dead; text; killer is never told.",
     "haunted": "To all. player.",
     # private results of the night
-    "result": "To one. player, verb (or 'spy'), target (as named; null for a Spy), and what was learned: suspicious: bool"
-    " | group: role names | role | visitors: numbers | visits: numbers | vampire: bool | role and will (Janitor).",
+    "result": "To one. player, verb (or 'spy'), target (as named; null for a Spy), what was learned: suspicious: bool |"
+    " group: role names | role | visitors: numbers | visits: numbers | vampire: bool | role and will (Janitor).",
     "told": "To one. player, code: what was felt, one of `TOLD`, with its data.",
     "said": "To a channel. channel: mafia|vampires|jail|dead|seance; player (null where the speaker is hidden, the"
     " Jailor in the jail); text.",
@@ -51,7 +51,7 @@ EVENTS: Mapping[str, str] = {
     "becomes": "To those who may know: itself, and its mates there. player, role, why: promotion|conversion|remembering"
     "|last of a kind|target died|no target. One who is new among mates gets a `role` as well, with who they are.",
     # the resolver's trace, hidden until the game is over
-    "chose": "Hidden. player, verb, targets, forced.",
+    "chose": "To one: what it chose at night itself. player, verb, targets.",
     "moves": "Hidden. The order of transports: list of pairs.",
     "controls": "Hidden. player, victim, onto.",
     "blocks": "Hidden. player, target, held: false if the target is immune.",
@@ -59,7 +59,8 @@ EVENTS: Mapping[str, str] = {
     "protects": "Hidden. player, target, means: alert|guard|healing|vest.",
     "attacks": "Hidden. player (or null), target, attack, defense, kills, how.",
     "deceives": "Hidden. player, target, how: frame|clean|forge|disguise|douse|blackmail.",
-    "writes": "Hidden, or to its writer. player, what: will|note|notebook, text.",
+    "forced": "Hidden. player: missed the deadline, so that it waits.",
+    "writes": "To its writer. player, what: will|note|notebook, text.",
 }
 """Kind -> who may know it, and its data."""
 
