@@ -156,15 +156,15 @@ def prune(
 
 
 async def look_after(nexus: Nexus, keep_days: float, *, every: float = EVERY) -> None:
-    """Prune at once and then once a day, beside everything else, until cancelled."""
+    """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
     while True:
         try:
-            await asyncio.to_thread(prune, nexus.store.database, keep_days)
+            await asyncio.to_thread(prune, nexus.store.database, keep_days, now=nexus.ledger.wall_clock())
         except WsapError as error:
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
             with nexus.ledger.change() as book:
                 book.note("prune_failed", error=str(error))
-        await asyncio.sleep(every)
+        await nexus.clock.sleep(every)
 
 
 def size_of(database: Database) -> int | None:
