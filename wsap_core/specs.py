@@ -146,6 +146,9 @@ class AdapterSpec:
     """What an agent's skills are worth in this game."""
     max_avatars: int = 3
     """Living avatars that one agent may have in this game."""
+    max_worlds: int | None = None
+    """Worlds of it that can be played at once, at least 1; None for as many as are wanted. Where all are taken, the
+    nexus lets nobody else in, and calls the game busy."""
     genre: str = ""
     dimensions: str = ""
     """"2D", "3D", "text"."""
@@ -270,8 +273,10 @@ class GameInfo:
     protocol_version: str = PROTOCOL_VERSION
     transit_compatible: bool = False
     capacity: int = 1
+    """Agents who can be in it at once; in each of its worlds, where there can be any number of worlds."""
     active_agents: int = 0
     status: Literal["available", "busy", "offline", "maintenance"] = "available"
+    """"busy" where all worlds that there can be are taken."""
 
     @classmethod
     def of(cls, spec: AdapterSpec) -> GameInfo:
@@ -287,5 +292,5 @@ class GameInfo:
             skill_domains=tuple(spec.skills or ()),
             protocol_version=spec.protocol_version,
             transit_compatible="transit" in spec.abilities,
-            capacity=spec.seats[1],
+            capacity=spec.seats[1] * (spec.max_worlds or 1),
         )

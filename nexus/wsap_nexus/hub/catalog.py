@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
@@ -53,8 +53,13 @@ class Catalog:
             self.known[game] = load_adapter_spec(game, self._host)
         return self.known[game]
 
-    def infos(self, active: Mapping[str, int]) -> list[GameInfo]:
-        """Return what is known of every game that can be entered; `active` says how many agents are in each."""
+    def infos(self, active: Mapping[str, int], busy: Callable[[AdapterSpec], bool]) -> list[GameInfo]:
+        """Return what is known of every game that can be entered.
+
+        Args:
+            active: how many agents are in each.
+            busy: whether there is no world for one more.
+        """
         found = []
         names = self._wanted or tuple(self._host.games.names())
         for name in (*names, *(n for n in self._elsewhere.specs() if n not in names)):
@@ -63,7 +68,9 @@ class Catalog:
             except WsapError:
                 continue
             info = GameInfo.of(spec)
-            found.append(replace(info, active_agents=active.get(info.id, 0), status=self._standings.of(info.id).status))
+            standing = self._standings.of(info.id).status
+            status = "busy" if standing == "available" and busy(spec) else standing
+            found.append(replace(info, active_agents=active.get(info.id, 0), status=status))
         return found
 
 

@@ -265,6 +265,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
         skills=None if skills is None else {str(k): tuple(map(str, v)) for k, v in skills.items()},
         transfer_rules=tuple(_CODEC.decode(TransferRule, r, where="rule") for r in game.get("transfer_rules") or ()),
         max_avatars=int(game.get("max_avatars") or 1),
+        max_worlds=None if game.get("max_worlds") is None else max(1, int(game["max_worlds"])),
         genre=str(game.get("genre") or "")[:80],
         dimensions=str(game.get("dimensions") or "")[:80],
         persistent=bool(game.get("persistent")),

@@ -29,6 +29,7 @@ from wsap_nexus.hub.lives import Lives
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.placement import Placement
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord, Terms, WorldRecord
+from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import SHUTDOWN, Stay
@@ -104,6 +105,8 @@ class Nexus:
         """Who sits where in worlds."""
         self.tables = Tables(self)
         """What is played in worlds."""
+        self.room = Room(self)
+        """Whether games have a world for one more."""
         self.lives = Lives(self)
         """Agents that live now."""
         self.visits: dict[str, str] = {}
@@ -324,7 +327,7 @@ class Nexus:
 
     def games(self) -> list[GameInfo]:
         """Return what is known of every game that can be entered."""
-        return self.catalog.infos(Counter(stay.session.game for stay in self.stays.values()))
+        return self.catalog.infos(Counter(stay.session.game for stay in self.stays.values()), self.room.busy)
 
     def game_info(self, game: str) -> GameInfo:
         """Return what is known of a game.
@@ -359,7 +362,9 @@ class Nexus:
     def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
         """Prepare an agent's way into a game."""
         info = self.game_info(game)
-        if info.status != "available":
+        if info.status == "busy":
+            self.room.check(self.catalog.spec(info.id))
+        elif info.status != "available":
             reason = self.standings.of(info.id).reason
             raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:

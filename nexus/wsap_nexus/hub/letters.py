@@ -186,7 +186,11 @@ class Bell:
         elif event.kind == "message_sent":
             self.ring([agent_id for agent_id in self._waiting if agent_id != event.agent_id])
         elif event.kind.startswith(self.WAKING):
-            self.ring(list(self._waiting))
+            self.ring_all()
+
+    def ring_all(self) -> None:
+        """Wake all who wait."""
+        self.ring(list(self._waiting))
 
     def ring(self, agents: Sequence[str]) -> None:
         """Wake these agents, if they wait."""

@@ -129,6 +129,10 @@ class Life:
         """Wait for some seconds, or until a message comes or a world stands otherwise."""
         return await self._bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
 
+    def world_is_free(self) -> None:
+        """Have all look again who wait in the nexus: there is a world for one more in a game."""
+        self._bell.ring_all()
+
     def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
         """Send a message to others."""
         with self._nexus.ledger.change() as book:

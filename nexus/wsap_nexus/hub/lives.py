@@ -108,11 +108,11 @@ class Lives:
         """Bring an agent into a world, let it play there, and bring it back."""
         spec = self._nexus.catalog.spec(way.game)
         if spec.seats[1] == 1:
-            run_id = await self._nexus.tables.sit_down([way], spec)
+            run_id = await self._nexus.room.sit_down([way], spec)
         else:
             if way.game not in self._lobbies:
                 self._lobbies[way.game] = Lobby(
-                    spec, self._nexus.settings.lobby_seconds, self._nexus.clock, self._nexus.tables.sit_down
+                    spec, self._nexus.settings.lobby_seconds, self._nexus.clock, self._nexus.room.sit_down
                 )
             run_id = await self._lobbies[way.game].join(way)
         if run_id is not None:

@@ -207,8 +207,8 @@ class Tables:
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
             self._nexus.faces.pop(str(run.run_id), None)
-            with contextlib.suppress(WorldError):  # it has said all that matters
-                await venue.face.close()
+            with contextlib.suppress(WorldError), self._nexus.room.closing(spec, str(run.run_id)):
+                await venue.face.close()  # it has said all that matters, should it fail now
 
     async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
         """Bring an agent back into the nexus with what it may carry."""

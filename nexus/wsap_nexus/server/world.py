@@ -50,7 +50,8 @@ BODY_MOST = 64 * 2**20
 """Bytes of a body: snapshots are large."""
 _SPEC_FIELDS = (
     "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "default_action",
-    "achievements", "skills", "transfer_rules", "max_avatars", "genre", "dimensions", "persistent", "protocol_version",
+    "achievements", "skills", "transfer_rules", "max_avatars", "max_worlds", "genre", "dimensions", "persistent",
+    "protocol_version",
 )  # fmt: skip
 
 Id = Annotated[str, Path(min_length=1, max_length=200)]
