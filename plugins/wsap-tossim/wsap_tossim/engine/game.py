@@ -162,26 +162,29 @@ class Game:
         if player not in self.waiting:
             return "The dead do not act." if not self.state.players[player].alive else "It is not your turn."
         options = self.options(player)
-        for option in options:
-            if option.verb != choice.verb:
-                continue
-            if len(choice.targets) != len(option.slots):
-                return f"{choice.verb} takes {len(option.slots)} players, not {len(choice.targets)}."
-            if len(set(choice.targets)) != len(choice.targets):
-                return f"{choice.verb} takes two different players."
-            for target, slot in zip(choice.targets, option.slots, strict=True):
-                if target not in slot:
-                    return self._not_allowed(player, choice.verb, target)
-            longest = self.rules.longest_will if choice.verb is Verb.FORGE else self.rules.longest_text
-            if option.text and not choice.text.strip():
-                return f"{choice.verb} needs words."
-            if len(choice.text) > longest:
-                return f"That is too long: {len(choice.text)} characters; at most {longest}."
-            if choice.text and not option.text:
-                return f"{choice.verb} takes no words."
-            return ""
-        able = ", ".join(option.verb for option in options)
-        return f"You can't {choice.verb} now ({self.phase}); you can: {able}."
+        option = next((o for o in options if o.verb == choice.verb), None)
+        if option is None:
+            able = ", ".join(o.verb for o in options)
+            return f"You can't {choice.verb} now ({self.phase}); you can: {able}."
+        return self._wrong_targets(player, choice, option) or self._wrong_words(choice, option)
+
+    def _wrong_targets(self, player: int, choice: Choice, option: Option) -> str:
+        if len(choice.targets) != len(option.slots):
+            return f"{choice.verb} takes {len(option.slots)} players, not {len(choice.targets)}."
+        if len(set(choice.targets)) != len(choice.targets):
+            return f"{choice.verb} takes two different players."
+        for target, slot in zip(choice.targets, option.slots, strict=True):
+            if target not in slot:
+                return self._not_allowed(player, choice.verb, target)
+        return ""
+
+    def _wrong_words(self, choice: Choice, option: Option) -> str:
+        longest = self.rules.longest_will if choice.verb is Verb.FORGE else self.rules.longest_text
+        if option.text and not choice.text.strip() and choice.verb is not Verb.FORGE:
+            return f"{choice.verb} needs words."
+        if len(choice.text) > longest:
+            return f"That is too long: {len(choice.text)} characters; at most {longest}."
+        return f"{choice.verb} takes no words." if choice.text and not option.text else ""
 
     def _not_allowed(self, player: int, verb: Verb, target: int) -> str:
         players = self.state.players

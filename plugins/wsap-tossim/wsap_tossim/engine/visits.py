@@ -33,7 +33,7 @@ def _choose(night: Night, choices: Mapping[int, Choice]) -> None:
         choice = choices.get(number)
         if choice is None:
             continue
-        state.tell("chose", player=number, verb=choice.verb.value, targets=list(choice.targets))
+        state.tell_one(number, "chose", verb=choice.verb.value, targets=list(choice.targets))
         if choice.verb is not Verb.WAIT and number != prisoner:
             night.acts[number] = choice
 

@@ -1,0 +1,187 @@
+"""The tools of a player: looking things up in what it knows, and writing things down. None takes a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wsap_core.errors import ConfigError
+from wsap_core.llm.quoting import harmless
+from wsap_tossim.context import role_sheet, summary
+from wsap_tossim.engine.findings import GROUPS
+from wsap_tossim.engine.model import Option, Role
+from wsap_tossim.engine.roles import ROLES, role_named
+from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.words import listed, quoted, sentence
+
+__all__ = ["look_up"]
+
+LONGEST = 2000
+
+
+def look_up(
+    tool: str, parameters: Mapping[str, Any], knowledge: Knowledge, names: Sequence[str], options: Sequence[Option]
+) -> str:
+    """Return what a tool tells a player; it depends on what that player knows and on nothing else.
+
+    Args:
+        tool: one of `verbs.TOOLS` that writes nothing.
+        parameters: of the tool, as declared.
+        knowledge: of the player.
+        names: of all players.
+        options: what it can do now.
+    """
+    return _LOOKS[tool](parameters, knowledge, names, options)[:LONGEST]
+
+
+Given = Mapping[str, Any]
+Look = Callable[[Given, Knowledge, Sequence[str], Sequence[Option]], str]
+
+
+def _check_will(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    name = str(given["player"])
+    one = knows.standing[list(names).index(name)]
+    if one.alive:
+        return f"{name} is alive; a will is read when its writer is dead."
+    if not one.will:
+        return f"{name} left no will that could be read."
+    return f"{name}'s Will: {quoted(one.will, LONGEST - 100)}"
+
+
+def _role(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    role = _named(given)
+    return f"{role.name} ({role.category or role.faction}): {role_sheet(role)}" if role else _unknown(given)
+
+
+def _details(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    role = _named(given)
+    if role is None:
+        return _unknown(given)
+    group = next((g for g in GROUPS if role.name in g), ())
+    uses = [f"{verb.value}: {count} times" for verb, count in (role.uses or {}).items()]
+    more = [
+        f"Attack: {role.attack.name.lower()}, defense: {role.defense.name.lower()}.",
+        f"Seen by an Investigator as one of: {', '.join(group)}." if group else "",
+        f"At most one in a game{'' if role.unique else ': no, there can be several'}.",
+        f"Limits: {', '.join(uses)}." if uses else "",
+    ]
+    return "\n".join([_role(given, knows, names, options), *(line for line in more if line)])
+
+
+def _named(given: Given) -> Role | None:
+    try:
+        return role_named(str(given["role"]))
+    except ConfigError:
+        return None
+
+
+def _unknown(given: Given) -> str:
+    return f"There is no role called {harmless(str(given['role']), 40)!r}; the tool roles lists all of them."
+
+
+def _roles(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    return f"The role list of this game: {', '.join(knows.slots)}."
+
+
+def _alignments(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    kinds: dict[str, list[str]] = {}
+    for role in ROLES.values():
+        kinds.setdefault(str(role.category or role.faction), []).append(role.name)
+    return "\n".join(f"{kind}: {', '.join(roles)}" for kind, roles in kinds.items())
+
+
+def _phases(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    rules = knows.rules
+    return (
+        f"Night, then the day: what happened at night is told; discussion ({rules['discussion_rounds']} rounds); "
+        f"nominations ({rules['nomination_rounds']} rounds): more than half of the living put somebody on trial; "
+        "defense; judgement by all but the accused: guilty must outnumber innocent; last words; night. "
+        f"At most {rules['trials_a_day']} trials a day; a lynching ends the day. The first day: {rules['first_day']}."
+    )
+
+
+def _attributes(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    return (
+        "Attacks are basic, powerful or unstoppable; defenses are basic, powerful or invincible. An attack kills when "
+        "it is stronger than the defense. Some roles can't be blocked or controlled; role_details says which."
+    )
+
+
+def _victory(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    goals = dict.fromkeys(f"{role.name}: {role.goal}" for role in ROLES.values() if role.faction != "Town")
+    town = next(role.goal for role in ROLES.values() if role.faction == "Town")
+    return "\n".join([f"Town: {town}", *goals])
+
+
+def _graveyard(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    lines = [
+        f"{names[s.number]}: died on day {s.died}, by {listed([str(c) for c in s.causes])}; role: {s.role or 'unknown'}"
+        for s in knows.standing
+        if not s.alive
+    ]
+    return "\n".join(lines) or "Nobody is dead."
+
+
+def _history(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    day = int(given["day"])
+    lines = [
+        sentence(e, names, knows.player)
+        for e in knows.events
+        if e.day == day and e.kind in ("speech", "whisper", "said")
+    ]
+    if not lines:
+        return f"You heard nothing on day {day}."
+    text = "\n".join(lines)
+    return text if len(text) <= LONGEST else f"In short: {summary(knows, names, day)}"
+
+
+def _results(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    lines = [f"Night {e.day}: {sentence(e, names, knows.player)}" for e in knows.events if e.kind in ("result", "told")]
+    return "\n".join(lines) or "You have found out nothing so far."
+
+
+def _actions(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    own = [
+        f"Day {e.day}: {sentence(e, names, None)}"
+        for e in knows.events
+        if e.data.get("player") == knows.player
+        and e.kind in ("speech", "whisper", "vote", "unvote", "said", "revealed")
+    ]
+    acts = [
+        f"Night {e.day}: {e.data['verb']} {listed([names[t] for t in e.data['targets']])}"
+        for e in knows.events
+        if e.kind == "chose" and e.data.get("player") == knows.player
+    ]
+    return "\n".join([*own[-20:], *acts]) or "You have done nothing so far."
+
+
+def _able(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
+    lines = []
+    for option in options:
+        slots = "; ".join(", ".join(names[n] for n in slot) for slot in option.slots)
+        lines.append(f"{option.verb.value}{f': {slots}' if slots else ''}{' (with words)' if option.text else ''}")
+    return "\n".join(lines)
+
+
+_LOOKS: Mapping[str, Look] = {
+    "check_will": _check_will,
+    "lookup_role": _role,
+    "get_role": _role,
+    "role_details": _details,
+    "roles": _roles,
+    "alignments": _alignments,
+    "phases": _phases,
+    "attributes": _attributes,
+    "victory_conditions": _victory,
+    "graveyard": _graveyard,
+    "chat_history": _history,
+    "investigation_results": _results,
+    "action_history": _actions,
+    "get_executable_actions": _able,
+    "view_will": lambda given, knows, names, options: (
+        f"Your will: {quoted(knows.will, LONGEST - 100)}" if knows.will else "Your will is empty."
+    ),
+    "view_notebook": lambda given, knows, names, options: (
+        f"Your notebook: {quoted(knows.notebook, LONGEST - 100)}" if knows.notebook else "Your notebook is empty."
+    ),
+}

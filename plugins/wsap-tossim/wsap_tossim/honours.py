@@ -1,0 +1,73 @@
+"""What a player can be proud of, computed from what happened; the catalogue is in `wsap_tossim.plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Event, Faction
+
+__all__ = ["honours"]
+
+_VERDICTS = {("guilty", True): "just_verdict", ("innocent", False): "acquit_friend"}
+"""Verdict, and whether the accused was an enemy -> what it earns."""
+_WINS = {Faction.TOWN: "win_as_town", Faction.MAFIA: "win_as_mafia"}
+_SAVED = ("healed", "guarded", "defended", "fought", "behind_bars")
+
+
+def honours(game: Game, events: Sequence[Event], votes: Mapping[int, int]) -> dict[int, list[str]]:
+    """Return the achievements that the events of a round earned, by player; the same one may come again.
+
+    Args:
+        game: after the round.
+        events: of the round.
+        votes: for a trial, who against whom, as they stood before the round.
+    """
+    found: dict[int, list[str]] = {}
+    standing = dict(votes)
+    accused = next((e.data["player"] for e in events if e.kind == "judged"), None)
+
+    def earn(player: int, name: str) -> None:
+        found.setdefault(player, []).append(name)
+
+    for event in events:
+        kind, data = event.kind, event.data
+        if kind == "vote":
+            standing[data["player"]] = data["target"]
+        elif kind == "trial":
+            for voter, target in sorted(standing.items()):
+                if target == data["player"] and _enemies(game, voter, target):
+                    earn(voter, "good_vote")
+        elif kind == "verdict" and accused is not None:
+            against = _enemies(game, data["player"], accused)
+            if name := _VERDICTS.get((data["verdict"], against)):
+                earn(data["player"], name)
+        elif name := _plain(event):
+            earn(data["player"], name)
+    for number, name in _at_the_end(game):
+        earn(number, name)
+    return found
+
+
+def _at_the_end(game: Game) -> Iterator[tuple[int, str]]:
+    """Give who earns what by the end of the game; nothing before it."""
+    if game.ending is None:
+        return
+    players = game.state.players
+    yield from ((p.number, "see_the_end") for p in players if p.alive)
+    yield from ((n, _WINS.get(players[n].role.faction, "win_alone")) for n in game.ending.winners)
+
+
+def _plain(event: Event) -> str:
+    """Return what an event of one player earns by itself, or an empty text."""
+    if event.kind == "told":
+        return "survive_attack" if event.data["code"] in _SAVED else ""
+    if event.kind == "judged":
+        return "" if event.data["condemned"] else "survive_trial"
+    return {"speech": "speak_up", "result": "night_finding"}.get(event.kind, "")
+
+
+def _enemies(game: Game, one: int, other: int) -> bool:
+    """Return whether two players can't win together; a neutral role has no friends."""
+    mine, theirs = game.state.players[one].role.faction, game.state.players[other].role.faction
+    return Faction.NEUTRAL in (mine, theirs) or mine is not theirs

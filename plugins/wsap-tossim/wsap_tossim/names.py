@@ -1,0 +1,75 @@
+"""What players are called: names that can be told apart, and that mean nothing else."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from wsap_core.errors import ConfigError
+from wsap_core.llm.quoting import harmless
+
+__all__ = ["checked_names", "default_names"]
+
+LONGEST = 30
+RESERVED = frozenset(
+    (
+        *("system", "assistant", "user", "tool", "observation", "thinking", "human", "developer", "moderator"),
+        *("town", "mafia", "everyone", "nobody", "the town", "the mafia", "jailor", "medium", "you", "me"),
+    )
+)
+"""Names that would be taken for somebody else's."""
+# Letters of other scripts that look like Latin ones, in small letters; what NFKC leaves apart.
+_LOOK_ALIKE = str.maketrans(
+    {
+        **dict(zip("аеорсухіјѕԁһӏԛԝвмнткг", "aeopcyxijsdhlqwbmhtkr", strict=True)),
+        **dict(zip("αβγδεικνορτυχ", "abydeikvoptux", strict=True)),
+        **dict(zip("01|!", "olil", strict=True)),
+        "ı": "i",
+        "ł": "l",
+        "ø": "o",
+    }
+)
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return "Player 1", "Player 2" and so on."""
+    return tuple(f"Player {i + 1}" for i in range(count))
+
+
+def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return names that can be used, in the order of the seats.
+
+    Raises:
+        ConfigError: there are too few or too many, or one is empty, too long, reserved, not plain text, or
+            looks like another.
+    """
+    if len(names) != count:
+        raise ConfigError(f"There are {len(names)} names for {count} players; give one for each.")
+    seen: dict[str, str] = {}
+    cleaned = []
+    for name in names:
+        plain = name.strip()
+        shown = harmless(plain, 4 * LONGEST)
+        if not plain or not any(c.isalnum() for c in plain):
+            raise ConfigError(f"The name {shown!r} has no letters or digits in it.")
+        if len(plain) > LONGEST:
+            raise ConfigError(f"The name {shown[:LONGEST]!r}... has {len(plain)} characters; at most {LONGEST}.")
+        if plain != shown or any(c in plain for c in '|<>{}[]\\"`'):
+            raise ConfigError(f"The name {shown!r} has characters in it that are not plain text; use letters.")
+        if plain.casefold() in RESERVED or _shape(plain) in {_shape(word) for word in RESERVED}:
+            raise ConfigError(f"The name {shown!r} stands for something else in the game; choose another.")
+        shape = _shape(plain)
+        if shape in seen:
+            raise ConfigError(f"The names {seen[shape]!r} and {shown!r} look alike; choose another for one of them.")
+        seen[shape] = shown
+        cleaned.append(plain)
+    return tuple(cleaned)
+
+
+def _shape(name: str) -> str:
+    """Return what a name looks like: without case, accents, spaces, and with look-alike letters made one."""
+    digits = name.rstrip("0123456789")
+    number = name[len(digits) :]  # "Player 1" and "Player 10" end in numbers, which are told apart as such
+    text = unicodedata.normalize("NFKD", digits).casefold()
+    text = "".join(c for c in text if c.isalnum() or c in "|!").translate(_LOOK_ALIKE)
+    return text.replace("rn", "m").replace("vv", "w") + number

@@ -1,0 +1,71 @@
+"""What a player is shown at its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.models import ChatBlock, ChatLine, Observation, TableBlock, View
+from wsap_core.models.base import freeze_sequences
+from wsap_tossim.engine.model import Option, Verb
+from wsap_tossim.knowledge import Seen
+
+__all__ = ["TownObservation"]
+
+
+@dataclass(frozen=True)
+class TownObservation(Observation):
+    """One player's part of the game, as text for a model and as data for everybody else."""
+
+    context: str = field(default="", kw_only=True)
+    """The whole turn as seed 002 lays it out: state, roster, events, chat, what was looked up today."""
+    player: int = field(default=0, kw_only=True)
+    """The player's number, from 0."""
+    names: Sequence[str] = field(default=(), kw_only=True)
+    """All players' names, by number."""
+    first_news: int = field(default=0, kw_only=True)
+    """How many events the player knew before `news`; they are counted by what this player saw alone."""
+    news: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    """Everything the player came to know since its last turn: day, phase, kind, data; see `wsap_tossim.knowledge`."""
+    options: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
+    """What it can do now: verb, slots (numbers of players), text (whether words go with it)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze_sequences(self, "names", "news", "options")
+
+    def to_text(self) -> str:
+        """Return the turn as a model is shown it."""
+        return self.context
+
+    def seen(self) -> list[Seen]:
+        """Return the news as events."""
+        return [Seen(int(n["day"]), str(n["phase"]), str(n["kind"]), n["data"]) for n in self.news]
+
+    def possible(self) -> tuple[Option, ...]:
+        """Return the options as the engine gave them."""
+        return tuple(
+            Option(Verb(o["verb"]), tuple(tuple(map(int, slot)) for slot in o["slots"]), bool(o["text"]))
+            for o in self.options
+        )
+
+    def to_view(self) -> View:
+        """Return who sits in town and what was said lately, as this player knows it."""
+        rows = tuple((str(k), str(v)) for k, v in self.status.items())
+        said = tuple(
+            ChatLine(self.names[n["data"]["player"]], str(n["data"]["text"]), str(n["kind"]))
+            for n in self.news
+            if n["kind"] == "speech"
+        )
+        return View((TableBlock(("", ""), rows, "You"), ChatBlock(said, "Said since your last turn")), "Town")
+
+
+def news_of(events: Sequence[Seen]) -> tuple[Mapping[str, Any], ...]:
+    """Return events as they travel in an observation."""
+    return tuple({"day": e.day, "phase": e.phase, "kind": e.kind, "data": e.data} for e in events)
+
+
+def options_of(options: Sequence[Option]) -> tuple[Mapping[str, Any], ...]:
+    """Return options as they travel in an observation."""
+    return tuple({"verb": o.verb.value, "slots": [list(s) for s in o.slots], "text": o.text} for o in options)

@@ -1,0 +1,88 @@
+"""What this package registers. Light: neither the engine nor the players are imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.models import Achievement, Action
+from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, EpisodeSummary, ScoreMetric
+
+ACHIEVEMENTS = (
+    Achievement("speak_up", "Say something to the town.", "common"),
+    Achievement("good_vote", "Vote to try somebody who is no friend of yours, and see the trial come.", "common"),
+    Achievement("just_verdict", "Judge somebody guilty who was an enemy of your side.", "uncommon"),
+    Achievement("acquit_friend", "Judge somebody innocent who was on your side.", "uncommon"),
+    Achievement("night_finding", "Learn something true about somebody at night.", "common"),
+    Achievement("survive_trial", "Be acquitted.", "uncommon"),
+    Achievement("survive_attack", "Live through an attack.", "uncommon"),
+    Achievement("see_the_end", "Be alive when the game is over.", "uncommon"),
+    Achievement("win_as_town", "Win with the Town.", "uncommon"),
+    Achievement("win_as_mafia", "Win with the Mafia.", "uncommon"),
+    Achievement("win_alone", "Win as a neutral role or a Vampire.", "rare"),
+)
+SKILLS = {
+    "social": ("speak_up", "good_vote", "survive_trial", "win_as_mafia"),
+    "planning": ("night_finding", "just_verdict", "win_as_town", "win_alone"),
+    "puzzle_solving": ("just_verdict", "acquit_friend"),
+    "survival": ("survive_attack", "see_the_end"),
+}
+"""Skill domain -> achievements that are evidence for it."""
+
+
+def share_of_wins(episodes: Sequence[EpisodeSummary]) -> float:
+    """Return how many of the seats won, from 0 to 1; 0 without any."""
+    return sum(e.reward > 0 for e in episodes) / len(episodes) if episodes else 0.0
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer the town."""
+    return [
+        AdapterSpec(
+            "tossim",
+            "A town of hidden roles: talk, doubt, vote, and survive the night.",
+            "wsap_tossim.world:create",
+            title="ToSSim",
+            abilities=("seed", "snapshot", "render", "multi-seat"),
+            seats=(5, 15),
+            seat_names=tuple(f"player-{i + 1}" for i in range(15)),
+            seats_of="wsap_tossim.options:seats_of",
+            timing="simultaneous",
+            deadline=300.0,
+            default_action=Action("wait"),
+            default_agent="tossim-player",
+            score_metrics=(
+                ScoreMetric("share_of_wins", "Seats that won", "wsap_tossim.plugin:share_of_wins", "", 0, 1),
+            ),
+            achievements=ACHIEVEMENTS,
+            wire_types=("wsap_tossim.observation:TownObservation",),
+            skills=SKILLS,
+            complete_turns=True,
+            objective="Your goal is to win as your role does.",
+            genre="social deduction",
+            dimensions="text",
+        )
+    ]
+
+
+@hookimpl
+def wsap_agents() -> Iterable[AgentSpec]:
+    """Offer players that need no model."""
+    return [
+        AgentSpec(
+            "tossim-player",
+            "Plays ToSSim without a model: claims, doubts, votes with reasons, and lies for the Mafia.",
+            "wsap_tossim.players.agent:create",
+            abilities=("seed", "snapshot"),
+            games=("tossim",),
+        )
+    ]
+
+
+@hookimpl
+def wsap_commands() -> Iterable[CommandSpec]:
+    """Offer tournaments, replays and exports."""
+    return [
+        CommandSpec("tossim", "Tournaments, replays and exports of games of hidden roles.", "wsap_tossim.cli:tossim")
+    ]

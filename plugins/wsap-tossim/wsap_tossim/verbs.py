@@ -1,0 +1,146 @@
+"""The game's verbs as actions of the protocol, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wsap_core.models import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
+from wsap_tossim.engine.model import Choice, Option, Verb
+
+__all__ = ["action_space", "availability", "choice_of", "to_action"]
+
+_TEXT = ("text", "what to say")
+_NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
+    Verb.SPEAK: ("Say something to all", (), "what to say"),
+    Verb.WHISPER: ("Say something to one player; all see that you whisper, but not what", ("player",), "what to say"),
+    Verb.WAIT: ("Say and do nothing", (), ""),
+    Verb.VOTE: ("Vote to put a player on trial", ("player",), ""),
+    Verb.UNVOTE: ("Take your vote back", (), ""),
+    Verb.REVEAL: ("As the Mayor: show yourself to all; your votes then count three", (), ""),
+    Verb.GUILTY: ("Judge the accused guilty", (), ""),
+    Verb.INNOCENT: ("Judge the accused innocent", (), ""),
+    Verb.ABSTAIN: ("Judge neither way", (), ""),
+    Verb.JAIL: ("Take a player into jail for the coming night", ("player",), ""),
+    Verb.SEANCE: ("When dead: speak with a living player in the coming night", ("player",), ""),
+    Verb.SAY: ("Say something to those you can talk with at night", (), "what to say"),
+    Verb.ALERT: ("Lie in wait for whoever visits you", (), ""),
+    Verb.BITE: ("Bite a player", ("player",), ""),
+    Verb.BLACKMAIL: ("Silence a player for the next day", ("player",), ""),
+    Verb.BLOCK: ("Keep a player from acting tonight", ("player",), ""),
+    Verb.CLEAN: ("Hide the role and will of a player who dies tonight", ("player",), ""),
+    Verb.CONTROL: ("Force a player to act on another", ("player", "onto"), ""),
+    Verb.CONSULT: ("Learn a player's exact role", ("player",), ""),
+    Verb.DISGUISE: ("Make one of the Mafia look like another player, if it dies", ("player", "like"), ""),
+    Verb.DOUSE: ("Pour petrol over a player", ("player",), ""),
+    Verb.EXECUTE: ("Kill your prisoner", ("player",), ""),
+    Verb.FORGE: ("Write another will for a player who dies tonight", ("player",), "the will that is found"),
+    Verb.FRAME: ("Make a player look guilty", ("player",), ""),
+    Verb.GUARD: ("Protect a player with your life", ("player",), ""),
+    Verb.HAUNT: ("Take one along who voted you guilty", ("player",), ""),
+    Verb.HEAL: ("Protect a player from attacks", ("player",), ""),
+    Verb.HEAL_SELF: ("Protect yourself from attacks", (), ""),
+    Verb.HUNT: ("Look for a Vampire, and stake it", ("player",), ""),
+    Verb.IGNITE: ("Set fire to all you have doused", (), ""),
+    Verb.INTERROGATE: ("Learn whether a player is suspicious", ("player",), ""),
+    Verb.INVESTIGATE: ("Learn what group of roles a player belongs to", ("player",), ""),
+    Verb.KILL: ("Name the victim of the Mafia", ("player",), ""),
+    Verb.MAUL: ("Attack a player and all who visit there; at home if you choose yourself", ("player",), ""),
+    Verb.RAISE: ("Bring a dead player back to life", ("player",), ""),
+    Verb.REMEMBER: ("Take the role of a dead player", ("player",), ""),
+    Verb.SHOOT: ("Shoot a player", ("player",), ""),
+    Verb.STAB: ("Attack a player", ("player",), ""),
+    Verb.TRANSPORT: ("Swap two players' places", ("first", "second"), ""),
+    Verb.VEST: ("Put on your vest", (), ""),
+    Verb.WATCH: ("See who visits a player", ("player",), ""),
+}
+"""Verb -> what it does, the names of its targets, and what its words are (empty for none)."""
+_DAY = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
+
+TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "check_will": ("The will of a dead player, as it was revealed", ("player",)),
+    "lookup_role": ("What a role can do", ("role",)),
+    "get_role": ("The same as lookup_role", ("role",)),
+    "role_details": ("Everything about a role: abilities, attributes, goal, how it is seen", ("role",)),
+    "roles": ("All roles of this game", ()),
+    "alignments": ("The factions and kinds of roles", ()),
+    "phases": ("The parts of a day", ()),
+    "attributes": ("What attack, defense and immunities mean", ()),
+    "victory_conditions": ("Who wins when", ()),
+    "graveyard": ("The dead: when, how, and as what they were found", ()),
+    "chat_history": ("What was said on an earlier day", ("day",)),
+    "investigation_results": ("What your own abilities have told you", ()),
+    "action_history": ("What you have done so far", ()),
+    "get_executable_actions": ("What you can do now, and on whom", ()),
+    "view_will": ("Your own will", ()),
+    "write_will": ("Write your will anew; all read it when you die", ("text",)),
+    "write_death_note": ("Write the note that you leave with those you kill", ("text",)),
+    "view_notebook": ("Your notebook", ()),
+    "notebook": ("Add a line to your notebook, which only you see", ("text",)),
+}
+"""Tool -> what it gives, and its parameters. Asking takes no turn."""
+
+
+def action_space(names: Sequence[str], roles: Sequence[str]) -> ActionSpace:
+    """Return all actions of a game with these players, the same for every seat and role."""
+    player = "|".join(names)
+    kinds = {
+        "role": ParamDef("role", "|".join(roles)),
+        "day": ParamDef("day", "1-200"),
+        "text": ParamDef("text", "the words"),
+        "player": ParamDef("player", player),
+    }
+    actions = []
+    for verb, (summary, targets, words) in _NEEDS.items():
+        parameters = [ParamDef(name, player) for name in targets]
+        if words:
+            parameters.append(ParamDef("text", words))
+        category = "day" if verb in _DAY else "night"
+        actions.append(ActionDef(verb.value, summary, parameters, (), category))
+    for name, (summary, needs) in TOOLS.items():
+        actions.append(ActionDef(name, summary, [kinds[need] for need in needs], (), TOOL))
+    return ActionSpace(actions)
+
+
+def availability(
+    options: Sequence[Option], names: Sequence[str], barred: Mapping[str, str]
+) -> tuple[ActionAvailability, ...]:
+    """Return what is possible now.
+
+    Args:
+        options: what the engine allows.
+        names: of the players.
+        barred: tool -> why it can't be used now; all others can, if there is anything to do at all.
+    """
+    by_verb = {option.verb: option for option in options}
+    found: list[ActionAvailability] = []
+    for verb, (_, targets, _words) in _NEEDS.items():
+        option = by_verb.get(verb)
+        if option is None:
+            found.append(ActionAvailability(verb.value, False, "not now"))
+        elif option.slots:
+            choices = {t: tuple(names[p] for p in slot) for t, slot in zip(targets, option.slots, strict=True)}
+            found.append(Possible(verb.value, choices=choices))
+        else:
+            found.append(ActionAvailability(verb.value))
+    for tool in TOOLS:
+        reason = barred.get(tool, "") if options else "not your turn"
+        found.append(ActionAvailability(tool, not reason, reason))
+    return tuple(found)
+
+
+def choice_of(action: Action, names: Sequence[str]) -> Choice:
+    """Return the choice that an action stands for; its parameters have been checked against the declaration."""
+    verb = Verb(action.name)
+    _, targets, words = _NEEDS[verb]
+    numbers = {name: number for number, name in enumerate(names)}
+    chosen = tuple(numbers[str(action.parameters[t])] for t in targets)
+    return Choice(verb, chosen, str(action.parameters.get("text", "")) if words else "")
+
+
+def to_action(choice: Choice, names: Sequence[str], reasoning: str | None = None) -> Action:
+    """Return the action that stands for a choice."""
+    _, targets, words = _NEEDS[choice.verb]
+    parameters = {t: names[p] for t, p in zip(targets, choice.targets, strict=True)}
+    if words:
+        parameters["text"] = choice.text
+    return Action(choice.verb.value, parameters, reasoning)
