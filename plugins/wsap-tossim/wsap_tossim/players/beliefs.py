@@ -1,0 +1,263 @@
+"""How likely each player is an enemy of the Town, from claims, findings, votes and deaths, with the reasons for it.
+
+Every clue moves the odds of a player; the odds are then shifted together until they add up to the number
+of enemies that the role list leaves. The weights are log-odds, set by hand and tried in play.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, log
+
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.players.chances import RoleList, is_enemy, is_town, role_list
+from wsap_tossim.players.notes import Clue, Finding, Notes
+
+__all__ = ["Beliefs", "believe"]
+
+_VISITING = frozenset(
+    {"Doctor", "Bodyguard", "Escort", "Investigator", "Sheriff", "Lookout", "Transporter", "Vampire Hunter", "Citizen"}
+)
+"""Claims that explain a visit."""
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What somebody thinks of all the living."""
+
+    enemy: dict[int, float]
+    """Each other living player -> how likely it is an enemy of the Town."""
+    clues: list[Clue]
+    """Everything that moved the odds."""
+
+    def of(self, player: int) -> float:
+        """Return how likely a player is an enemy; 0 for one that is not among them."""
+        return self.enemy.get(player, 0.0)
+
+    def against(self, player: int) -> list[Clue]:
+        """Return what speaks against a player, the heaviest first."""
+        found = [c for c in self.clues if c.target == player and c.weight > 0.2]
+        found.sort(key=lambda c: -c.weight)
+        return found
+
+
+def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beliefs:
+    """Return what follows from some notes.
+
+    Args:
+        notes: whose.
+        knowledge: of the same player, with as many events.
+        public: use only what everybody knows, and judge the player itself, too.
+    """
+    me = None if public else notes.player
+    roles = role_list(tuple(knowledge.slots))
+    standing = knowledge.standing
+    certain = _certain(notes, knowledge, me, public)
+    unknown = [s.number for s in standing if s.alive and s.number not in certain and s.number != me]
+    clues = list(notes.clues)
+    if me is not None:
+        clues += notes.private
+        clues += _own_results(notes, knowledge, roles)
+    clues += _claims(notes, knowledge, roles, me)
+    prior = _left(knowledge, roles, certain, public)
+    shift = _logit(min(0.9, max(0.05, prior / max(1, len(unknown)))))
+    odds = dict.fromkeys((s.number for s in standing), shift)
+    for clue in clues:
+        odds[clue.target] += clue.weight
+    trust = _trust(odds, knowledge, certain, me)
+    found = _findings(notes, knowledge, roles, trust, me)
+    for clue in found:
+        odds[clue.target] += clue.weight
+    clues += found
+    enemy = {s.number: certain[s.number] for s in standing if s.alive and s.number in certain and s.number != me}
+    enemy.update(_spread({n: odds[n] for n in unknown}, prior))
+    return Beliefs(enemy, clues)
+
+
+def _certain(notes: Notes, knowledge: Knowledge, me: int | None, public: bool) -> dict[int, float]:
+    """Return the living of whom it is known for sure."""
+    known: dict[int, float] = {}
+    for one in knowledge.standing:
+        if one.alive and one.number != me:
+            if one.revealed:
+                known[one.number] = 0.0
+            elif not public and one.role is not None:
+                known[one.number] = float(is_enemy(one.role))
+    if not public:
+        for event in notes.results:
+            role, target = event.data.get("role"), event.data.get("target")
+            if role is not None and target is not None and target != me and knowledge.standing[target].alive:
+                known[target] = float(is_enemy(role))
+        if knowledge.target is not None and knowledge.standing[knowledge.target].alive:
+            known[knowledge.target] = 0.0
+    return known
+
+
+def _left(knowledge: Knowledge, roles: RoleList, certain: dict[int, float], public: bool) -> float:
+    """Return how many enemies are left on average among those who are not known."""
+    left = roles.enemies
+    share = roles.enemies / roles.players
+    for one in knowledge.standing:
+        if not one.alive:
+            left -= share if one.role is None else float(is_enemy(one.role))
+    mine = 0.0
+    if not public and knowledge.role is not None and knowledge.alive:
+        mine = float(is_enemy(knowledge.role))
+    return max(0.6, left - sum(certain.values()) - mine)
+
+
+def _claims(notes: Notes, knowledge: Knowledge, roles: RoleList, me: int | None) -> Iterable[Clue]:
+    """Judge what the living claim to be: against the role list, the dead, and one another."""
+    standing = knowledge.standing
+    dead: dict[str, list[int]] = {}
+    for one in standing:
+        if not one.alive and one.role is not None:
+            dead.setdefault(one.role, []).append(one.number)
+    living: dict[str, list[int]] = {}
+    for by, said in notes.claims.items():
+        if standing[by].alive and by != me:
+            living.setdefault(said[-1], []).append(by)
+    own = knowledge.role if me is not None else None
+    for role, claimers in living.items():
+        most = roles.most.get(role, 0)
+        gone = dead.get(role, [])
+        room = most - len(gone) - (own == role)
+        for by in claimers:
+            if standing[by].revealed:
+                continue
+            if len(notes.claims[by]) > 1:
+                yield Clue(by, 1.2, "changed", None, notes.claims[by][-2])
+            if most == 0:
+                yield Clue(by, 2.2, "no_such", None, role)
+            elif room <= 0:
+                if own == role:
+                    yield Clue(by, 4.0, "mine", None, role)
+                else:
+                    yield Clue(by, 2.6, "dead_already", gone[0] if gone else None, role)
+            elif len(claimers) > room:
+                rival = next(other for other in claimers if other != by)
+                yield Clue(by, 1.5 * (len(claimers) - room) / len(claimers) + 0.5, "two", rival, role)
+            elif is_town(role):
+                yield Clue(by, -0.9 if ROLES[role].unique else -0.5, "claimed", None, role)
+            else:
+                yield Clue(by, 0.9 if is_enemy(role) else 0.1, "odd_claim", None, role)
+
+
+def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterable[Clue]:
+    """Weigh what the player itself found at night."""
+    for event in notes.results:
+        data = event.data
+        target = data.get("target")
+        if target is not None:
+            if "suspicious" in data:
+                yield Clue(target, 3.2, "my_check") if data["suspicious"] else Clue(target, -1.3, "right")
+            elif "group" in data:
+                yield from _group(notes, roles, target, data["group"], 1.0, "my_group", None)
+            elif data.get("vampire"):
+                yield Clue(target, 5.0, "my_check")
+            elif data.get("visitors") and notes.died_at_night.get(target) == event.day:
+                for visitor in data["visitors"]:
+                    yield Clue(visitor, _visit(notes, visitor, len(data["visitors"])), "my_watch", target)
+        for visited in data.get("visits") or ():
+            yield Clue(visited, -1.2, "right")  # the Mafia seldom visit their own
+
+
+def _visit(notes: Notes, visitor: int, many: int) -> float:
+    explained = notes.claims.get(visitor, [""])[-1] in _VISITING
+    return (1.2 if explained else 2.6) / max(1.0, many / 1.5)
+
+
+def _group(
+    notes: Notes, roles: RoleList, target: int, group: Iterable[str], trust: float, code: str, by: int | None
+) -> Iterable[Clue]:
+    """Weigh an Investigator's finding: what the group says, and whether it bears out the claim."""
+    names = tuple(group)
+    claim = notes.claims.get(target, [""])[-1]
+    if claim in names:
+        yield Clue(target, -0.4 * trust, "right")
+        return
+    against = _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(
+        min(0.9, max(0.1, roles.enemies / roles.players))
+    )
+    weight = trust * (0.7 * against + (1.8 if claim else 0.0))
+    if code == "my_group":
+        yield Clue(target, weight, "my_clash" if claim else "my_group", by, claim or names[0])
+    else:
+        yield Clue(target, weight, f"{code}_clash" if claim else code, by, claim or names[0])
+
+
+def _trust(odds: dict[int, float], knowledge: Knowledge, certain: dict[int, float], me: int | None) -> dict[int, float]:
+    """Return how much each one's word counts: 1 for one who is surely of the Town, below 0 for a liar."""
+    trust: dict[int, float] = {}
+    for one in knowledge.standing:
+        n = one.number
+        if n == me:
+            trust[n] = 0.0
+        elif not one.alive:
+            trust[n] = 0.4 if one.role is None else 1.0 if is_town(one.role) else -0.3 if is_enemy(one.role) else 0.0
+        elif n in certain:
+            trust[n] = 1.0 - 1.6 * certain[n]
+        else:
+            trust[n] = max(-0.2, 1.0 - 2.2 / (1.0 + exp(-max(-30.0, min(30.0, odds[n])))))
+    return trust
+
+
+def _findings(
+    notes: Notes, knowledge: Knowledge, roles: RoleList, trust: dict[int, float], me: int | None
+) -> Iterable[Clue]:
+    """Weigh what others say they found, and what the wills of the dead say."""
+    standing = knowledge.standing
+    found: list[Clue] = []
+    for finding in notes.findings:
+        said, by = finding.said, finding.by
+        target = said.target
+        if target is None or target == by or not standing[target].alive or by == me:
+            continue
+        word = trust[by]
+        code = "will" if finding.written else "found"
+        if said.what == "suspicious":
+            found.append(Clue(target, 2.6 * word, code, by))
+        elif said.what == "clear":
+            found.append(Clue(target, -1.3 * word, "right"))
+        elif said.what == "role":
+            weight = (2.8 if is_enemy(said.role) else -1.5 if is_town(said.role) else 0.0) * word
+            found.append(Clue(target, weight, f"{code}_role", by, said.role))
+        elif said.what == "group" and word > 0:
+            found.extend(_group(notes, roles, target, said.roles, word * 0.9, f"{code}_group", by))
+        elif word > 0 and said.what in ("healed", "guarded", "blocked", "visitors", "watched"):
+            found.extend(_against_nights(notes, finding, word, me))
+    return found
+
+
+def _against_nights(notes: Notes, finding: Finding, word: float, me: int | None) -> Iterable[Clue]:
+    """Weigh who is said to have come to one who died that night."""
+    said = finding.said
+    if said.what != "visitors" or said.target is None or said.night is None:
+        return
+    if notes.died_at_night.get(said.target) == said.night:
+        for visitor in said.players:
+            if visitor not in (finding.by, me):
+                yield Clue(visitor, word * _visit(notes, visitor, len(said.players)), "seen", finding.by)
+
+
+def _spread(odds: dict[int, float], total: float) -> dict[int, float]:
+    """Return probabilities from odds, shifted together so that they add up to about `total`."""
+    if not odds:
+        return {}
+    total = min(max(total, 0.05 * len(odds)), 0.97 * len(odds))
+    shift = 0.0
+    chances: list[float] = []
+    for _ in range(6):
+        chances = [1.0 / (1.0 + exp(-max(-20.0, min(20.0, odd + shift)))) for odd in odds.values()]
+        off = total - sum(chances)
+        slope = sum(p * (1.0 - p) for p in chances)
+        if abs(off) < 0.01 or slope < 1e-6:
+            break
+        shift += max(-2.0, min(2.0, off / slope))
+    return {n: min(0.99, max(0.01, p)) for n, p in zip(odds, chances, strict=True)}
+
+
+def _logit(p: float) -> float:
+    return log(p / (1.0 - p))

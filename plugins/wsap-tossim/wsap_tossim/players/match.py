@@ -1,0 +1,80 @@
+"""A whole game at the level of the engine: minds at every seat, each with its own knowledge and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wsap_tossim.engine.game import WRITINGS, Game
+from wsap_tossim.engine.model import WAIT, Choice, Phase
+from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.players.minds import Mind
+
+__all__ = ["Played", "play_match"]
+
+
+@dataclass
+class Played:
+    """A game that was played to its end."""
+
+    game: Game
+    thoughts: list[tuple[int, int, str]] = field(default_factory=list)
+    """Round, player, why it did what it did."""
+    beliefs: list[tuple[int, int, dict[int, float]]] = field(default_factory=list)
+    """Day, player, how likely it held each other living player for an enemy of the Town; once a day, by its end."""
+    refused: list[tuple[int, int, str]] = field(default_factory=list)
+    """Round, player, why its choice or its writing was not possible; it waited instead."""
+
+
+def play_match(game: Game, minds: Mapping[int, Mind] | Sequence[Mind], *, beliefs: bool = True) -> Played:
+    """Play a game to its end.
+
+    Args:
+        game: from any point on.
+        minds: who plays each seat.
+        beliefs: whether to ask everybody each day what it believes.
+    """
+    seats = [minds[n] for n in range(len(game.state.players))]
+    known = [Knowledge(n) for n in range(len(seats))]
+    played = Played(game)
+    told = asked_on = 0
+    while not game.over:
+        told = _tell(game, known, told)
+        if beliefs and game.phase is Phase.DUSK and asked_on != game.state.day:
+            asked_on = game.state.day
+            _ask(game, seats, known, played)
+        choices: dict[int, Choice] = {}
+        for player in game.waiting:
+            turn = seats[player].turn(known[player], game.options(player))
+            played.thoughts.append((game.round, player, turn.thought))
+            for what in WRITINGS:
+                if what in turn.writings:
+                    refusal = game.write(player, what, turn.writings[what])
+                    if refusal:
+                        played.refused.append((game.round, player, refusal))
+            refusal = game.refusal(player, turn.choice)
+            if refusal:
+                played.refused.append((game.round, player, refusal))
+            choices[player] = WAIT if refusal else turn.choice
+        game.carry_out(choices)
+    _tell(game, known, told)
+    return played
+
+
+def _tell(game: Game, known: Sequence[Knowledge], told: int) -> int:
+    log = game.log
+    for at in range(told, len(log)):
+        event = log[at]
+        mask = event.known_by
+        if mask:
+            seen = as_seen(event)
+            for player, knowledge in enumerate(known):
+                if mask >> player & 1:
+                    knowledge.take(seen)
+    return len(log)
+
+
+def _ask(game: Game, seats: Sequence[Mind], known: Sequence[Knowledge], played: Played) -> None:
+    for player in game.state.living():
+        number = player.number
+        played.beliefs.append((game.state.day, number, dict(seats[number].beliefs(known[number]))))

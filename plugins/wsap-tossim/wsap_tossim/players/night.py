@@ -1,0 +1,373 @@
+"""A scripted player at dusk and at night: what it says in secret, and whom it visits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from wsap_tossim.engine.model import WAIT, Choice, Verb
+from wsap_tossim.players.chances import is_enemy, is_town
+from wsap_tossim.players.claims import named
+from wsap_tossim.players.stories import diary
+from wsap_tossim.players.view import WORTH, View
+from wsap_tossim.players.words import say
+
+__all__ = ["at_night", "common_target", "in_secret"]
+
+Answer = tuple[Choice, str]
+
+
+def in_secret(view: View) -> Answer:
+    """Return what the player says on its channel at night, and why."""
+    knowledge = view.knowledge
+    if not knowledge.alive:
+        return _of_the_dead(view)
+    if knowledge.jailed and view.role != "Jailor":
+        return _spoken(view, "jail_answer", "I must not be executed.", role=view.told_role, log=view.log())
+    if view.role == "Jailor":
+        return _spoken(view, "jail_ask", "I want to hear what the prisoner claims.")
+    if view.side in ("mafia", "vampires") and view.mates:
+        target = common_target(view)
+        if target is None:
+            return WAIT, "There is nobody to agree on."
+        why = _why_kill(view, target)
+        heard = view.notes.channel
+        if heard and leader(view) != view.me:
+            return _spoken(view, "mafia_agree", "I go with the others.", who=view.name(target))
+        return _spoken(view, "mafia_plan", f"We should agree on one: {why}.", who=view.name(target), why=why)
+    return WAIT, "I listen."
+
+
+def _of_the_dead(view: View) -> Answer:
+    told = any(e.data["player"] == view.me and e.data["channel"] == "dead" for e in view.knowledge.of_kind("said"))
+    if view.side == "town" and view.nights and not told:
+        return _spoken(view, "dead_tell", "Whoever hears me may use what I know.", role=view.role, log=view.log())
+    return WAIT, "I have nothing to tell the living."
+
+
+def _spoken(view: View, key: str, thought: str, **words: str) -> Answer:
+    choice = view.say(say(view.rng, key, view.longest, **words))
+    return (choice, thought) if choice is not None else (WAIT, thought)
+
+
+def leader(view: View) -> int:
+    """Return who decides for its side tonight: the Godfather, else the Mafioso, else the first by seat."""
+    standing = view.knowledge.standing
+    own = [view.me, *(n for n in view.others if n in view.mates)]
+    for role in ("Godfather", "Mafioso"):
+        for n in sorted(own):
+            if standing[n].role == role or (n == view.me and view.role == role):
+                return n
+    return min(own)
+
+
+def common_target(view: View, allowed: Sequence[int] | None = None) -> int | None:
+    """Return whom a side attacks tonight; all on it find the same.
+
+    What the leader has said tonight counts; otherwise it follows from what all of them know.
+    """
+    pool = [n for n in (view.others if allowed is None else allowed) if n not in view.mates and n != view.me]
+    if not pool:
+        return None
+    said = view.notes.channel.get(leader(view))
+    if said is not None:
+        for n in named(said, view.names):
+            if n in pool:
+                return n
+    together = sorted([view.me, *(n for n in view.others if n in view.mates)])
+    rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
+    threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
+    return max(threat, key=lambda n: threat[n])
+
+
+def _threat(view: View, player: int, together: Iterable[int]) -> float:
+    """Return how much a side gains by a player's death, from what all on it know."""
+    own = list(together)
+    accused = sum(1 for by_day in (view.notes.accusers.get(n, {}) for n in own) if player in by_day)
+    return view.worth(player) + 0.5 * accused
+
+
+def _why_kill(view: View, target: int) -> str:
+    claim = view.notes.claims.get(target)
+    if claim:
+        return f"says they are the {claim[-1]}"
+    if target in view.notes.plans.values():
+        return "too many ask about that one already"
+    return "the town trusts them too much"
+
+
+# --- deeds ---------------------------------------------------------------------------------
+
+
+def at_night(view: View) -> Answer:
+    """Return what the player does at dusk or at night, and why."""
+    for verb in sorted(view.options, key=lambda v: v not in _FIRST):
+        rule = _RULES.get(verb)
+        if rule is not None:
+            found = rule(view, view.options[verb].slots)
+            if found is not None:
+                choice, why = found
+                return Choice(verb, choice.targets, choice.text), why
+    return WAIT, "Tonight I stay at home."
+
+
+def _do(targets: Sequence[int], why: str, text: str = "") -> Answer:
+    return Choice(Verb.WAIT, tuple(targets), text), why
+
+
+Slots = Sequence[Sequence[int]]
+
+
+def _look(view: View, slots: Slots) -> Answer | None:
+    """Look at whoever is most open to doubt and has not been looked at."""
+    seen = [e.data.get("target") for e in view.notes.results]
+    fresh = [n for n in slots[0] if n not in seen and n not in view.mates] or list(slots[0])
+    best = max(fresh, key=lambda n: 0.5 - abs(view.own.of(n) - 0.55) + 0.2 * view.rng.random())
+    return _do([best], f"I want to know about {view.name(best)}.")
+
+
+def _consult(view: View, slots: Slots) -> Answer | None:
+    seen = [e.data.get("target") for e in view.notes.results]
+    fresh = [n for n in slots[0] if n not in seen and n not in view.notes.claims] or list(slots[0])
+    best = max(fresh, key=lambda n: view.worth(n) + view.rng.random())
+    return _do([best], f"I want to know who {view.name(best)} really is.")
+
+
+def _shield(view: View, slots: Slots) -> Answer | None:
+    """Go to one whom killers would go for."""
+    best = max(slots[0], key=lambda n: view.worth(n) - 3.0 * view.own.of(n) + 1.5 * view.rng.random())
+    return _do([best], f"Whoever kills may go for {view.name(best)} tonight.")
+
+
+def _heal_self(view: View, slots: Slots) -> Answer | None:
+    if view.notes.claimed is not None and view.rng.random() < 0.35:
+        return _do([], "They know who I am, so they may come for me.")
+    return None
+
+
+def _vest(view: View, slots: Slots) -> Answer | None:
+    exposed = 0.2 + 0.3 * (view.notes.claimed is not None) + 0.3 * (len(view.others) < 7)
+    if view.role == "Bodyguard":
+        exposed -= 0.15
+    return _do([], "It may be dangerous tonight.") if view.rng.random() < exposed else None
+
+
+def _alert(view: View, slots: Slots) -> Answer | None:
+    chance = 0.3 + 0.2 * (view.day > 2) - 0.1 * (view.notes.claimed is not None)
+    return _do([], "I expect visitors.") if view.rng.random() < chance else None
+
+
+def _doubtful(view: View, slots: Slots) -> Answer | None:
+    """Go to the likeliest enemy: to block, or to hunt."""
+    best = max(slots[0], key=lambda n: view.own.of(n) + 0.1 * view.rng.random())
+    return _do([best], f"I think {view.name(best)} is the likeliest to do harm.")
+
+
+def _block(view: View, slots: Slots) -> Answer | None:
+    if view.side != "mafia":
+        return _doubtful(view, slots)
+    return _harm(view, slots, "would do us most harm tonight")
+
+
+def _harm(view: View, slots: Slots, why: str) -> Answer | None:
+    """Go to whoever is worth most to the Town and is not to be killed anyway."""
+    victim = common_target(view)
+    rest = [n for n in slots[-1] if n != victim and n not in view.mates] or list(slots[-1])
+    best = max(rest, key=lambda n: view.worth(n) + view.rng.random())
+    return _do([best], f"{view.name(best)} {why}.")
+
+
+def _blackmail(view: View, slots: Slots) -> Answer | None:
+    return _harm(view, slots, "had better be silent tomorrow")
+
+
+def _frame(view: View, slots: Slots) -> Answer | None:
+    victim = common_target(view)
+    rest = [n for n in slots[0] if n != victim] or list(slots[0])
+    best = max(rest, key=lambda n: view.public.of(n) + 0.2 * view.rng.random())
+    return _do([best], f"If somebody looks at {view.name(best)}, so much the better.")
+
+
+def _shoot(view: View, slots: Slots) -> Answer | None:
+    best = max(slots[0], key=view.own.of)
+    bar = 0.74 if view.day < 5 else 0.66
+    if view.own.of(best) < bar:
+        return None
+    return _do([best], f"{view.name(best)} is an enemy with {round(100 * view.own.of(best))} %.")
+
+
+def _jail(view: View, slots: Slots) -> Answer | None:
+    best = max(slots[0], key=lambda n: view.own.of(n) + 0.08 * view.rng.random())
+    return _do([best], f"I want to have a word with {view.name(best)}.")
+
+
+def _execute(view: View, slots: Slots) -> Answer | None:
+    prisoner = slots[0][0]
+    guilt = view.own.of(prisoner)
+    silent = prisoner not in view.notes.claims and prisoner not in view.notes.channel
+    if guilt < (0.68 if view.day < 4 else 0.58) - 0.08 * silent:
+        return None
+    return _do([prisoner], f"{view.name(prisoner)} is an enemy with {round(100 * guilt)} %.")
+
+
+def _seance(view: View, slots: Slots) -> Answer | None:
+    if view.day < 3 and view.rng.random() < 0.6:
+        return None
+    best = max(slots[0], key=lambda n: view.worth(n) - 3.0 * view.own.of(n))
+    return _do([best], f"I trust {view.name(best)}.")
+
+
+def _raise(view: View, slots: Slots) -> Answer | None:
+    standing = view.knowledge.standing
+    worth = {n: WORTH.get(role, 1.0) for n in slots[0] if (role := standing[n].role) is not None and is_town(role)}
+    best = max(worth, key=lambda n: worth[n], default=None)
+    if best is None or (worth[best] < 3.5 and view.day < 4):
+        return None
+    return _do([best], f"{view.name(best)} is worth most of the dead.")
+
+
+def _transport(view: View, slots: Slots) -> Answer | None:
+    if view.rng.random() < 0.4 or len(view.others) < 2:
+        return None
+    good = max((n for n in slots[0]), key=lambda n: (n != view.me) + view.worth(n) - 3.0 * view.own.of(n))
+    bad = max((n for n in slots[1] if n not in (good, view.me)), key=view.own.of, default=None)
+    if bad is None:
+        return None
+    return _do([good, bad], f"Whoever goes for {view.name(good)} shall meet {view.name(bad)}.")
+
+
+def _kill(view: View, slots: Slots) -> Answer | None:
+    target = common_target(view, slots[0])
+    if target is None:
+        return None
+    return _do([target], f"We kill {view.name(target)}: {_why_kill(view, target)}.")
+
+
+def _clean(view: View, slots: Slots) -> Answer | None:
+    target = common_target(view, slots[0])
+    if target is None or (target not in view.notes.claims and view.rng.random() < 0.4):
+        return None
+    return _do([target], f"Nobody shall know who {view.name(target)} was.")
+
+
+def _forge(view: View, slots: Slots) -> Answer | None:
+    target = common_target(view, slots[0])
+    others = [n for n in view.others if n not in view.mates and n != target]
+    if target is None or not others or view.day < 2:
+        return None
+    blamed = max(others, key=lambda n: (view.worth(n), -n))
+    claim = view.notes.claims.get(target, ["Sheriff"])[-1]
+    role = claim if claim in ("Sheriff", "Lookout", "Doctor") else "Sheriff"
+    lines = [f"{role}."]
+    if role == "Sheriff":
+        lines.append(f"N{view.day - 1}: interrogated {view.name(blamed)}: suspicious.")
+    else:
+        lines.append(f"I suspect {view.name(blamed)}.")
+    text = "\n".join(lines)[: int(view.knowledge.rules.get("longest_will", 1000))]
+    return _do([target], f"Their will shall point at {view.name(blamed)}.", text)
+
+
+def _disguise(view: View, slots: Slots) -> Answer | None:
+    mate = max(slots[0], key=lambda n: (view.public.of(n), -n))
+    rest = [n for n in slots[1] if n != mate]
+    if not rest:
+        return None
+    like = min(rest, key=lambda n: (view.public.of(n) - 0.1 * (n in view.notes.claims), n))
+    return _do([mate, like], f"If {view.name(mate)} dies, it shall look like a loss of the Town.")
+
+
+def _stab(view: View, slots: Slots) -> Answer | None:
+    victims = [n for n in slots[0] if n not in view.mates] or list(slots[0])
+    best = max(victims, key=lambda n: view.worth(n) + 1.5 * view.rng.random())
+    return _do([best], f"{view.name(best)} is in my way: {_why_kill(view, best)}.")
+
+
+def _douse(view: View, slots: Slots) -> Answer | None:
+    done = _doused(view)
+    fresh = [n for n in slots[0] if n not in done]
+    if not fresh:
+        return None
+    best = max(fresh, key=lambda n: view.worth(n) + 1.5 * view.rng.random())
+    return _do([best], f"{view.name(best)} will burn with the others.")
+
+
+def _doused(view: View) -> list[int]:
+    """Return the living that the player has doused, as far as its notebook says."""
+    doused: list[int] = []
+    for _, (verb, targets) in sorted(diary(view.knowledge.notebook, view.names).items()):
+        if verb == Verb.DOUSE:
+            doused.extend(targets)
+        elif verb == Verb.IGNITE:
+            doused.clear()
+    return [n for n in doused if view.knowledge.standing[n].alive]
+
+
+def _ignite(view: View, slots: Slots) -> Answer | None:
+    doused = _doused(view)
+    if len(doused) >= min(4, max(1, (len(view.others) + 1) // 2)):
+        return _do([], f"{len(doused)} are doused: it is time.")
+    return None
+
+
+def _control(view: View, slots: Slots) -> Answer | None:
+    victim = max(slots[0], key=lambda n: view.public.of(n) + 0.3 * view.rng.random())
+    rest = [n for n in slots[1] if n not in (victim, view.me)]
+    if not rest:
+        return None
+    onto = max(rest, key=lambda n: view.worth(n) + view.rng.random())
+    return _do([victim, onto], f"If {view.name(victim)} can do harm, let it be to {view.name(onto)}.")
+
+
+def _remember(view: View, slots: Slots) -> Answer | None:
+    standing = view.knowledge.standing
+    roles = {n: role for n in slots[0] if (role := standing[n].role) is not None}
+    if not roles or (view.day < 3 and view.rng.random() < 0.5):
+        return None
+    enemies = sum(is_enemy(s.role) for s in standing if not s.alive and s.role is not None)
+    losing = enemies < view.day - 2
+    best = max(roles, key=lambda n: (is_enemy(roles[n]) == losing, WORTH.get(roles[n], 2.0), -n))
+    return _do([best], f"I take up what {view.name(best)} left.")
+
+
+def _haunt(view: View, slots: Slots) -> Answer | None:
+    whom = list(slots[0])
+    return _do([whom[int(view.rng.random() * len(whom))]], "Let one of them come with me.")
+
+
+Rule = Callable[[View, Slots], Answer | None]
+_RULES: Mapping[Verb, Rule] = {
+    Verb.ALERT: _alert,
+    Verb.BITE: _kill,
+    Verb.BLACKMAIL: _blackmail,
+    Verb.BLOCK: _block,
+    Verb.CLEAN: _clean,
+    Verb.CONSULT: _consult,
+    Verb.CONTROL: _control,
+    Verb.DISGUISE: _disguise,
+    Verb.DOUSE: _douse,
+    Verb.EXECUTE: _execute,
+    Verb.FORGE: _forge,
+    Verb.FRAME: _frame,
+    Verb.GUARD: _shield,
+    Verb.HAUNT: _haunt,
+    Verb.HEAL: _shield,
+    Verb.HEAL_SELF: _heal_self,
+    Verb.HUNT: _doubtful,
+    Verb.IGNITE: _ignite,
+    Verb.INTERROGATE: _look,
+    Verb.INVESTIGATE: _look,
+    Verb.JAIL: _jail,
+    Verb.KILL: _kill,
+    Verb.MAUL: _stab,
+    Verb.RAISE: _raise,
+    Verb.REMEMBER: _remember,
+    Verb.SEANCE: _seance,
+    Verb.SHOOT: _shoot,
+    Verb.STAB: _stab,
+    Verb.TRANSPORT: _transport,
+    Verb.VEST: _vest,
+    Verb.WATCH: _shield,
+}
+"""A verb -> what is done with it; None to leave it."""
+_FIRST = (Verb.IGNITE, Verb.HEAL_SELF, Verb.VEST)
+"""What is thought of before the other things that the same player can do."""

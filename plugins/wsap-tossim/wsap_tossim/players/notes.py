@@ -1,0 +1,309 @@
+"""What a scripted player has made of its events: claims, findings, accusations, votes, and how they stood the test.
+
+`Notes` follow from the events alone. They are kept up to date event by event only because that is faster
+than reading everything again each turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from wsap_tossim.engine.model import Phase
+from wsap_tossim.knowledge import Knowledge, Seen
+from wsap_tossim.players.chances import is_enemy, is_town
+from wsap_tossim.players.claims import Said, read, read_will
+
+__all__ = ["Clue", "Finding", "Notes"]
+
+
+class Clue(NamedTuple):
+    """Something that speaks for or against a player."""
+
+    target: int
+    weight: float
+    """In log-odds of being an enemy of the Town; below 0 it speaks for the player."""
+    code: str
+    """Names the sentence in `wsap_tossim.players.words` that tells it."""
+    other: int | None = None
+    """Another player whom that sentence names."""
+    role: str = ""
+
+
+class Finding(NamedTuple):
+    """What a player says it did or found at night."""
+
+    by: int
+    day: int
+    """When it was said."""
+    said: Said
+    written: bool
+    """Whether it stood in a dead player's will."""
+
+
+class Notes:
+    """The notes of one player.
+
+    Args:
+        player: whose they are; None for what everybody knows.
+        names: of all players, by number.
+    """
+
+    def __init__(self, player: int | None, names: Sequence[str]) -> None:
+        self.player = player
+        self.names = tuple(names)
+        self.read = 0
+        """How many events these notes are of."""
+        self.claims: dict[int, list[str]] = {}
+        """Who -> the roles it has claimed, each once, the latest last. Since it was last raised from the dead."""
+        self.findings: list[Finding] = []
+        self.clues: list[Clue] = []
+        """What all can know and will stay."""
+        self.private: list[Clue] = []
+        """What only this player knows."""
+        self.results: list[Seen] = []
+        self.told: list[Seen] = []
+        """What it felt at night."""
+        self.nights_in_jail: list[int] = []
+        self.nights_blocked: list[int] = []
+        self.accusers: dict[int, dict[int, int]] = {}
+        """Who -> by whom it was ever accused -> the day of the last time."""
+        self.defenders: dict[int, dict[int, int]] = {}
+        self.verdicts: list[tuple[int, int, str]] = []
+        """Accused, judge, verdict; of trials that ended in a lynching or not."""
+        self.will_day = 0
+        """The day on which this player last looked after its will."""
+        self.died_at_night: dict[int, int] = {}
+        """Who -> the night."""
+        self._seen: set[tuple[int, Said]] = set()
+        self._accused: int | None = None
+        self._new_day()
+
+    def _new_day(self) -> None:
+        self.asked: dict[int, int] = {}
+        """Today: who -> how often it was asked to say who it is."""
+        self.against: dict[int, list[int]] = {}
+        """Today: who -> those who accused it or voted for it, each once."""
+        self.plans: dict[int, int] = {}
+        """Today: who -> whom it last named or voted for."""
+        self.reasoned: list[int] = []
+        """Today: those against whom this player has spoken."""
+        self.spoken: dict[int, int] = {}
+        """Today: who -> how often it spoke."""
+        self.told_findings = False
+        """Today: whether this player has told what it found."""
+        self.trials = 0
+        self.acquitted: list[int] = []
+        """Today: those who were tried and let go."""
+        self.channel: dict[int | None, str] = {}
+        """Tonight: who -> what it said on a channel; None is one who is not named."""
+        self.whispers: list[tuple[int, str]] = []
+        """Today: who whispered to this player -> what."""
+
+    def update(self, knowledge: Knowledge) -> Notes:
+        """Take in what has happened since, and return these notes."""
+        events = knowledge.events
+        for at in range(self.read, len(events)):
+            event = events[at]
+            handler = _HANDLERS.get(event.kind)
+            if handler is not None:
+                handler(self, event, knowledge)
+        self.read = len(events)
+        return self
+
+    @property
+    def claimed(self) -> str | None:
+        """The role that this player has claimed, if any."""
+        said = self.claims.get(self.player) if self.player is not None else None
+        return said[-1] if said else None
+
+    # --- what each kind of event means -------------------------------------------------------
+
+    def _on_phase(self, event: Seen, knowledge: Knowledge) -> None:
+        if event.data["name"] == Phase.DISCUSSION.value:
+            self._new_day()
+        elif event.data["name"] == Phase.DUSK.value:
+            self.channel = {}
+
+    def _on_speech(self, event: Seen, knowledge: Knowledge) -> None:
+        by = event.data["player"]
+        self.spoken[by] = self.spoken.get(by, 0) + 1
+        self._hear(by, event.day, read(event.data["text"], self.names), written=False)
+
+    def _on_whisper(self, event: Seen, knowledge: Knowledge) -> None:
+        by = event.data["player"]
+        if by != self.player:
+            self.whispers.append((by, event.data["text"]))
+            for said in read(event.data["text"], self.names):
+                if said.kind == "finding" and (by, said) not in self._seen:
+                    self._seen.add((by, said))
+                    self.findings.append(Finding(by, event.day, said, False))
+
+    def _on_said(self, event: Seen, knowledge: Knowledge) -> None:
+        by, text = event.data["player"], event.data["text"]
+        self.channel[by] = text
+        if event.data["channel"] in ("jail", "dead", "seance") and by is not None and by != self.player:
+            for said in read(text, self.names):
+                if said.kind == "finding" and (by, said) not in self._seen:
+                    self._seen.add((by, said))
+                    self.findings.append(Finding(by, event.day, said, False))
+                elif said.kind == "role" and event.data["channel"] == "jail":
+                    self._claim(by, said.role)
+
+    def _hear(self, by: int, day: int, statements: Sequence[Said], *, written: bool) -> None:
+        for said in statements:
+            kind = said.kind
+            if kind == "role":
+                self._claim(by, said.role)
+            elif kind == "finding":
+                if by == self.player:
+                    self.told_findings = True
+                if (by, said) not in self._seen:
+                    self._seen.add((by, said))
+                    self.findings.append(Finding(by, day, said, written))
+                if said.what == "suspicious" and said.target is not None:
+                    self._accuse(by, said.target, day)
+            elif kind == "accuse" and said.target is not None and said.target != by:
+                self._accuse(by, said.target, day)
+            elif kind == "trust" and said.target is not None and said.target != by:
+                self.defenders.setdefault(said.target, {})[by] = day
+            elif kind == "ask" and said.target is not None:
+                self.asked[said.target] = self.asked.get(said.target, 0) + 1
+
+    def _claim(self, by: int, role: str) -> None:
+        before = self.claims.setdefault(by, [])
+        if not before or before[-1] != role:
+            if role in before:
+                before.remove(role)
+            before.append(role)
+
+    def _accuse(self, by: int, target: int, day: int) -> None:
+        self.accusers.setdefault(target, {})[by] = day
+        against = self.against.setdefault(target, [])
+        if by not in against:
+            against.append(by)
+        self.plans[by] = target
+        if by == self.player and target not in self.reasoned:
+            self.reasoned.append(target)
+
+    def _on_vote(self, event: Seen, knowledge: Knowledge) -> None:
+        by, target = event.data["player"], event.data["target"]
+        self.accusers.setdefault(target, {})[by] = event.day
+        against = self.against.setdefault(target, [])
+        if by not in against:
+            against.append(by)
+        self.plans[by] = target
+
+    def _on_unvote(self, event: Seen, knowledge: Knowledge) -> None:
+        self.plans.pop(event.data["player"], None)
+
+    def _on_trial(self, event: Seen, knowledge: Knowledge) -> None:
+        self._accused = event.data["player"]
+        self.trials += 1
+
+    def _on_verdict(self, event: Seen, knowledge: Knowledge) -> None:
+        if self._accused is not None:
+            self.verdicts.append((self._accused, event.data["player"], event.data["verdict"]))
+
+    def _on_judged(self, event: Seen, knowledge: Knowledge) -> None:
+        accused = event.data["player"]
+        if not event.data["condemned"]:
+            self.acquitted.append(accused)
+            self.plans = {by: target for by, target in self.plans.items() if target != accused}
+        if accused not in self.claims:
+            self.clues.append(Clue(accused, 0.5, "mute"))
+
+    def _on_death(self, event: Seen, knowledge: Knowledge) -> None:
+        dead = event.data["player"]
+        if event.data.get("when") != "day":
+            self.died_at_night[dead] = event.day
+        role = event.data.get("role")
+        if role is not None:
+            self._test(dead, role)
+
+    def _test(self, dead: int, role: str) -> None:
+        """Hold against, or in favour of, the living what they said of one whose role is known now."""
+        enemy, town = is_enemy(role), is_town(role)
+        clues = self.clues
+        if enemy or town:
+            for by in self.accusers.get(dead, {}):
+                clues.append(Clue(by, -0.6, "right", dead, role) if enemy else Clue(by, 0.25, "pushed", dead, role))
+            for by in self.defenders.get(dead, {}):
+                clues.append(Clue(by, 0.5, "vouched", dead, role) if enemy else Clue(by, -0.2, "right", dead, role))
+            for accused, judge, verdict in self.verdicts:
+                if accused != dead or verdict == "abstain":
+                    continue
+                if (verdict == "guilty") == enemy:
+                    clues.append(Clue(judge, -0.45 if enemy else -0.25, "right", dead, role))
+                else:
+                    clues.append(Clue(judge, 0.6 if enemy else 0.2, "spared" if enemy else "hanged", dead, role))
+        for finding in self.findings:
+            if finding.said.target == dead and finding.by != dead and not finding.written:
+                clue = _tested(finding, role)
+                if clue is not None:
+                    clues.append(clue)
+
+    def _on_will(self, event: Seen, knowledge: Knowledge) -> None:
+        text = event.data.get("text")
+        if text:
+            self._hear_will(event.data["player"], event.day, read_will(text, self.names))
+
+    def _hear_will(self, dead: int, day: int, statements: Sequence[Said]) -> None:
+        for said in statements:
+            if said.kind == "finding":
+                self.findings.append(Finding(dead, day, said, True))
+            elif said.kind == "role":
+                self._claim(dead, said.role)
+
+    def _on_raised(self, event: Seen, knowledge: Knowledge) -> None:
+        raised = event.data["player"]
+        self.clues.append(Clue(raised, -4.0, "raised"))  # only the Town is raised
+        self.died_at_night.pop(raised, None)
+
+    def _on_result(self, event: Seen, knowledge: Knowledge) -> None:
+        self.results.append(event)
+
+    def _on_told(self, event: Seen, knowledge: Knowledge) -> None:
+        code = event.data["code"]
+        self.told.append(event)
+        if code in ("blocked", "struck_back"):
+            self.nights_blocked.append(event.day)
+        elif code == "target_attacked" and event.data.get("target") is not None:
+            self.private.append(Clue(event.data["target"], -1.0, "attacked"))
+
+    def _on_writes(self, event: Seen, knowledge: Knowledge) -> None:
+        if event.data["what"] == "will" and event.data["player"] == self.player:
+            self.will_day = event.day
+
+    def _on_jailed(self, event: Seen, knowledge: Knowledge) -> None:
+        if event.data["player"] == self.player:
+            self.nights_in_jail.append(event.day)
+
+
+def _tested(finding: Finding, role: str) -> Clue | None:
+    """Return what a finding about a dead player says of its finder, now that the role is known."""
+    said, enemy = finding.said, is_enemy(role)
+    by, dead = finding.by, said.target
+    if said.what == "suspicious":
+        if enemy:
+            return Clue(by, -2.0, "right", dead, role)
+        return Clue(by, 1.6, "wrong", dead, role) if is_town(role) else Clue(by, 0.4, "wrong", dead, role)
+    if said.what == "clear":
+        hides = role in ("Godfather", "Arsonist", "Vampire", "Witch", "Werewolf", "Serial Killer")
+        if enemy:
+            return Clue(by, 0.4 if hides else 1.6, "cleared", dead, role)
+        return Clue(by, -0.2, "right", dead, role)
+    if said.what == "role":
+        return Clue(by, -1.5, "right", dead, role) if said.role == role else Clue(by, 2.0, "wrong", dead, role)
+    if said.what == "group":
+        misled = "Framer" in said.roles or "Arsonist" in said.roles
+        if role in said.roles:
+            return Clue(by, -0.6, "right", dead, role)
+        return Clue(by, 0.5 if misled else 1.8, "wrong", dead, role)
+    return None
+
+
+_Handler = Callable[[Notes, Seen, Knowledge], None]
+_HANDLERS: Mapping[str, _Handler] = {
+    name.removeprefix("_on_"): value for name, value in vars(Notes).items() if name.startswith("_on_")
+}

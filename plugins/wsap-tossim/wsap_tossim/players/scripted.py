@@ -1,0 +1,122 @@
+"""A scripted player: claims, doubts, checks what others claim, votes with reasons, and lies if its side must."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from wsap_tossim.engine.model import WAIT, Choice, Option, Phase, Verb
+from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.players.chances import is_town
+from wsap_tossim.players.day import by_day
+from wsap_tossim.players.minds import Turn
+from wsap_tossim.players.night import at_night, in_secret
+from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.stories import PAST, diary_line, nights_of, will_of
+from wsap_tossim.players.view import Character, View
+
+__all__ = ["ScriptedMind"]
+
+
+class ScriptedMind:
+    """Plays one seat by rules of thumb.
+
+    Every turn follows from the player's knowledge, the options and the seed: a mind that is made again with the
+    same seed, in another process, at any point of the game, goes on in the same way.
+
+    Args:
+        player: its seat.
+        rng: where its seed is drawn from; or give `seed`.
+        names: of all players, by number.
+        seed: in place of one drawn from `rng`.
+    """
+
+    def __init__(
+        self, player: int, rng: random.Random | None, names: Sequence[str], *, seed: int | None = None
+    ) -> None:
+        self.player = player
+        self.seed = seed if seed is not None else (rng or random.Random(0)).getrandbits(48)  # play, not secrets
+        self.names = tuple(names)
+        self.character = Character(self.seed)
+        self._notes = Notes(player, self.names)
+        self._of: Knowledge | None = None
+
+    def turn(self, knowledge: Knowledge, options: Sequence[Option]) -> Turn:
+        """Return what the player does now, what it writes down, and why."""
+        view = View(knowledge, self._noted(knowledge), options, self.seed, self.character)
+        if Verb.SAY in view.options:
+            choice, why = in_secret(view)
+        elif knowledge.phase in (Phase.DUSK, Phase.NIGHT):
+            choice, why = at_night(view)
+        else:
+            choice, why = by_day(view)
+        choice = _legal(choice, view.options)
+        return Turn(choice, self._written(view, choice), why)
+
+    def beliefs(self, knowledge: Knowledge) -> Mapping[int, float]:
+        """Return how likely each other living player is an enemy of the Town, as the player really thinks."""
+        return View(knowledge, self._noted(knowledge), (), self.seed, self.character).own.enemy
+
+    def _noted(self, knowledge: Knowledge) -> Notes:
+        if self._of is not knowledge or self._notes.read > len(knowledge.events):
+            self._notes = Notes(self.player, self.names)
+            self._of = knowledge
+        return self._notes.update(knowledge)
+
+    def _written(self, view: View, choice: Choice) -> dict[str, str]:
+        """Return the papers that change: the notebook with tonight's deed, and the will."""
+        knowledge = view.knowledge
+        rules = knowledge.rules
+        longest = int(rules.get("longest_will", 1000))
+        papers: dict[str, str] = {}
+        if not knowledge.alive:
+            return papers
+        acts = knowledge.phase in (Phase.DUSK, Phase.NIGHT) and choice.verb not in (Verb.WAIT, Verb.SAY)
+        if acts:
+            line = diary_line(knowledge.day, choice.verb, choice.targets, self.names)
+            papers["notebook"] = _appended(knowledge.notebook, line, longest)
+        if rules.get("wills", True) and (acts or view.notes.will_day != knowledge.day):
+            will = self._will(view, choice if acts else None, longest)
+            if will != knowledge.will:
+                papers["will"] = will
+        if rules.get("death_notes", True) and not knowledge.note and view.side in ("killer", "mafia") and acts:
+            papers["note"] = _NOTES[self.seed % len(_NOTES)][:longest]
+        return papers
+
+    def _will(self, view: View, tonight: Choice | None, longest: int) -> str:
+        role = view.told_role
+        if view.side == "jester":
+            return "You should have listened."[:longest]
+        nights = nights_of(view.knowledge, view.notes, role, self.seed)
+        if tonight is not None and role == view.role and tonight.verb in PAST and is_town(role):
+            names = [self.names[t] for t in tonight.targets]
+            nights[view.day] = PAST[tonight.verb].format(*names)
+        return will_of(role, nights, longest)
+
+
+_NOTES = (
+    "Nothing personal.",
+    "You asked too many questions.",
+    "One less.",
+    "You should have locked the door.",
+)
+
+
+def _appended(notebook: str, line: str, longest: int) -> str:
+    """Return a notebook with a line more; the oldest lines are left out if it gets too long."""
+    night = line.split(" ", 1)[0] + " "
+    lines = [one for one in notebook.split("\n") if one and not one.startswith(night)]
+    lines.append(line)
+    while len(lines) > 1 and sum(len(one) + 1 for one in lines) > longest:
+        lines.pop(0)
+    return "\n".join(lines)[:longest]
+
+
+def _legal(choice: Choice, options: Mapping[Verb, Option]) -> Choice:
+    """Return a choice if it is one of the options, and otherwise waiting."""
+    option = options.get(choice.verb)
+    if option is None or len(choice.targets) != len(option.slots) or len(set(choice.targets)) < len(choice.targets):
+        return WAIT
+    if any(target not in slot for target, slot in zip(choice.targets, option.slots, strict=True)):
+        return WAIT
+    return WAIT if option.text and not choice.text.strip() else choice

@@ -1,0 +1,220 @@
+"""What a player says of its nights: the truth as it stands in its results and notebook, or a cover story.
+
+A cover is a Town role that the list has room for, with nights to go with it: nobody in it is visited who
+was dead, nights in jail or spent blocked are told as they were, since somebody may know of them, and what
+was told before is told again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from wsap_tossim.engine.findings import GROUPS
+from wsap_tossim.engine.model import Verb
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.knowledge import Knowledge, Seen
+from wsap_tossim.players.chances import is_enemy, is_town, role_list
+from wsap_tossim.players.claims import named
+from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.words import listed
+
+__all__ = ["cover_role", "diary", "diary_line", "nights_of", "told_as", "will_of"]
+
+PAST: Mapping[str, str] = {
+    Verb.HEAL: "healed {0}",
+    Verb.HEAL_SELF: "healed myself",
+    Verb.GUARD: "guarded {0}",
+    Verb.VEST: "wore a vest",
+    Verb.BLOCK: "blocked {0}",
+    Verb.INVESTIGATE: "investigated {0}",
+    Verb.INTERROGATE: "interrogated {0}",
+    Verb.WATCH: "watched {0}",
+    Verb.JAIL: "jailed {0}",
+    Verb.EXECUTE: "executed {0}",
+    Verb.SHOOT: "shot {0}",
+    Verb.ALERT: "was on alert",
+    Verb.HUNT: "hunted {0}",
+    Verb.RAISE: "raised {0}",
+    Verb.TRANSPORT: "swapped {0} and {1}",
+}
+"""A verb -> how the Town tells it afterwards."""
+COVERS: Mapping[str, str] = {
+    "Doctor": "healed {0}",
+    "Bodyguard": "guarded {0}",
+    "Escort": "blocked {0}",
+    "Lookout": "watched {0}: nobody came",
+    "Sheriff": "interrogated {0}: not suspicious",
+    "Investigator": "investigated {0}: {group}",
+    "Vigilante": "kept my bullets",
+    "Medium": "listened for the dead",
+    "Vampire Hunter": "hunted {0}: no Vampire",
+    "Spy": "heard nothing worth telling",
+    "Citizen": "slept",
+}
+"""Roles that can be pretended -> how their nights are told."""
+_ACCUSING = ("Sheriff", "Investigator")
+
+
+def diary_line(night: int, verb: str, targets: Sequence[int], names: Sequence[str]) -> str:
+    """Return how a night's deed is noted down: "N2 heal Bo"."""
+    return " ".join([f"N{night}", verb, " & ".join(names[t] for t in targets)]).rstrip()
+
+
+def diary(notebook: str, names: Sequence[str]) -> dict[int, tuple[str, tuple[int, ...]]]:
+    """Return what a notebook of such lines holds: night -> verb and targets."""
+    numbers = {name: number for number, name in enumerate(names)}
+    found: dict[int, tuple[str, tuple[int, ...]]] = {}
+    for line in notebook.split("\n"):
+        word, _, rest = line.partition(" ")
+        verb, _, whom = rest.partition(" ")
+        if word[:1] == "N" and word[1:].isdecimal() and len(word) < 6 and verb:
+            if whom in numbers:
+                found[int(word[1:])] = (verb, (numbers[whom],))
+                continue
+            parts = whom.split(" & ") if whom else []
+            if all(part in numbers for part in parts):
+                found[int(word[1:])] = (verb, tuple(numbers[part] for part in parts))
+    return found
+
+
+def told_as(knowledge: Knowledge, notes: Notes, seed: int) -> str:
+    """Return the role that the player says it has: the Town tells the truth, others what serves them."""
+    role = knowledge.role or "Citizen"
+    if is_town(role) or role in ("Survivor", "Amnesiac"):
+        return role
+    return cover_role(knowledge, notes, seed)
+
+
+def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
+    """Return the Town role that the player pretends to have: the one it has claimed, or one there is room for."""
+    if notes.claimed is not None and is_town(notes.claimed):
+        return notes.claimed
+    slots = tuple(knowledge.slots)
+    roles = role_list(slots)
+    taken: dict[str, int] = {}
+    for one in knowledge.standing:
+        if not one.alive and one.role is not None:
+            taken[one.role] = taken.get(one.role, 0) + 1
+    for by, said in notes.claims.items():
+        if by != notes.player and knowledge.standing[by].alive:
+            taken[said[-1]] = taken.get(said[-1], 0) + 1
+    rng = random.Random(f"{seed}:cover")  # play, not secrets
+    blames = knowledge.role == "Executioner"
+    best, most = "Citizen", -1.0
+    for name in COVERS:
+        worth = (0.3 + rng.random()) * min(1.5, roles.expected.get(name, 0.0) - 0.6 * slots.count(name))
+        if blames and name in _ACCUSING:
+            worth += 3.0
+        if roles.most.get(name, 0) > taken.get(name, 0) and worth > most:
+            best, most = name, worth
+    if most < 0:
+        town = [name for name in roles.most if is_town(name) and not ROLES[name].unique]
+        best = town[0] if town else "Citizen"
+    return best
+
+
+def nights_of(knowledge: Knowledge, notes: Notes, role: str, seed: int) -> dict[int, str]:
+    """Return what the player tells of each night so far, as if it had a role: its own truly, another as invented."""
+    last = knowledge.day if knowledge.phase in ("dusk", "night") else knowledge.day - 1
+    nights: dict[int, str] = {}
+    if role == knowledge.role:
+        done = diary(knowledge.notebook, notes.names)
+        for night, (verb, targets) in done.items():
+            if verb in PAST and night <= last:
+                nights[night] = PAST[Verb(verb)].format(*[notes.names[t] for t in targets])
+        for event in notes.results:
+            line = _result(event, notes.names)
+            if line:
+                nights[event.day] = line
+    elif role in COVERS:
+        before = _lines(knowledge.will) if knowledge.will.startswith(f"{role}.") else {}
+        for night in range(1, last + 1):
+            line = before.get(night, "")
+            if not line or any(knowledge.standing[n].died == night for n in named(line, notes.names)[:1]):
+                line = _invented(knowledge, notes, role, night, seed)  # nobody can have gone where all know of a death
+            nights[night] = line
+    for night in notes.nights_in_jail:
+        if night <= last:
+            nights[night] = "sat in jail"
+    for night in notes.nights_blocked:
+        if night <= last:
+            nights[night] = "was kept busy by somebody"
+    return dict(sorted(nights.items()))
+
+
+def will_of(role: str, nights: Mapping[int, str], longest: int) -> str:
+    """Return a will: the role, and a line for each night; the oldest nights are left out if it gets too long."""
+    lines = [f"N{night}: {text}." for night, text in nights.items()]
+    while lines and len(role) + 1 + sum(len(line) + 1 for line in lines) > longest:
+        lines.pop(0)
+    return "\n".join([f"{role}.", *lines])[:longest]
+
+
+def _lines(will: str) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for line in will.split("\n")[1:]:
+        word, _, text = line.partition(": ")
+        if word[:1] == "N" and word[1:].isdecimal() and len(word) < 6 and text:
+            found[int(word[1:])] = text.removesuffix(".")
+    return found
+
+
+def _result(event: Seen, names: Sequence[str]) -> str:
+    data = event.data
+    target = data.get("target")
+    if data.get("verb") == "spy":
+        visits = data.get("visits") or ()
+        return f"saw the Mafia go to {listed([names[v] for v in visits])}" if visits else "saw no Mafia about"
+    if target is None:
+        return ""
+    name = names[target]
+    if "suspicious" in data:
+        return f"interrogated {name}: {'suspicious' if data['suspicious'] else 'not suspicious'}"
+    if "group" in data:
+        return f"investigated {name}: {listed(list(data['group']), 'or')}"
+    if "visitors" in data:
+        came = [names[v] for v in data["visitors"]]
+        return f"watched {name}: {'visited by ' + listed(came) if came else 'nobody came'}"
+    if "vampire" in data:
+        return f"hunted {name}: {'a Vampire' if data['vampire'] else 'no Vampire'}"
+    return ""
+
+
+def _invented(knowledge: Knowledge, notes: Notes, role: str, night: int, seed: int) -> str:
+    rng = random.Random(f"{seed}:{role}:{night}")  # play, not secrets
+    around = [s.number for s in knowledge.standing if s.number != notes.player and (s.alive or s.died > night)]
+    if not around:
+        return COVERS["Citizen"]
+    mates = knowledge.mates
+    blames = knowledge.target if knowledge.role == "Executioner" else None
+    target = around[int(rng.random() * len(around))]
+    accuses = False
+    if role in _ACCUSING:
+        if blames in around and blames is not None:
+            accuses = night >= 2 or rng.random() < 0.3
+            target = blames if accuses else target
+        elif night >= 2 and rng.random() < 0.3 and f"N{night}" not in knowledge.will:
+            others = [n for n in around if n not in mates]
+            told = any(": suspicious" in line for line in knowledge.will.split("\n"))
+            if others and not told:
+                accuses = True
+                target = others[int(rng.random() * len(others))]
+    name = notes.names[target]
+    if accuses:
+        if role == "Sheriff":
+            return f"interrogated {name}: suspicious"
+        return f"investigated {name}: {listed(_group_for(notes, target, rng, enemy=True), 'or')}"
+    if role == "Investigator":
+        return f"investigated {name}: {listed(_group_for(notes, target, rng, enemy=False), 'or')}"
+    return COVERS[role].format(name)
+
+
+def _group_for(notes: Notes, target: int, rng: random.Random, *, enemy: bool) -> list[str]:
+    """Return a group that suits what is to be said of a player."""
+    claim = notes.claims.get(target, [""])[-1]
+    if enemy:
+        fit = [g for g in GROUPS if claim not in g and sum(map(is_enemy, g)) > 0]
+    else:
+        fit = [g for g in GROUPS if claim in g] or [g for g in GROUPS if sum(map(is_town, g)) > 1]
+    return list(fit[int(rng.random() * len(fit))])

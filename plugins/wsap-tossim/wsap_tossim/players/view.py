@@ -1,0 +1,218 @@
+"""One decision of a scripted player: what it knows, what it makes of it, and the lot it draws from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cached_property
+
+from wsap_tossim.engine.model import Choice, Faction, Option, Verb
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.players.beliefs import Beliefs, believe
+from wsap_tossim.players.notes import Clue, Notes
+from wsap_tossim.players.stories import nights_of, told_as
+from wsap_tossim.players.words import cut, reason, say
+
+__all__ = ["WORTH", "Character", "View", "side_of_role"]
+
+WORTH = {
+    "Jailor": 5.0,
+    "Mayor": 5.0,
+    "Investigator": 4.0,
+    "Sheriff": 4.0,
+    "Spy": 3.5,
+    "Lookout": 3.5,
+    "Doctor": 3.5,
+    "Vigilante": 3.0,
+    "Medium": 2.5,
+    "Escort": 2.5,
+    "Bodyguard": 2.0,
+    "Transporter": 2.0,
+    "Retributionist": 3.0,
+    "Vampire Hunter": 2.0,
+    "Citizen": 1.5,
+    "Veteran": -2.0,
+    "Survivor": -0.5,
+    "Jester": -2.0,
+    "Executioner": 0.0,
+    "Amnesiac": -0.5,
+}
+"""How much a living one with a role is worth to the Town, and so to those who would kill it."""
+
+
+class Character:
+    """How a player tends to be: from its seed alone, so that two of them are not alike.
+
+    Args:
+        seed: any number.
+    """
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(f"{seed}:character")  # play, not secrets
+        self.talk = 0.35 + 0.6 * rng.random()
+        """How likely it speaks when it need not."""
+        self.open = rng.random()
+        """How readily it says who it is."""
+        self.doubt = (rng.random() - 0.5) * 0.06
+        """How much more than others it needs to condemn."""
+
+
+def side_of_role(role: str) -> str:
+    """Return how a role plays: town, mafia, vampires, killer, witch, jester, executioner or bystander."""
+    one = ROLES.get(role)
+    if one is None or one.faction is Faction.TOWN:
+        return "town"
+    if one.faction is Faction.MAFIA:
+        return "mafia"
+    if one.faction is Faction.VAMPIRES:
+        return "vampires"
+    if role in ("Jester", "Executioner", "Witch"):
+        return role.lower()
+    return "bystander" if role in ("Survivor", "Amnesiac") else "killer"
+
+
+class View:
+    """All that one decision is made from.
+
+    Args:
+        knowledge: what the player knows.
+        notes: of the same events.
+        options: what it can do.
+        seed: the player's own.
+        character: the player's own.
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, notes: Notes, options: Sequence[Option], seed: int, character: Character
+    ) -> None:
+        self.knowledge = knowledge
+        self.notes = notes
+        self.names = notes.names
+        self.seed = seed
+        self.character = character
+        self.me = knowledge.player if knowledge.player is not None else 0
+        self.role = knowledge.role or "Citizen"
+        self.side = side_of_role(self.role)
+        self.day = knowledge.day
+        self.options = {option.verb: option for option in options}
+        self.rng = random.Random(f"{seed}:{len(knowledge.events)}:{knowledge.day}")  # play, not secrets
+        self.longest = int(knowledge.rules.get("longest_text", 400))
+
+    @cached_property
+    def own(self) -> Beliefs:
+        """What it really thinks."""
+        return believe(self.notes, self.knowledge)
+
+    @cached_property
+    def public(self) -> Beliefs:
+        """What anybody would think, of it, too."""
+        return believe(self.notes, self.knowledge, public=True)
+
+    @property
+    def face(self) -> Beliefs:
+        """What it acts from in public: liars take the part of one who knows nothing."""
+        return self.own if self.side in ("town", "bystander") else self.public
+
+    @cached_property
+    def others(self) -> list[int]:
+        """The other living."""
+        return [s.number for s in self.knowledge.standing if s.alive and s.number != self.me]
+
+    @cached_property
+    def mates(self) -> frozenset[int]:
+        """Those on its own side that live; only for asking whether one is among them."""
+        standing = self.knowledge.standing
+        if self.side not in ("mafia", "vampires"):
+            return frozenset()
+        return frozenset(
+            n for n in self.others if (role := standing[n].role) is not None and side_of_role(role) == self.side
+        )
+
+    @cached_property
+    def mean(self) -> float:
+        """How likely just anybody is an enemy, by what it shows."""
+        face = self.face.enemy
+        found = [p for n, p in face.items() if n != self.me]
+        return sum(found) / len(found) if found else 0.5
+
+    def guilt(self, player: int) -> float:
+        """Return how much it wants a player lynched; to be held against `mean`."""
+        face = self.face.of(player)
+        side = self.side
+        if side == "town":
+            return face
+        if player in self.mates:
+            return face - 0.3 if self.hopeless(player) else face - 1.0
+        if side == "executioner":
+            return 1.2 if player == self.knowledge.target else face
+        if side == "jester":
+            return 1.0 - face
+        return face if side == "bystander" else face + 0.08
+
+    def hopeless(self, mate: int) -> bool:
+        """Return whether a mate can't be saved any more, so that it is better to be seen against it."""
+        return self.public.of(mate) > 0.88
+
+    @cached_property
+    def told_role(self) -> str:
+        """The role that it says it has."""
+        return told_as(self.knowledge, self.notes, self.seed)
+
+    @cached_property
+    def nights(self) -> dict[int, str]:
+        """What it tells of its nights."""
+        return nights_of(self.knowledge, self.notes, self.told_role, self.seed)
+
+    def log(self, nights: int = 3) -> str:
+        """Return the latest nights in words, and those before that accuse somebody."""
+        told = list(self.nights.items())
+        kept = [(n, t) for n, t in told[:-nights] if t.endswith(": suspicious")] + told[-nights:]
+        return " ".join(f"N{night}: {text}." for night, text in kept)
+
+    def grounds(self, player: int) -> bool:
+        """Return whether there is something to hold against a player."""
+        if self.side == "executioner" and player == self.knowledge.target:
+            return True
+        return any(c.target == player and c.weight > 0.2 for c in self.face.clues)
+
+    def clue_against(self, player: int) -> Clue:
+        """Return the best reason to give against a player; never one that only a liar could know."""
+        for clue in self.face.against(player):
+            if clue.code != "right":
+                return clue
+        notes = self.notes
+        if len(notes.against.get(player, ())) - (self.me in notes.against.get(player, ())) > 0:
+            return Clue(player, 0.0, "crowd")
+        if player not in notes.claims and self.day > 1:
+            return Clue(player, 0.0, "unclaimed")
+        if not notes.spoken.get(player):
+            return Clue(player, 0.0, "quiet")
+        return Clue(player, 0.0, "hunch" if self.rng.random() < 0.6 else "odd")
+
+    def why(self, player: int) -> str:
+        """Return the best reason against a player in words."""
+        return reason(self.clue_against(player), self.names)
+
+    def name(self, player: int) -> str:
+        """Return a player's name."""
+        return self.names[player]
+
+    def speak(self, key: str, **words: str) -> Choice | None:
+        """Return a speech, or None if it may not speak now."""
+        if Verb.SPEAK not in self.options:
+            return None
+        text = say(self.rng, key, self.longest, **words)
+        return Choice(Verb.SPEAK, (), text) if text else None
+
+    def say(self, text: str) -> Choice | None:
+        """Return something said on a channel, or None if there is none."""
+        text = cut(text, self.longest)
+        return Choice(Verb.SAY, (), text) if Verb.SAY in self.options and text else None
+
+    def worth(self, player: int) -> float:
+        """Return how much a player is worth to the Town as far as everybody knows."""
+        standing = self.knowledge.standing[player]
+        claim = "Mayor" if standing.revealed else self.notes.claims.get(player, [""])[-1]
+        known = standing.role if standing.role is not None else claim
+        return WORTH.get(known, 1.0) * 0.6 + 3.0 * (1.0 - self.public.of(player))

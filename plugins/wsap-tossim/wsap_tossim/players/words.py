@@ -1,0 +1,132 @@
+"""What scripted players say: short sentences to choose from, with players' names filled in.
+
+`wsap_tossim.players.claims` reads all of them back; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from wsap_tossim.players.notes import Clue
+
+__all__ = ["AGAINST", "LINES", "cut", "listed", "reason", "say"]
+
+LINES: Mapping[str, Sequence[str]] = {
+    "claim": ("I'm the {role}.", "I am the {role}.", "Fine: I'm the {role}.", "My role is {role}."),
+    "claim_log": ("I'm the {role}. {log}", "I am the {role}. {log}", "My role is {role}. {log}"),
+    "accuse": (
+        "I suspect {who}: {why}.",
+        "I'll vote {who}: {why}.",
+        "My vote goes to {who}: {why}.",
+        "{who} is suspicious: {why}.",
+    ),
+    "agree": ("I suspect {who} too: {why}.", "I'd vote {who} as well: {why}.", "I agree, let's lynch {who}: {why}."),
+    "ask": ("{who}, who are you?", "{who}, what's your role?", "What is your role, {who}?"),
+    "ask_all": ("It is day {day}. Who has something to tell?", "Anything from last night?", "Quiet so far. Speak up."),
+    "hello": (
+        "Good morning, all.",
+        "Hello. Let's keep good wills.",
+        "Hi everyone. Write your wills.",
+        "Morning. Let's listen first.",
+    ),
+    "defend": (
+        "I've told you: I'm the {role}. I suspect {who}: {why}.",
+        "You have the wrong one, I'm the {role}. Look at {who}: {why}. I suspect {who}.",
+    ),
+    "defend_alone": ("You have the wrong one: I'm the {role}.", "This is a mistake. I'm the {role}."),
+    "trial": (
+        "You are about to lynch one of yours: I'm the {role}. {log}",
+        "I'm the {role}. {log} Think before you judge.",
+    ),
+    "trust": ("I trust {who}: {why}.", "Leave {who} alone, I trust {who}: {why}."),
+    "last_words": ("I was the {role}. You will see.", "You will regret this: I'm the {role}."),
+    "last_words_against": ("I'm the {role}. Next, look at {who}: I suspect {who}.", "I'm the {role}. I suspect {who}."),
+    "jester_odd": (
+        "I know things that I won't tell.",
+        "Maybe I did it. Who knows?",
+        "You'll never find me out.",
+        "I visited somebody last night, and no, I won't say whom.",
+    ),
+    "jester_trial": ("I have nothing to say for myself.", "Do what you must.", "You can't prove anything."),
+    "mafia_plan": ("Let's kill {who} tonight.", "{who} tonight: {why}.", "I go for {who}."),
+    "mafia_agree": ("Fine by me: {who}.", "Agreed, {who}."),
+    "jail_ask": ("Who are you, and what did you do at night?", "You are in jail. What is your role?"),
+    "jail_answer": ("I'm the {role}. {log}", "Don't execute me, I'm the {role}. {log}"),
+    "dead_tell": ("I was the {role}. {log}", "{log}"),
+    "dead_idle": ("It's quiet here.", "Well, that's that."),
+    "whisper_clear": ("You came out clear. I'm the {role}; keep it to yourself.", "I trust you. I'm the {role}."),
+    "nothing": ("Nothing from me.", "I slept.", "Nothing new here."),
+}
+"""Key -> sentences, one of which is said."""
+
+AGAINST: Mapping[str, str] = {
+    "changed": "first said {role}, now something else",
+    "no_such": "claims {role}, and there is none in this game",
+    "mine": "claims {role}, but that's me",
+    "dead_already": "claims {role}, but {other} was that one",
+    "two": "claims {role}, and so does {other}",
+    "odd_claim": "claims {role} of all things",
+    "mute": "would not say who they are on trial",
+    "found": "{other} found something on them",
+    "found_role": "{other} says that's the {role}",
+    "found_group": "{other} found a bad group on them",
+    "found_group_clash": "claims {role}, but what {other} found does not fit",
+    "will": "{other}'s will says so",
+    "will_role": "{other}'s will names them as {role}",
+    "will_group": "the group in {other}'s will looks bad for them",
+    "will_group_clash": "claims {role}, but {other}'s will says otherwise",
+    "seen": "{other} saw them at a dead one's door",
+    "my_check": "I looked into them at night",
+    "my_group": "I looked into them and the group was bad",
+    "my_clash": "claims {role}, but that is not what I found",
+    "my_watch": "I saw them at {other}'s door the night {other} died",
+    "pushed": "wanted {other} dead, who was the {role}",
+    "hanged": "voted guilty on {other}, who was the {role}",
+    "spared": "voted innocent on {other}, who was the {role}",
+    "vouched": "spoke for {other}, who was the {role}",
+    "wrong": "accused {other}, who was the {role}",
+    "cleared": "cleared {other}, who was the {role}",
+    "quiet": "has said next to nothing",
+    "unclaimed": "still has not told us a role",
+    "hunch": "just a hunch so far",
+    "crowd": "others doubt them as well",
+    "odd": "talks in an odd way",
+}
+"""A clue's code -> the words that give it as a reason."""
+
+
+def say(rng: random.Random, key: str, longest: int, **words: str) -> str:
+    """Return one of the sentences for a key, filled in and no longer than allowed.
+
+    Args:
+        rng: where the lot is drawn from.
+        key: in `LINES`.
+        longest: characters, at least 1.
+        words: what is filled in.
+    """
+    lines = LINES[key]
+    return cut(lines[int(rng.random() * len(lines))].format(**words), longest)
+
+
+def reason(clue: Clue, names: Sequence[str]) -> str:
+    """Return a clue as a reason: "claims Doctor, and so does Bo"."""
+    other = names[clue.other] if clue.other is not None else "somebody"
+    return AGAINST.get(clue.code, AGAINST["hunch"]).format(other=other, role=clue.role)
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """Return words joined by commas and a last "and"."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def cut(text: str, longest: int) -> str:
+    """Return a text that is no longer than allowed, whole sentences first."""
+    text = text.strip()
+    if len(text) <= longest:
+        return text
+    head = text[:longest]
+    end = max(head.rfind(". "), head.rfind("? "), head.rfind(".\n"))
+    return head[: end + 1] if end > 0 else head.rstrip()
