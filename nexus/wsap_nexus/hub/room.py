@@ -47,7 +47,8 @@ class Room:
         with self._nexus.ledger.look() as book:
             prepared = [row for row in book.transfers("prepared") if row.kind == "enter"]
         waiting = sum(row.data.get("game") == spec.name and row.id not in going for row in prepared)
-        return self._taken(spec) + math.ceil((waiting + 1) / spec.seats_with({})[1]) > spec.max_worlds
+        wanted = math.ceil((waiting + 1) / spec.seats_with({})[1])
+        return bool(self._taken(spec) + wanted > spec.max_worlds)
 
     def check(self, spec: AdapterSpec) -> None:
         """Refuse where one more agent would find no world.
