@@ -76,7 +76,7 @@ def _items(connection: Connection) -> Iterator[str]:
             if item not in told or owner[item] != row.agent_id:
                 yield f"item {item} moved before it was found, or was another's (event {row.seq})"
             told[item] = (body["to"], body["to_id"])
-    open_ways = {row.id for row in rows(connection, "SELECT id FROM transfer WHERE state = 'prepared'")}
+    open_ways = {row.id for row in rows(connection, "SELECT id FROM transfer WHERE state IN ('prepared', 'unknown')")}
     worlds = {row.id for row in rows(connection, "SELECT id FROM world")}
     for row in rows(connection, "SELECT id, agent_id, place, place_id FROM item"):
         if told.pop(row.id, None) != (row.place, row.place_id):
@@ -167,7 +167,7 @@ def _inside(connection: Connection) -> Iterator[str]:
 def _kept(game: str, snapshot: bytes) -> set[str] | None:
     """Return the items brought along that a world says it holds or has lost and not told; None if it can't be asked."""
     state = base64.b64decode(json.loads(snapshot)["state"])
-    if game == "quarry":
+    if game.endswith("quarry"):  # wherever it runs
         inner = json.loads(state)["state"]
         return {*inner["kept"], *inner["lost"]}
     if game == "crafter":

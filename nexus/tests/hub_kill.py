@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,20 +102,25 @@ def live(database: str, out: int, options: argparse.Namespace) -> None:
                 if transfer in after:
                     say("PROBLEM", f"the transfer {transfer} was not settled")
             say("ready")
-            count = 0
-
-            def stepped(*_: object) -> None:
-                nonlocal count
-                count += 1
-                if count % 7 == 0:
-                    for run_id in list(nexus.tables.runs):
-                        if (number := store.writer.committed(run_id)) >= 0:
-                            say("run", run_id, number)
-
-            nexus.on_step(stepped)
+            tell_progress(nexus, say)
             await asyncio.Event().wait()
 
     asyncio.run(run())
+
+
+def tell_progress(nexus: Nexus, say: Callable[..., None]) -> None:
+    """Say from time to time how far the log of each run is."""
+    count = 0
+
+    def stepped(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count % 7 == 0:
+            for run_id in list(nexus.tables.runs):
+                if (number := nexus.store.writer.committed(run_id)) >= 0:
+                    say("run", run_id, number)
+
+    nexus.on_step(stepped)
 
 
 def one_life(database: str, options: argparse.Namespace, rng: random.Random) -> tuple[list[list[str]], bool]:
@@ -223,9 +228,11 @@ def recorded(repository: Repository, run_id: str, world: WorldRecord, host: Plug
     return {seat: digest.hexdigest() for seat, digest in hashes.items()}
 
 
-def compare(database: str, *, most: int, rng: random.Random) -> tuple[int, int, list[str]]:
+def compare(
+    database: str, *, most: int, rng: random.Random, host: PluginHost | None = None
+) -> tuple[int, int, list[str]]:
     """Return how many stays were played again, how many of them had been resumed, and which came out otherwise."""
-    host = hub_kit.host()
+    host = host or hub_kit.host()
     with Database.open(database) as opened:
         repository = Repository(opened)
         with Ledger(opened).look() as book:

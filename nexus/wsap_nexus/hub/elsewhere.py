@@ -9,8 +9,10 @@ says what comes back. Only then are the items in escrow again. While the game ca
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,8 +26,10 @@ from wsap_core.version import check_protocol_version
 from wsap_core.wire import Codec, encode
 from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.errors import WorldFailedError
+from wsap_nexus.hub.far_world import RemoteWorld
+from wsap_nexus.hub.placement import FailureListener
 from wsap_nexus.hub.records import WorldRecord
-from wsap_nexus.hub.remote import GameClient, RemoteWorld
+from wsap_nexus.hub.remote import GameClient
 from wsap_nexus.hub.transit import take_back
 from wsap_nexus.storage.tables import METADATA
 
@@ -78,10 +82,19 @@ class Elsewhere:
         ledger: where they are kept, and transfers are settled.
         clock: for waiting.
         allowed: hosts besides this machine.
+        on_failure: told of each end of a game's process, once; None for nobody.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, allowed: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        allowed: tuple[str, ...] = (),
+        *,
+        on_failure: FailureListener | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._on_failure = on_failure
         self._clock = clock
         self._allowed = allowed
         self._specs: dict[str, AdapterSpec] | None = None
@@ -99,7 +112,8 @@ class Elsewhere:
     def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
         """Return the face of a world that nothing was asked of yet."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
-        return RemoteWorld(spec, record.id, record.seed, record.options, spec.factory)
+        told = None if self._on_failure is None else partial(self._on_failure, spec.name, record.id)
+        return RemoteWorld(spec, record.id, record.seed, record.options, spec.factory, on_failure=told)
 
     async def join(self, url: str, token: str | None, taken: frozenset[str]) -> AdapterSpec:
         """Take a game in: look at what it says of itself, keep how it is reached, and return its description.
@@ -178,7 +192,19 @@ class Elsewhere:
             except WsapError as error:
                 left += 1
                 self._still_unknown(row, error)
+                continue
+            await self._clear_away(spec.factory, row.world_id)
         return left
+
+    async def _clear_away(self, client: GameClient, world_id: str | None) -> None:
+        """Have the game let go of a world that nobody arrived in; its id is given to no other."""
+        if world_id is None:
+            return
+        with self._ledger.look() as book:
+            if book.has_world(world_id):
+                return
+        with contextlib.suppress(WsapError):  # then it lies there until the game ends
+            await client.ask("DELETE", f"/worlds/{world_id}")
 
     async def _ask_on(self) -> None:
         while True:
@@ -199,11 +225,14 @@ class Elsewhere:
         package = told.get("package")
         if not told["known"] or package is None:
             with self._ledger.change() as book:
-                take_back(book, row.id, row.agent_id, "the game had let nothing in")
+                if _is_in_doubt(book, row.id):
+                    take_back(book, row.id, row.agent_id, "the game had let nothing in")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}
         with self._ledger.change() as book:
+            if not _is_in_doubt(book, row.id):
+                return  # a person has decided while the game was asked
             for record in book.items(row.agent_id, place="transfer", place_id=row.id):
                 item = record.item.item_id
                 why = back.lost.get(item)
@@ -219,8 +248,15 @@ class Elsewhere:
         why = str(error)[:500]
         if row.data.get("why") != why:
             with self._ledger.change() as book:
+                if not _is_in_doubt(book, row.id):
+                    return
                 values = {"data": {**row.data, "why": why}}
                 book.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
+
+
+def _is_in_doubt(book: Book, transfer_id: str) -> bool:
+    state = book.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).scalar()
+    return bool(state == "unknown")
 
 
 def read_spec(told: Mapping[str, Any], client: GameClient) -> AdapterSpec:

@@ -86,7 +86,8 @@ class Nexus:
         """What becomes of agents when something fails."""
         self.placement = Placement(self.settings, self._world_context, self.homecoming.world_stumbled)
         """Where worlds run."""
-        self.elsewhere = Elsewhere(self.ledger, self.clock, self.settings.game_hosts)
+        failed = self.homecoming.world_stumbled
+        self.elsewhere = Elsewhere(self.ledger, self.clock, self.settings.game_hosts, on_failure=failed)
         """Games in other processes."""
         self.catalog = Catalog(host, self.settings.games, self.elsewhere, self.standings)
         """Which games there are."""

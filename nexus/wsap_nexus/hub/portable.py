@@ -296,6 +296,11 @@ def _check_home(book: Book, agent_id: str) -> None:
         )
     if any(row.agent_id == agent_id for row in book.transfers("prepared")):
         raise ExportError(f"{agent_id!r} is on its way; start the nexus, which settles that, and try again.")
+    if any(row.agent_id == agent_id for row in book.transfers("unknown")):
+        raise ExportError(
+            f"A move of {agent_id!r} is in doubt, with what belongs to it; wait until the game answers, or decide: "
+            f"wsap nexus agents settle {agent_id} --as returned"
+        )
 
 
 def write_package(path: Path, package: Package) -> None:

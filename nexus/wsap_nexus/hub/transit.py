@@ -207,6 +207,8 @@ async def let_in(
         avatar = observation.avatar
     else:
         avatar = await _body(world, seat_name, avatar.avatar_id if kept is not None or made else None)
+    # In its own process, or by its own account, the game may go by another name.
+    avatar = replace(avatar, game_id=world.spec.name)
     if avatar.state is not AvatarState.BOUND:
         raise WorldError(f"The game {world.spec.name!r} let {way.agent_id!r} in, but its body is {avatar.state.value}.")
     return Arrival(way, seat_name, avatar, entry, receipt, seat, respawned, wanted, death, package)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
-from pydantic import BaseModel
+from typing import Literal
 
-from wsap_nexus.hub import portable
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from wsap_nexus.hub import portable, settling
+from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import AgentId, Hub, Owner, answer
 
 router = APIRouter()
@@ -16,6 +19,33 @@ class Held(BaseModel):
 
     agent: str
     state: str
+
+
+class Decision(shapes.Request):
+    """What a person says became of a move that is in doubt."""
+
+    outcome: Literal["arrived", "returned"]
+    transfer: str | None = Field(default=None, min_length=1, max_length=200)
+    """One move, by its id; all that are in doubt when left out."""
+
+
+class SettledShape(BaseModel):
+    """A move that was decided about."""
+
+    transfer: str
+    game: str
+    outcome: Literal["arrived", "returned"]
+    items: list[str]
+    """The ids of what belonged to it."""
+    place: Literal["escrow", "world", "lost"]
+    """Where that is now."""
+
+
+class SettledMoves(BaseModel):
+    """What was decided."""
+
+    agent: str
+    settled: list[SettledShape]
 
 
 @router.post("/nexus/agents/{agent_id}/pause", responses={200: {"model": Held}})
@@ -43,6 +73,14 @@ async def halt(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
         portable.check_not_removed(book, agent_id)
     await nexus.halt(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
+
+
+@router.post("/nexus/agents/{agent_id}/settle", responses={200: {"model": SettledMoves}})
+async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Owner) -> Response:
+    """Decide about an agent's moves in doubt: what it carried has arrived, or is with it again."""
+    with nexus.ledger.change() as book:
+        settled = settling.settle(book, agent_id, said.outcome, said.transfer)
+    return answer({"agent": agent_id, "settled": settled})
 
 
 @router.delete("/nexus/agents/{agent_id}", responses={200: {"model": Held}})

@@ -1,4 +1,4 @@
-"""`wsap nexus agents`: add, list, show, pause, send, remove, export, import."""
+"""`wsap nexus agents`: add, list, show, pause, send, settle, remove, export, import."""
 
 from __future__ import annotations
 
@@ -172,6 +172,43 @@ def recall(*, name: str, as_json: bool, database: str | None) -> None:
     session = _session_in(wire.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
     text = f"{name} is back in the nexus after {session['steps']} decisions in {one_line(session['game'])}."
     _said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
+
+
+@agents.command()
+@click.argument("name")
+@click.option("--as", "outcome", type=click.Choice(["arrived", "returned"]), required=True,
+              help="What became of the move: what NAME carried is in the world there, or with NAME again.")  # fmt: skip
+@click.option("--transfer", metavar="ID", help="One move alone; all that are in doubt when left out.")
+@json_option
+@database_option
+def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, database: str | None) -> None:
+    """Decide about a move of NAME that is in doubt, because the game it led to can't be asked any more.
+
+    Only do so when the game is gone for good: as long as it may come back, it is asked by itself. Where
+    nothing is left of the world that it led to, what has arrived there is lost.
+    """
+    from wsap_nexus.cli.nexus.report import running_on
+
+    running = running_on(database)
+    if running is not None:
+        body = {"outcome": outcome, **({"transfer": transfer} if transfer is not None else {})}
+        settled = _wire(running).post("nexus", "agents", name, "settle", body=body)["settled"]
+    else:
+        from dataclasses import asdict
+
+        from wsap_nexus.hub import settling
+
+        with _leading(database) as ledger, ledger.change() as book:
+            settled = [asdict(move) for move in settling.settle(book, name, outcome, transfer)]
+    text = "\n".join(one_line(_decided(name, move)) for move in settled)
+    _said(as_json, text, agent=name, settled=settled)
+
+
+def _decided(name: str, move: dict[str, Any]) -> str:
+    where = {"escrow": f"with {name} again", "world": "in the world there", "lost": "lost, as that world is no more"}
+    things = {0: "Nothing belonged to it", 1: "One item is"}.get(len(move["items"]), f"{len(move['items'])} items are")
+    what = f"{things} {where[move['place']]}." if move["items"] else f"{things}."
+    return f"{move['transfer']} to {move['game']} is settled. {what}"
 
 
 @agents.command()

@@ -11,6 +11,7 @@ from wsap_core.wire import encode
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
 from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.settling import in_doubt
 
 # Any, in this module: JSON-ready data.
 
@@ -35,6 +36,7 @@ def portrait(book: Book, name: str) -> dict[str, Any]:
             {"item": encode(r.item), "place": r.place, "place_id": r.place_id, "note": r.note} for r in book.items(name)
         ],
         "bodies": [{"world": b.world_id, "game": b.game, "avatar": encode(b.avatar)} for b in book.avatars(name)],
+        "in_doubt": [asdict(move) for move in in_doubt(book, name)],
         "sessions": [encode(session) for session in book.sessions(agent_id=name, limit=20)],
     }
 
@@ -59,6 +61,11 @@ def portrait_lines(found: Mapping[str, Any]) -> list[str]:
     ):
         if entries:
             lines.append(f"{title}: {', '.join(entries)}")
+    lines += [
+        f"in doubt: {move['transfer']} to {move['game']} with {plural(len(move['items']), 'item')}: {move['why']} "
+        f"(decide with: wsap nexus agents settle {found['id']} --as arrived|returned)"
+        for move in found["in_doubt"]
+    ]
     if found["sessions"]:
         lines.append("last stays:")
     for session in found["sessions"][:5]:

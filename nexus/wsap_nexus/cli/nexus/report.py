@@ -229,6 +229,8 @@ _TOLD: dict[str, Any] = {
     "diary": lambda e, b: f"{e.agent_id} writes: {b['text']}",
     "world_failed": lambda e, b: f"{e.game} did not let {e.agent_id} in: {b['error']}",
     "transfer_cancelled": lambda e, b: f"{e.agent_id}'s way is taken back: {b['why']}",
+    "transfer_in_doubt": lambda e, b: f"it is not known what became of {e.agent_id}'s way to {e.game}: {b['why']}",
+    "transfer_settled": lambda e, b: f"a person says that what {e.agent_id} took to {e.game} has {b['outcome']}",
     "pruned": lambda e, b: f"{b['runs']} old recordings and {b['nexus_events']} old events are forgotten",
 }
 

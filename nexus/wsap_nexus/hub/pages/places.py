@@ -56,6 +56,10 @@ class PlacePages(LogPages):
             raise UnknownNameError("world", world_id, ())
         return WorldRecord(**row._mapping)
 
+    def has_world(self, world_id: str) -> bool:
+        """Return whether there is a world of that id."""
+        return self.connection.execute(select(_WORLD.c.id).where(_WORLD.c.id == world_id)).first() is not None
+
     def worlds(self, *, owner: str | None = None, game: str | None = None) -> list[WorldRecord]:
         """Return worlds by id."""
         query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.id)

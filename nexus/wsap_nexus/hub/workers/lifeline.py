@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.specs import AdapterSpec
@@ -15,8 +15,7 @@ from wsap_nexus.hub.workers import journal as journals
 from wsap_nexus.hub.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
 from wsap_nexus.hub.workers.host import spec_to_json
 from wsap_nexus.hub.workers.journal import Journal
-from wsap_nexus.hub.workers.link import Link
-from wsap_nexus.hub.workers.pool import CREATION, WorkerPool
+from wsap_nexus.hub.workers.pool import CREATION, Patience
 
 # Any, in this module: JSON.
 
@@ -30,19 +29,61 @@ AGAIN = 20
 OnFailure = Callable[[WorldFailedError], None]
 
 
+class Line(Protocol):
+    """The way to wherever a world is at present: a worker, or a game in another process."""
+
+    gone: bool
+    """Whether it is lost."""
+    ended: asyncio.Future[Any]
+    """Done when it is lost."""
+
+    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+        """Send a request and return its number; `on_reply` is told the reply's content, if there is ever one."""
+        ...
+
+    def take_back(self, number: int) -> None:
+        """Ask that a call be given up."""
+        ...
+
+
+class Lines(Protocol):
+    """Where lines come from."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long is waited for an answer."""
+        ...
+
+    def new_number(self) -> int:
+        """Return a number for a world."""
+        ...
+
+    async def place(self, lifeline: Lifeline, /) -> Line:
+        """Put a world somewhere, and return the way to it.
+
+        Raises:
+            WorldError: there is no such place.
+        """
+        ...
+
+    def leave(self, lifeline: Lifeline, /) -> None:
+        """Forget a world."""
+        ...
+
+
 class WorkerLostError(WorldFailedError):
     """The worker is gone in the middle of it. Never leaves this package."""
 
 
 class Lifeline:
-    """Asks a world in one of the pool's workers, and brings it back in another when the worker is lost.
+    """Asks a world in a worker or in another process, and brings it back in another when that is lost.
 
     Args:
         spec: the game.
         seed: of the world.
         options: the game's own.
         factory: what names the game in any process.
-        pool: the workers.
+        pool: the workers, or what stands for them.
         on_failure: told each time the world brought its worker down.
         snapshot_every: steps between two saved states.
     """
@@ -54,7 +95,7 @@ class Lifeline:
         options: Mapping[str, Any],
         *,
         factory: str,
-        pool: WorkerPool,
+        pool: Lines,
         on_failure: OnFailure | None,
         snapshot_every: int,
     ) -> None:
@@ -79,7 +120,7 @@ class Lifeline:
         self._pondering: set[str] = set()
         self._unsettled: set[str] = set()
         self._generation = 0
-        self._link: Link | None = None
+        self._link: Line | None = None
         self._coming: asyncio.Task[None] | None = None
         self._replies: set[asyncio.Future[bytes]] = set()
         self._dead: WorldError | None = None
@@ -191,7 +232,7 @@ class Lifeline:
         if self._link is not None:
             entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
 
-    def _call(self, link: Link, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+    def _call(self, link: Line, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
         return link.call(self.number, content, on_reply, deadline)
 
     def _on_reply(self, entry: journals.Entry, reply: bytes) -> None:
@@ -239,7 +280,7 @@ class Lifeline:
 
     # --- losing the worker, and coming back -----------------------------------------------------------
 
-    def worker_lost(self, link: Link, why: str, *, to_blame: bool) -> None:
+    def worker_lost(self, link: Line, why: str, *, to_blame: bool) -> None:
         """Begin to come back in another worker, if anybody waits for an answer; else when somebody asks."""
         if link is not self._link:
             return
@@ -315,7 +356,7 @@ class Lifeline:
         for entry in self._reads:
             self._transmit(entry)
 
-    async def _go_through(self, link: Link) -> None:
+    async def _go_through(self, link: Line) -> None:
         """Make all calls of the journal again, in the order in which everything happened, and compare."""
         repeated: dict[int, asyncio.Future[bytes]] = {}
         done = 0
@@ -336,7 +377,7 @@ class Lifeline:
                         "can't be brought back; is something in it left to chance?"
                     )
 
-    def _repeat(self, link: Link, entry: journals.Entry) -> asyncio.Future[bytes]:
+    def _repeat(self, link: Line, entry: journals.Entry) -> asyncio.Future[bytes]:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         entry.number = self._call(link, entry.content, partial(_settle, reply), entry.deadline)
         self._replies.add(reply)

@@ -74,7 +74,7 @@ const WENT = { world: 'went into a world', lost: 'was lost', escrow: 'came into 
 const SIGNS = {
   entered: ['→', 'in'], left: ['←', 'out'], died: ['✕', 'bad'], achievement: ['★', 'good'], skill_gained: ['↑', 'good'],
   item_found: ['◆', 'good'], item_moved: ['◇', ''], world_failed: ['!', 'bad'], agent_failed: ['!', 'bad'],
-  transfer_cancelled: ['↩', 'warn'], transfer_in_doubt: ['?', 'warn'], game_offline: ['!', 'bad'], game_failed: ['!', 'bad'],
+  transfer_cancelled: ['↩', 'warn'], transfer_in_doubt: ['?', 'warn'], transfer_settled: ['✓', 'good'], game_offline: ['!', 'bad'], game_failed: ['!', 'bad'],
   diary: ['✎', ''], message_sent: ['✉', ''], meta_goal_set: ['◎', 'in'], meta_goal_reached: ['◉', 'good'], agent_registered: ['+', 'in'], agent_paused: ['❚❚', 'warn'], agent_resumed: ['▶', 'good'],
 };
 
@@ -131,6 +131,7 @@ export function sentence(event, names, linked = true) {
     case 'game_joined': return [el('b', {}, game), ' joined'];
     case 'game_failed': return [el('b', {}, game), ' failed: ', body.error || body.reason || ''];
     case 'game_offline': return [el('b', {}, game), ' was taken offline: ', body.reason || body.error || ''];
+    case 'transfer_settled': return [who, ': a person says that what it carried has ', body.outcome || ''];
     case 'transfer_in_doubt': return [who, ': it is not known yet what became of its move'];
     case 'pruned': return ['What is old was forgotten: ', many(body.runs ?? 0, 'run'), ' and ', many(body.nexus_events ?? 0, 'event')];
     case 'avatar_changed': return [who, `’s body in `, place, ` is ${body.state}`];

@@ -1,0 +1,117 @@
+"""A person's word on a move that nobody can find out about: did what the agent carried arrive, or is it back?
+
+A way into a game elsewhere that was cut off is asked about until the game answers (`wsap_nexus.hub.elsewhere`).
+A game that never comes back can't answer, and what belongs to the move would belong to it for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from sqlalchemy import Row
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_nexus.hub.book import Book
+from wsap_nexus.hub.errors import TransitError
+
+Outcome = Literal["arrived", "returned"]
+
+# Any, in this module: rows of the table.
+
+
+@dataclass(frozen=True)
+class InDoubt:
+    """A move of which it is not known what became of it."""
+
+    transfer: str
+    game: str
+    since: str
+    """When it began: ISO 8601."""
+    why: str
+    """Why that is not known."""
+    items: tuple[str, ...]
+    """The ids of what belongs to it meanwhile."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A move that a person has decided about."""
+
+    transfer: str
+    game: str
+    outcome: Outcome
+    items: tuple[str, ...]
+    """The ids of what had belonged to it."""
+    place: str
+    """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
+
+
+def in_doubt(book: Book, agent_id: str | None = None) -> list[InDoubt]:
+    """Return the moves in doubt, oldest first; all, or one agent's."""
+    return [
+        InDoubt(
+            str(row.id),
+            str(row.data.get("game", "")),
+            str(row.created),
+            str(row.data.get("why", "")),
+            _items(book, row),
+        )
+        for row in book.transfers("unknown")
+        if agent_id is None or row.agent_id == agent_id
+    ]
+
+
+def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None) -> list[Settled]:
+    """Decide about an agent's moves in doubt, and return what was decided; each item is in one place afterwards.
+
+    Args:
+        book: within a transaction.
+        agent_id: whose moves.
+        outcome: "returned": nothing arrived, and all is with the agent again. "arrived": it is in the world that it
+            was brought to; where the nexus has no such world any more, it is lost, and never given out twice.
+        transfer: one move alone, by its id; None for all that are in doubt.
+
+    Raises:
+        UnknownNameError: there is no such agent, or it has no such move in doubt.
+        TransitError: no move of the agent is in doubt.
+        UsageError: there is no such outcome.
+    """
+    if outcome not in get_args(Outcome):
+        raise UsageError(f"What an agent carried has arrived or returned, not {outcome!r}.")
+    book.agent(agent_id)
+    rows = [row for row in book.transfers("unknown") if row.agent_id == agent_id]
+    if not rows:
+        raise TransitError(f"No move of {agent_id!r} is in doubt; there is nothing to decide.")
+    if transfer is not None:
+        known = [str(row.id) for row in rows]
+        rows = [row for row in rows if row.id == transfer]
+        if not rows:
+            raise UnknownNameError("move in doubt", transfer, known)
+    return [_settle(book, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
+
+
+def _settle(book: Book, row: Row[Any], outcome: Outcome) -> Settled:
+    items = _items(book, row)
+    there = outcome == "arrived" and row.world_id is not None and book.has_world(row.world_id)
+    place = "escrow" if outcome == "returned" else "world" if there else "lost"
+    book.move_items(
+        row.agent_id,
+        items,
+        from_place="transfer",
+        from_id=row.id,
+        to_place=place,
+        to_id=row.world_id if there else None,
+        note=f"a person says that it {outcome}",
+    )
+    # Either way no session came of it.
+    book.settle(row.id, "cancelled", decided=outcome)
+    game = str(row.data.get("game", ""))
+    book.note(
+        "transfer_settled", agent=row.agent_id, game=game, transfer=row.id, outcome=outcome, items=list(items), to=place
+    )
+    return Settled(str(row.id), game, outcome, items, place)
+
+
+def _items(book: Book, row: Row[Any]) -> tuple[str, ...]:
+    return tuple(r.item.item_id for r in book.items(row.agent_id, place="transfer", place_id=str(row.id)))
