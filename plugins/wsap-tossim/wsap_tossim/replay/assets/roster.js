@@ -1,0 +1,49 @@
+// Who is who, as far as the view knows by now, and how it ended.
+
+function showRoster(view, upto, title) {
+  byId('when').textContent = title;
+  byId('roster').replaceChildren(...standing(view, upto).map((one) => playerRow(one, view)));
+}
+
+function playerRow(one, view) {
+  const name = el('bdi', {}, nameOf(one.number));
+  const open = VIEWS.length > 1
+    ? el('button.plain', { type: 'button', title: 'See the game as this player saw it', onclick: () => reader.show(one.number) }, name)
+    : name;
+  const notes = [
+    one.number === view ? 'this view' : '',
+    one.jailed ? 'in jail' : '',
+    one.mayor && one.role !== 'Mayor' ? 'was revealed as Mayor' : '',
+    one.told && one.told !== one.role ? `told to be ${one.told}` : '',
+    one.won ? 'won' : '',
+    game.minds[one.number] ? shown(game.minds[one.number]) : '',
+  ].filter(Boolean);
+  const state = one.alive ? null : el('span.dead', {}, `died, day ${one.died}`);
+  return el(`li.player-row${one.alive ? '' : '.gone'}`, {}, dot(one.number),
+    el('div.grow', {},
+      el('div.first', {}, open, state),
+      notes.length ? el('div.notes', {}, notes.join(' \u00b7 ')) : null),
+    one.role ? el(`span.role.${faction(one.role)}`, {}, one.role) : el('span.role.unknown', {}, 'unknown'));
+}
+
+function showOutcome() {
+  const box = byId('outcome');
+  const { outcome } = game;
+  if (!outcome) {
+    const last = game.events.at(-1);
+    box.replaceChildren(el('p', {}, el('strong', {}, 'This game is not over.'), last ? ` It stands at ${titleOf(last.day, last.phase).toLowerCase()}.` : ''));
+    return;
+  }
+  const side = outcome.side ? `${shown(outcome.side)} ${outcome.side === 'Vampires' ? 'win' : 'wins'}` : 'A draw';
+  const winners = outcome.winners.flatMap((n, at) => [at ? ', ' : '', el('bdi', {}, nameOf(n))]);
+  box.replaceChildren(
+    el('p.won', {}, side),
+    el('p', {}, shown(outcome.reason)),
+    el('p.muted', {}, ...(winners.length ? ['Winners: ', ...winners] : ['Nobody has won.'])));
+}
+
+function showAbout() {
+  const days = game.events.at(-1)?.day || 1;
+  const parts = [`${game.names.length} players`, `mode ${shown(game.mode) || 'unknown'}`, `rules ${shown(game.rules) || 'unknown'}`, `${days} ${days === 1 ? 'day' : 'days'}`];
+  byId('about').textContent = parts.join(' \u00b7 ');
+}

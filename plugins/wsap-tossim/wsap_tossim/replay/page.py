@@ -1,0 +1,139 @@
+"""The page: one HTML file that needs no network, with all words of players and models in it as data.
+
+What may run in it is named by its hash in the page's Content-Security-Policy, so whatever else somebody
+managed to get in would not run, and nothing can be fetched or sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import html
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import UsageError
+from wsap_core.untrusted import one_line
+from wsap_tossim.engine.game import Game
+from wsap_tossim.replay.story import Story, View, page_data
+
+__all__ = ["page_of", "replay_page", "write_replay"]
+
+SCRIPTS = ("data.js", "dom.js", "projection.js", "rows.js", "roster.js", "beliefs.js", "reader.js", "start.js")
+"""The page's script, in parts that share one scope."""
+
+
+def replay_page(
+    game: Game,
+    names: Sequence[str],
+    thoughts: Iterable[tuple[int, int, str]] = (),
+    beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
+    view: View | None = None,
+    *,
+    minds: Sequence[str] = (),
+) -> str:
+    """Return the page of a game, over or not, as HTML.
+
+    Args:
+        game: the game.
+        names: of the players, by number.
+        thoughts: what they thought, in the order in which they did: round, player, text.
+        beliefs: whom they took for evil: day, player, and a probability for each other player.
+        view: the one view it is made for: nothing that this one doesn't know is in the page. None for all views.
+        minds: who played each seat.
+
+    Raises:
+        UsageError: there are not as many names as players, or there is no such player.
+    """
+    return page_of(Story.of(game, names, thoughts, beliefs, minds), view)
+
+
+def write_replay(
+    path: Path,
+    game: Game,
+    names: Sequence[str],
+    thoughts: Iterable[tuple[int, int, str]] = (),
+    beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
+    view: View | None = None,
+    *,
+    minds: Sequence[str] = (),
+) -> None:
+    """Write the page of a game, whole or not at all; a file that is there is written over.
+
+    Raises:
+        UsageError: as `replay_page`, or it can't be written.
+    """
+    write_text(path, replay_page(game, names, thoughts, beliefs, view, minds=minds))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        partial.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror or error}; choose another place.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def page_of(story: Story, view: View | None = None) -> str:
+    """Return the page of a story; see `replay_page`."""
+    data = page_data(story, view)
+    style, script = _asset("page.css"), _script()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    holes = {
+        "policy": policy,
+        "title": html.escape(_title(data)),
+        "style": style,
+        "data": embedded(data),
+        "script": script,
+    }
+    page = _asset("page.html")
+    for name, value in holes.items():
+        before, hole, after = page.partition(f"<!--{name}-->")
+        assert hole, f"page.html has a place for {name}"
+        page = before + value + after
+    return page
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """Return JSON that ends no script element and holds no markup, whatever is in it: ASCII without `<`, `>` or `&`."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _title(data: Mapping[str, Any]) -> str:
+    words = f"The town of hidden roles: {one_line(data['mode'])[:60]}, {len(data['names'])} players"
+    return words.encode("ascii", "replace").decode("ascii")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files("wsap_tossim.replay").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    parts = "\n".join(_asset(name) for name in SCRIPTS)
+    return f"'use strict';\n(() => {{\n{parts}\n}})();\n"

@@ -1,0 +1,205 @@
+"""A game with all that was thought in it, as one JSON file: `town.json`.
+
+    {"format": "wsap-tossim-game", "version": 1, "game": what `Game.to_json` gives, "names": [...],
+     "minds": [...], "thoughts": [[round, player, text], ...], "beliefs": [[day, player, {"3": 0.25}], ...]}
+
+The game is played again from its record when it is read, so a file that was changed by hand is noticed
+where it breaks the rules. Nothing in a file is ever run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import SnapshotError, UsageError, WireError
+from wsap_tossim.engine.game import Game
+from wsap_tossim.replay.page import page_of, write_text
+from wsap_tossim.replay.story import Belief, Story, Thought, View
+
+__all__ = ["FORMAT", "LARGEST", "Record", "load_record", "record_from_json", "save_record"]
+
+FORMAT = "wsap-tossim-game"
+VERSION = 1
+LARGEST = 64_000_000
+"""Most bytes of a record that is read."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A game, who played it, and what they thought."""
+
+    game: Game
+    names: Sequence[str]
+    minds: Sequence[str] = ()
+    """Who played each seat; empty where it is not known."""
+    thoughts: Sequence[tuple[int, int, str]] = ()
+    """Round, player, what was thought; see `Thought`."""
+    beliefs: Sequence[tuple[int, int, Mapping[int, float]]] = ()
+    """Day, player, how likely each other player was taken for evil; see `Belief`."""
+
+    def page(self, view: View | None = None) -> str:
+        """Return the page of this game; see `replay_page`.
+
+        Raises:
+            UsageError: there are not as many names as players, or there is no such player.
+        """
+        return page_of(Story.of(self.game, self.names, self.thoughts, self.beliefs, self.minds), view)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the file holds; JSON-ready."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "game": self.game.to_json(),
+            "names": list(self.names),
+            "minds": list(self.minds),
+            "thoughts": [list(row) for row in self.thoughts],
+            "beliefs": [[day, who, {str(p): e for p, e in sorted(evil.items())}] for day, who, evil in self.beliefs],
+        }
+
+
+def save_record(path: Path, record: Record) -> None:
+    """Write a record, whole or not at all; a file that is there is written over.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    write_text(path, json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False) + "\n")
+
+
+def load_record(path: Path) -> Record:
+    """Return the record in a file.
+
+    Raises:
+        UsageError: it can't be read, or is too large.
+        WireError: it is no record, is damaged, or was written by a newer version.
+        SnapshotError: its game can't be played again by the rules.
+    """
+    return record_from_json(parsed(read_bytes(path), str(path)), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a file holds, reading no more of it than is allowed.
+
+    Raises:
+        UsageError: it can't be read, or is too large.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{str(path)!r} can't be read: {why}.") from error
+    if len(data) > LARGEST:
+        raise UsageError(f"{str(path)!r} is larger than {LARGEST // 1_000_000} MB, which no game's record is.")
+    return data
+
+
+def parsed(data: bytes, source: str) -> Any:
+    """Return JSON (Any: whatever it says) from bytes.
+
+    Raises:
+        WireError: it is none.
+    """
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+        raise WireError(f"{source!r} is no game's record: it is no JSON ({what}).") from error
+
+
+def record_from_json(data: Any, source: str = "The record") -> Record:
+    """Return the record that `Record.to_json` wrote down.
+
+    Args:
+        data: JSON data from outside, so it may be anything.
+        source: where it is from, for messages.
+
+    Raises:
+        WireError: it is no record, is damaged, or was written by a newer version.
+        SnapshotError: its game can't be played again by the rules.
+    """
+    reader = _Reader(source)
+    fields = reader.table(data, "it")
+    if fields.get("format") != FORMAT:
+        raise WireError(f"{source!r} is no record of a town: its format is not {FORMAT!r}.")
+    if fields.get("version") != VERSION:
+        found = str(fields.get("version"))[:20]
+        raise WireError(f"{source!r} has version {found} of the record's format; this package reads {VERSION}.")
+    try:
+        game = Game.from_json(reader.table(fields.get("game"), "game"))
+    except SnapshotError as error:
+        raise SnapshotError(f"{source!r} can't be played again: {error}") from error
+    count = len(game.state.players)
+    names = [reader.text(name, f"names[{n}]") for n, name in enumerate(reader.rows(fields.get("names"), "names"))]
+    minds = [reader.text(m, f"minds[{n}]") for n, m in enumerate(reader.rows(fields.get("minds", []), "minds"))]
+    if len(names) != count or len(minds) not in (0, count):
+        raise reader.damaged(f"the game has {count} players, but there are {len(names)} names and {len(minds)} minds")
+    thoughts = [
+        Thought(reader.number(r, where, 0, 10**6), reader.number(p, where, 0, count - 1), reader.text(t, where))
+        for (r, p, t), where in reader.triples(fields.get("thoughts", []), "thoughts")
+    ]
+    beliefs = [
+        Belief(reader.number(d, where, 1, 10**6), reader.number(p, where, 0, count - 1), reader.evil(e, where, count))
+        for (d, p, e), where in reader.triples(fields.get("beliefs", []), "beliefs")
+    ]
+    return Record(game, tuple(names), tuple(minds), tuple(thoughts), tuple(beliefs))
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+class _Reader:
+    """Checks data from outside, and says where it is not what it should be."""
+
+    # Any: that is what the data is until it has been looked at.
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def damaged(self, what: str) -> WireError:
+        return WireError(f"{self.source!r} is damaged: {what}.")
+
+    def table(self, value: Any, where: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise self.damaged(f"{where} is no object")
+        return value
+
+    def rows(self, value: Any, where: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.damaged(f"{where} is no list")
+        return value
+
+    def text(self, value: Any, where: str) -> str:
+        if not isinstance(value, str):
+            raise self.damaged(f"{where} holds something else than a text where one belongs")
+        return value
+
+    def number(self, value: Any, where: str, low: int, high: int) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise self.damaged(f"{where} holds {str(value)[:20]!r} in place of a whole number from {low} to {high}")
+        return value
+
+    def triples(self, value: Any, where: str) -> list[tuple[tuple[Any, Any, Any], str]]:
+        found: list[tuple[tuple[Any, Any, Any], str]] = []
+        for n, row in enumerate(self.rows(value, where)):
+            if not isinstance(row, list) or len(row) != 3:
+                raise self.damaged(f"{where}[{n}] is no list of three")
+            found.append(((row[0], row[1], row[2]), f"{where}[{n}]"))
+        return found
+
+    def evil(self, value: Any, where: str, count: int) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for key, share in self.table(value, where).items():
+            player = int(key) if key.isascii() and key.isdigit() and len(key) <= 3 else -1
+            if not 0 <= player < count or isinstance(share, bool) or not isinstance(share, int | float):
+                raise self.damaged(f"{where} holds {key[:20]!r}: {str(share)[:20]!r}, which is no player's probability")
+            if not 0 <= share <= 1:
+                raise self.damaged(f"{where} holds the probability {str(share)[:20]}; it is from 0 to 1")
+            found[player] = float(share)
+        return found

@@ -1,0 +1,293 @@
+"""What a page is given: the part of a game that its view may show, with thoughts and beliefs in their places.
+
+A page made for one view is given nothing else, so nothing hidden can be found in it. A page for all views
+is given everything, with who may know each event, and shows each view what `knowledge.seen_by` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from wsap_core.errors import UsageError
+from wsap_tossim.engine.game import Entry, Game
+from wsap_tossim.engine.model import Event, Phase
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.knowledge import as_seen
+from wsap_tossim.replay.words import STEPS, line
+
+__all__ = ["Belief", "Story", "Thought", "View", "page_data", "view_named"]
+
+View = int | Literal["public"]
+"""One player, by number, or what everybody knows."""
+
+
+class Thought(NamedTuple):
+    """What a player thought before choosing."""
+
+    round: int
+    """The game's round that it chose in; see `Game.round`."""
+    player: int
+    text: str
+
+
+class Belief(NamedTuple):
+    """How likely a player took others to be evil."""
+
+    day: int
+    player: int
+    evil: Mapping[int, float]
+    """Player -> probability, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """A game, as far as a page needs it."""
+
+    log: Sequence[Event]
+    names: Sequence[str]
+    mode: str = ""
+    rules: str = ""
+    starts: Sequence[int] = ()
+    """For each round, how long the log was when its choices were carried out."""
+    record: Sequence[Entry] = ()
+    thoughts: Sequence[Thought] = ()
+    beliefs: Sequence[Belief] = ()
+    minds: Sequence[str] = field(default=())
+    """Who played each seat: a scripted player, a model, a person. Empty where it is not known."""
+
+    @classmethod
+    def of(
+        cls,
+        game: Game,
+        names: Sequence[str],
+        thoughts: Iterable[tuple[int, int, str]] = (),
+        beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
+        minds: Sequence[str] = (),
+    ) -> Story:
+        """Return the story of a game, whether it is over or not; see `Thought` and `Belief` for what is in the tuples.
+
+        Raises:
+            UsageError: there are not as many names (or minds, where there are any) as players.
+        """
+        count = len(game.state.players)
+        if len(names) != count or (minds and len(minds) != count):
+            raise UsageError(f"The game has {count} players; there are {len(names)} names and {len(minds)} minds.")
+        rules = f"{game.rules.name} (version {game.rules.version})"
+        return cls(
+            game.log, tuple(names), game.setup.name, rules, tuple(game.starts), tuple(game.record),
+            tuple(Thought(*t) for t in thoughts if t[2]), tuple(Belief(*b) for b in beliefs), tuple(minds),
+        )  # fmt: skip
+
+
+def view_named(text: str, names: Sequence[str]) -> View | None:
+    """Return the view that somebody asked for: "all", "public", a player's name or, failing that, number from 1.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    wanted = text.strip()
+    if wanted == "all":
+        return None
+    if wanted == "public":
+        return "public"
+    same = [n for n, name in enumerate(names) if name == wanted] or [
+        n for n, name in enumerate(names) if name.casefold() == wanted.casefold()
+    ]
+    if len(same) == 1:
+        return same[0]
+    if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted[:6]) <= len(names):
+        return int(wanted) - 1
+    raise UsageError(f"There is no view {text[:40]!r}; there are: all, public, {', '.join(names)}.")
+
+
+def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
+    """Return what a page shows, JSON-ready; nothing in it goes beyond the view.
+
+    Args:
+        story: the game.
+        view: the one view that the page is made for; None for a page with all of them.
+
+    Raises:
+        UsageError: there is no such player.
+    """
+    if isinstance(view, int) and not 0 <= view < len(story.names):
+        raise UsageError(f"There is no player number {view}; the game has {len(story.names)} players.")
+    kept = [n for n, event in enumerate(story.log) if _may_see(event, view, story.log)]
+    place = _places(kept, len(story.log))
+    tallies = dict(_tallies(story.log))
+    speakers = {n: who for n, who in _speakers(story).items() if view in (None, who)}
+    events = []
+    for n in kept:
+        row = _event(story.log[n], tallies.get(n))
+        if view is None:
+            row["known"] = story.log[n].known_by
+            if n in speakers:
+                row["speaker"] = speakers[n]
+        events.append(row)
+    return {
+        "format": 1,
+        "view": "all" if view is None else view,
+        "names": list(story.names),
+        "minds": [mind if view in (None, n) else "" for n, mind in enumerate(story.minds)],
+        "mode": story.mode,
+        "rules": story.rules,
+        "factions": {role.name: role.faction.value for role in ROLES.values()},
+        "outcome": _outcome(story),
+        "events": events,
+        "thoughts": [_thought(story, t, place, speakers) for t in _own(story.thoughts, view)],
+        "beliefs": [
+            [b.day, b.player, {str(p): round(float(e), 4) for p, e in sorted(b.evil.items())}]
+            for b in _own(story.beliefs, view)
+        ],
+    }
+
+
+def _may_see(event: Event, view: View | None, log: Sequence[Event]) -> bool:
+    """Return whether an event belongs to a view: as `knowledge.seen_by` has it."""
+    if view is None:
+        return True
+    if view == "public":
+        return event.known_by == log[0].known_by
+    return bool(event.known_by >> view & 1)
+
+
+def _own(rows: Sequence[Any], view: View | None) -> list[Any]:
+    # Any: thoughts and beliefs alike have a player.
+    return [row for row in rows if view is None or row.player == view]
+
+
+def _places(kept: Sequence[int], count: int) -> list[int]:
+    """Return, for each place in the log and the one past its end, how many events before it are kept."""
+    places = [0] * (count + 1)
+    for n in kept:
+        places[n + 1] = 1
+    for n in range(count):
+        places[n + 1] += places[n]
+    return places
+
+
+def _event(event: Event, tally: Mapping[str, Any] | None) -> dict[str, Any]:
+    seen = as_seen(event)
+    row: dict[str, Any] = {"day": seen.day, "phase": seen.phase, "kind": seen.kind}
+    said = line(event)
+    if said is None:
+        return row
+    row["tone"], row["parts"] = said.tone, list(said.parts)
+    if said.text:
+        row["text"] = said.text
+    if said.speaker is not None:
+        row["by"] = said.speaker
+    if event.phase is Phase.NIGHT and event.kind in STEPS:
+        row["step"] = STEPS[event.kind]
+    if tally is not None:
+        row["tally"] = tally
+    if event.kind in _TELLING:
+        row["data"] = {key: event.data[key] for key in _TELLING[event.kind] if key in event.data}
+    return row
+
+
+_TELLING: Mapping[str, Sequence[str]] = {
+    "role": ("player", "role", "mates"),
+    "becomes": ("player", "role"),
+    "revealed": ("player",),
+    "death": ("player", "role"),
+    "raised": ("player",),
+    "jailed": ("player",),
+    "blackmailed": ("player",),
+    "whispered": ("player", "to"),
+    "whisper": ("player", "to"),
+    "over": ("winners",),
+    "truth": ("roles", "final"),
+}
+"""What the page's own list of players is made from."""
+
+
+def _outcome(story: Story) -> dict[str, Any] | None:
+    """Return who won and why, which all know; None while the game goes on."""
+    for event in reversed(story.log):
+        if event.kind == "over":
+            return {"side": event.data.get("side"), "winners": event.data["winners"], "reason": event.data["reason"]}
+    return None
+
+
+def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Give, for each vote for a trial, how the votes stand after it."""
+    votes: dict[int, int] = {}
+    mayor: set[int] = set()
+    needed = 0
+    for n, event in enumerate(log):
+        kind, data = event.kind, event.data
+        if kind == "revealed":
+            mayor.add(data["player"])
+        elif kind == "vote":
+            votes[data["player"]] = data["target"]
+            needed = data["needed"]
+        elif kind == "unvote":
+            votes.pop(data["player"], None)
+        else:
+            if kind == "trial" or (kind == "phase" and data["name"] in (Phase.NOMINATION, Phase.DUSK)):
+                votes.clear()
+            continue
+        counts: dict[int, int] = {}
+        for player, target in votes.items():
+            counts[target] = counts.get(target, 0) + (3 if player in mayor else 1)
+        rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+        yield n, {"needed": needed, "counts": [list(row) for row in rows]}
+
+
+# --- where a thought belongs --------------------------------------------------------------------
+
+_DEEDS = ("speech", "whisper", "vote", "unvote", "revealed", "silent", "verdict", "said", "chose")
+
+
+def _span(story: Story, number: int) -> tuple[int, int]:
+    """Return where in the log the events of a round begin and end."""
+    if number >= len(story.starts):
+        return len(story.log), len(story.log)
+    end = story.starts[number + 1] if number + 1 < len(story.starts) else len(story.log)
+    return story.starts[number], end
+
+
+def _thought(story: Story, thought: Thought, place: Sequence[int], speakers: Mapping[int, int]) -> dict[str, Any]:
+    """Return a thought with its place: beside what came of it, or, where the view does not show that, before it."""
+    start, end = _span(story, thought.round)
+    at, beside = start, False
+    for n in range(start, end):
+        if _is_deed(story.log[n], thought.player, speakers.get(n)):
+            at, beside = n, place[n + 1] > place[n]
+            break
+    context = as_seen(story.log[max(0, start - 1)])
+    return {
+        "player": thought.player,
+        "text": thought.text,
+        "beside": place[at] if beside else None,
+        "before": place[start],
+        "day": context.day,
+        "phase": context.phase,
+    }
+
+
+def _is_deed(event: Event, player: int, speaker: int | None) -> bool:
+    return event.kind in _DEEDS and (event.data.get("player") == player or speaker == player)
+
+
+def _speakers(story: Story) -> dict[int, int]:
+    """Return who truly said what the log tells without a name: the Jailor, a Medium, or the Mafia to a Spy."""
+    found: dict[int, int] = {}
+    by_round: dict[int, list[Entry]] = {}
+    for entry in story.record:
+        if entry.verb == "say":
+            by_round.setdefault(entry.round, []).append(entry)
+    for number, entries in by_round.items():
+        start, end = _span(story, number)
+        for n in range(start, end):
+            event = story.log[n]
+            if event.kind != "said" or event.data.get("player") is not None:
+                continue
+            said = [e.player for e in entries if e.text == event.data["text"]]
+            own = [p for p in said if event.known_by >> p & 1]  # a speaker hears itself; a Spy's copy it does not
+            if own or said:
+                found[n] = (own or said)[0]
+    return found
