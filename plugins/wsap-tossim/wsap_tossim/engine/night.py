@@ -91,7 +91,9 @@ def _raise(night: Night) -> None:
     for number, act in enumerate(night.acts):
         if act is None or act.verb is not Verb.RAISE:
             continue
-        state.players[number].uses[Verb.RAISE] -= 1
+        left = state.players[number].uses
+        if Verb.RAISE in left:  # unless it has become a Vampire tonight
+            left[Verb.RAISE] -= 1
         one = state.players[act.targets[0]]
         if one.role.faction is not Faction.TOWN:
             state.tell_one(number, "told", code="raise_failed", target=one.number)
