@@ -56,7 +56,8 @@ def dusk_options(state: State, player: Player) -> tuple[Option, ...]:
     """Return what a player can do at dusk besides waiting: whom the Jailor jails, whom a dead Medium speaks to."""
     name = player.role.name
     if name == "Jailor" and player.alive:
-        return (Option(Verb.JAIL, (_living(state, player.number),)),)
+        others = _living(state, player.number)
+        return (Option(Verb.JAIL, (others,)),) if others else _NONE
     if name == "Medium" and not player.alive and player.uses.get(Verb.SEANCE, 0) > 0:
         living = _living(state)
         return (Option(Verb.SEANCE, (living,)),) if living else _NONE
