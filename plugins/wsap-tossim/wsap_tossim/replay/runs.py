@@ -1,0 +1,156 @@
+"""A recorded run of `wsap play tossim` as a game's record: every seat's choices are carried out again, in their order.
+
+What is read is the export of the run (`wsap export RUN`): a line that describes it, then one for each event. The
+`chosen` events are in the order in which the world heard of the choices, so the game goes as it went.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from wsap_core.errors import ConfigError, WireError
+from wsap_core.models import Action
+from wsap_core.worlds.legality import check_action, index_actions
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import WAIT, Choice
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.options import TownOptions
+from wsap_tossim.replay.record import Record
+from wsap_tossim.replay.story import Thought
+from wsap_tossim.verbs import TOOLS, action_space, choice_of
+
+__all__ = ["RUN_FORMAT", "record_of_run", "rows_of_export"]
+
+RUN_FORMAT = "wsap-run"
+_WRITES: Mapping[str, str] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
+
+
+def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
+    """Give the lines of an export as data, one by one.
+
+    Raises:
+        WireError: a line is no JSON object.
+    """
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"{source!r} is damaged: line {number} is no JSON.") from error
+        if not isinstance(row, dict):
+            raise WireError(f"{source!r} is damaged: line {number} is no JSON object.")
+        yield row
+
+
+def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
+    """Return the last game of a run, as far as it went.
+
+    Args:
+        rows: the lines of the export.
+        source: what they are of, for messages.
+
+    Raises:
+        WireError: it is no run of this game, or is damaged.
+    """
+    try:
+        return _read(iter(rows), source)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise WireError(f"{source!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
+    except ConfigError as error:
+        raise WireError(f"{source!r} can't be played again: {error}") from error
+
+
+def _read(rows: Iterator[Mapping[str, Any]], source: str) -> Record:
+    head = next(rows, {})
+    if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
+        raise WireError(f"{source!r} is no exported run that this package can read.")
+    if head.get("game") != "tossim":
+        raise WireError(f"{source!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
+    config = head["config"]
+    options = TownOptions.read(config["options"])
+    again: _Again | None = None
+    for row in rows:
+        kind = row.get("kind")
+        if kind == "episode":
+            again = _Again(options, int(row["body"]["seed"]))
+        elif kind == "chosen" and again is not None:
+            again.choose(_player(row["seat"], again), row["body"])
+        elif kind == "left" and again is not None:
+            again.leave(_player(row["seat"], again))
+    if again is None:
+        raise WireError(f"{source!r} has no game in it: nothing was played yet.")
+    minds = {_player(seat["name"], again): _mind(seat) for seat in config["seats"]}
+    names = options.names
+    return Record(again.game, names, tuple(minds.get(n, "") for n in range(len(names))), tuple(again.thoughts))
+
+
+def _player(seat: str, again: _Again) -> int:
+    number = int(str(seat).removeprefix("player-")) - 1
+    if not 0 <= number < len(again.options.names):
+        raise ValueError(f"there is no seat {seat!r}")
+    return number
+
+
+def _mind(seat: Mapping[str, Any]) -> str:
+    return str((seat.get("options") or {}).get("model") or seat["agent"])
+
+
+class _Again:
+    """A game that is played again, as the world did it; see `wsap_tossim.world`."""
+
+    def __init__(self, options: TownOptions, seed: int) -> None:
+        self.options = options
+        self.game = Game(options.setup, options.rules, seed)
+        self.thoughts: list[Thought] = []
+        self._declared = index_actions(action_space(options.names, list(ROLES)))
+        self._chosen: dict[int, Choice] = {}
+        self._calls: dict[int, int] = {}
+        self._absent: set[int] = set()
+
+    def choose(self, player: int, body: Mapping[str, Any]) -> None:
+        """Do as the world did when it heard of a choice; what it refused is refused again."""
+        action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
+        game = self.game
+        if action.reasoning and not game.over:
+            self.thoughts.append(Thought(game.round, player, action.reasoning))
+        action, refused = check_action(action, self._declared)
+        if refused or player not in game.waiting or player in self._chosen:
+            return
+        if action.name in TOOLS:
+            self._use(player, action)
+            return
+        choice = choice_of(action, self.options.names)
+        if not game.refusal(player, choice):
+            self._chosen[player] = choice
+            self._go_on()
+
+    def leave(self, player: int) -> None:
+        """Let a player do nothing from now on."""
+        self._absent.add(player)
+        self._go_on()
+
+    def _use(self, player: int, action: Action) -> None:
+        calls = self._calls.get(player, 0)
+        if calls >= self.options.tool_calls:
+            return
+        self._calls[player] = calls + 1
+        what = _WRITES.get(action.name)
+        if what is None:
+            return
+        text = str(action.parameters["text"])
+        before = self.game.state.players[player].notebook
+        self.game.write(player, what, f"{before}\n{text}" if what == "notebook" and before else text)
+
+    def _go_on(self) -> None:
+        """Carry out rounds for which everybody has chosen, or has left."""
+        game = self.game
+        while not game.over and all(p in self._chosen or p in self._absent for p in game.waiting):
+            if all(p in self._absent for p in range(len(self.options.names))):
+                return
+            for player in game.waiting:
+                self._calls.pop(player, None)
+            chosen, self._chosen = self._chosen, {}
+            game.carry_out({p: chosen.get(p, WAIT) for p in game.waiting})
