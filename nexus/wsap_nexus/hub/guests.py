@@ -74,7 +74,9 @@ class GuestSeat:
         goals: what the agent wants to do there, in its own words.
         recorder: where whispers are recorded.
         decision: the number of the next decision, from 0.
-        fresh: the first decision that is not recorded yet; those before it are gone through again.
+        fresh: the first decision whose step is not recorded yet; those before it are gone through again.
+        unheard: the first decision at which something new may be heard; `fresh` when None. It comes later where
+            a choice is recorded, and its step is not.
         whispered: what was whispered before, by decision.
         waiting: gives the whispers that the agent has not read.
         read: told the letters that it has.
@@ -88,6 +90,7 @@ class GuestSeat:
         recorder: Recorder | None = None,
         decision: int = 0,
         fresh: int = 0,
+        unheard: int | None = None,
         whispered: Mapping[int, Whispers] | None = None,
         waiting: Callable[[], Whispers] = dict,
         read: Callable[[Sequence[int]], None] = lambda letters: None,
@@ -100,6 +103,7 @@ class GuestSeat:
         self._recorder = recorder or Recorder(None, None)
         self._decision = decision
         self._fresh = fresh
+        self._unheard = fresh if unheard is None else unheard
         self._whispered = {number: dict(heard) for number, heard in (whispered or {}).items()}
         self._waiting = waiting
         self._read = read
@@ -152,7 +156,7 @@ class GuestSeat:
         observation = self._with_goals(await self.inner.observe())
         if self._seen != self._decision:  # asking again for the same decision gives the same
             self._seen = self._decision
-            if self._rung and self._decision >= self._fresh:
+            if self._rung and self._decision >= self._unheard:
                 self._rung = False
                 self._listen()
         heard = self._whispered.get(self._decision, {})

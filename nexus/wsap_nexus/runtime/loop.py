@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,8 +18,9 @@ from wsap_core.text import one_line
 from wsap_core.worlds import Outcome
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.goals import GoalWatch
-from wsap_nexus.runtime.recorder import LoggedStep, Recorder
-from wsap_nexus.runtime.seats import SeatFace, default_action
+from wsap_nexus.runtime.order import Mark, Order
+from wsap_nexus.runtime.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runtime.seats import SeatFace, default_action, leave
 from wsap_nexus.runtime.tally import SeatTally, step_line
 
 T = TypeVar("T")
@@ -57,7 +59,10 @@ class SeatLoop:
         controls: what holds and stops the loop.
         limit: decisions in the whole run; None for no limit.
         deadline: seconds for a decision; None for as long as it takes.
-        history: recorded steps to go through again before deciding anew.
+        history: what is recorded, to go through again before deciding anew.
+        order: the order in which the seats of a world do things; None for one that has it to itself. With an
+            order every choice is recorded before the world hears of it.
+        looked: when the seat, as is recorded, looked at the world for a decision that it did not come to.
         lessons: what was recorded of the agent's looking back: decision's number, lines.
         rehearse: whether the agent decides along while history is gone through, so that its own
             state follows; False for an agent whose state was restored, or a person.
@@ -74,7 +79,9 @@ class SeatLoop:
         *,
         limit: int | None = None,
         deadline: float | None = None,
-        history: deque[LoggedStep] | None = None,
+        history: deque[Logged] | None = None,
+        order: Order | None = None,
+        looked: Mark | None = None,
         lessons: Mapping[int, tuple[str, ...]] | None = None,
         rehearse: bool = True,
         after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
@@ -87,6 +94,8 @@ class SeatLoop:
         self._limit = limit
         self._deadline = deadline
         self._history = history if history is not None else deque()
+        self._order = order
+        self._looked = looked
         self._rehearse = rehearse
         self._after_step = after_step
         self._plan: tuple[str, ...] = ()
@@ -94,6 +103,8 @@ class SeatLoop:
         self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
         """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
         self._latest: tuple[int, int, DecisionInfo] | None = None
+        self.acting = False
+        """Whether a choice is recorded, and what comes of it is not yet taken in."""
 
     @property
     def reached_limit(self) -> bool:
@@ -124,7 +135,9 @@ class SeatLoop:
             number: the episode, from 0.
         """
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
-            observation = await self.seat.observe()
+            if self._history and isinstance(self._history[0], LoggedLeave):
+                return
+            observation, after = await self._observe(number)
             if not await (self._controls.breathe() if self._history else self._controls.gate()):
                 return
             if self._goals.due(observation.current_goals):
@@ -132,7 +145,19 @@ class SeatLoop:
             if self._history:
                 await self._repeat(observation)
             else:
-                await self._decide_and_act(number, observation)
+                await self._decide_and_act(number, observation, after)
+
+    async def leave(self, episode: int) -> None:
+        """Take the seat out of a world where others go on, as is recorded, or else recording it."""
+        order = self._order or Order()
+        if self._history and isinstance(logged := self._history[0], LoggedLeave):
+            self._history.popleft()
+            await order.reach(logged.made)
+            order.passed(logged.made)
+        else:
+            await order.ended()
+            self._recorder.left(self.seat.agent_id, episode, self.tally.steps)
+        await leave(self.seat)
 
     async def conclude(self, episode: int) -> None:
         """Let the agent look back because play ends here, if it looks back at all."""
@@ -156,14 +181,64 @@ class SeatLoop:
             self._goals.set_state(state["goals"])
         self._plan = tuple(one_line(line) for line in state.get("plan") or ())
 
-    async def _decide_and_act(self, episode: int, observation: Observation) -> None:
-        self._recorder.observation(self.seat.agent_id, episode, observation.step, observation)
+    async def _observe(self, episode: int) -> tuple[Observation, int]:
+        """Return what the seat sees at its next decision, and the last event by then.
+
+        Among several it looks when it looked, where that is recorded, and otherwise after all that is.
+        """
+        if self._order is None:
+            return await self.seat.observe(), -1
+        logged = self._history[0] if self._history else None
+        choice = logged.choice if isinstance(logged, LoggedStep) else logged
+        if isinstance(choice, LoggedChoice):
+            mark: Mark | None = choice.seen
+        elif logged is None:
+            mark, self._looked = self._looked, None
+            if mark is None:
+                await self._order.ended()
+        else:
+            mark = None  # a step that an older version recorded: nobody knows when
+        if mark is not None:
+            await self._order.reach(mark)
+        observation = await self.seat.observe()
+        if mark is not None:
+            self._order.passed(mark)
+        if not isinstance(logged, LoggedStep):
+            again = mark is not None
+            self._recorder.observation(self.seat.agent_id, episode, observation.step, observation, again=again)
+        return observation, self._recorder.latest if mark is None else mark[0]
+
+    async def _decide_and_act(self, episode: int, observation: Observation, after: int) -> None:
+        seat, number = self.seat.agent_id, self.tally.steps
+        if self._order is None:
+            self._recorder.observation(seat, episode, observation.step, observation)
         before = self._told()
         action, forced = await self._decide(observation)
+        if self._order is not None:
+            await self._order.ended()
+            self.acting = True
+            self._recorder.chosen(seat, episode, number, action, self._how(before, forced), after=after)
         outcome = await self.seat.resolve(action)
+        await self._take_in(episode, observation, outcome, self._how(before, forced), before)
+        self.acting = False
+
+    def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
+        """Return how a decision came about, from what the agent told before it and tells now."""
         info = self._told()
         if forced:
-            info = DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
+            return DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
+        return info
+
+    async def _take_in(
+        self,
+        episode: int,
+        observation: Observation,
+        outcome: Outcome,
+        info: DecisionInfo | None,
+        before: DecisionInfo | None,
+    ) -> None:
+        """Count and record a step that has not been recorded, and let the agent look at what came of it."""
+        forced = info is not None and info.forced
         result = outcome.result
         line = step_line(self.seat.agent_id, outcome.action, result)
         number = self.tally.steps
@@ -184,11 +259,27 @@ class SeatLoop:
                 await waiting
 
     async def _repeat(self, observation: Observation) -> None:
-        """Go through a recorded step again, and make sure that the world goes the same way."""
+        """Go through a recorded step again, and make sure that the world goes the same way.
+
+        Where only the choice was recorded, the step that comes of it is new.
+        """
         logged = self._history.popleft()
+        assert not isinstance(logged, LoggedLeave)  # the episode ends before it
+        choice = logged.choice if isinstance(logged, LoggedStep) else logged
+        before = self._told()
         if self._rehearse:
-            await self._ask(lambda: self.agent.decide(observation))
-        outcome = await self.seat.resolve(logged.action)
+            await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
+        if choice is not None and self._order is not None:
+            await self._order.reach(choice.made)
+            self._order.passed(choice.made)
+        self.acting = isinstance(logged, LoggedChoice)
+        outcome = await self._act_again(logged.action, choice)
+        if isinstance(logged, LoggedChoice):
+            if logged.info is None or logged.info.forced:
+                before = self._told()  # what it tells now is not of this decision
+            await self._take_in(logged.episode, observation, outcome, logged.info, before)
+            self.acting = False
+            return
         line = step_line(self.seat.agent_id, outcome.action, outcome.result)
         if line != logged.line:
             raise WorldError(
@@ -201,6 +292,33 @@ class SeatLoop:
             # The run may have ended after the step and before the agent was through with it.
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
+
+    async def _act_again(self, action: Action, choice: LoggedChoice | None) -> Outcome:
+        """Carry out what is recorded; where the seat was taken out in the middle of it, take it out again."""
+        if self._order is None or choice is None or choice.let_go is None:
+            return await self.seat.resolve(action)
+        acting = asyncio.create_task(self.seat.resolve(action))
+        try:
+            await asyncio.sleep(0)  # the world hears of the choice first
+            await self._order.reach(choice.let_go)
+            self._order.passed(choice.let_go)
+            await leave(self.seat)
+            return await acting
+        finally:
+            acting.cancel()
+
+    async def _decide_again(self, observation: Observation, *, interrupted: bool) -> None:
+        """Let the agent decide along with what is recorded, so that its own state follows.
+
+        A decision that was interrupted at its deadline is interrupted again, as soon as the agent
+        waits for something: what it was answered then is recorded, and not waited for.
+        """
+        if not interrupted:
+            await self._ask(lambda: self.agent.decide(observation))
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await self._ask(lambda: self.agent.decide(observation))
 
     def settle(self) -> None:
         """Record what the last decision has come to take since its step was: a summary by the memory, lessons."""

@@ -1,8 +1,9 @@
 """What a run writes to the event log, and how it is read back.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
-result showed), `plan`, `step`, `decision` (what a step has come to take since), `death`,
-`snapshot`, `model`, `call`, `refusal` and `failure` (what was asked of language models, and what
+result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
+was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
+`death`, `snapshot`, `model`, `call`, `refusal` and `failure` (what was asked of language models, and what
 they would not do or could not be asked), `tools` and `tool` (what tools there are, and what they
 were asked), and `run` (started, resumed, stopped).
 """
@@ -19,6 +20,7 @@ from wsap_core.decisions import DecisionInfo, Usage
 from wsap_core.errors import WireError
 from wsap_core.models import Action, ActionResult, DeathEvent, Observation
 from wsap_core.wire import Codec, dumps
+from wsap_nexus.runtime.order import Mark, mark_after_event, mark_of_event
 
 
 class Log(Protocol):
@@ -38,19 +40,23 @@ class Recorder:
         self._log = log
         self._run_id = run_id
         self._shown: dict[str, str] = {}
+        self.latest = -1
+        """The number of the last event; -1 before the first."""
 
     def episode(self, episode: int, seed: int) -> None:
         """Record that an episode begins for all seats."""
         self._shown.clear()
         self._write("episode", dumps({"seed": seed}), episode=episode)
 
-    def observation(self, seat: str, episode: int, step: int, observation: Observation) -> None:
-        """Record what a seat sees, unless its last result showed just that."""
+    def observation(self, seat: str, episode: int, step: int, observation: Observation, *, again: bool = False) -> None:
+        """Record what a seat sees, unless its last result showed just that, or it sees `again` what is recorded."""
         if self._log is None:
             return
         text = dumps(observation)
         if self._shown.get(seat) != text:
             self._shown[seat] = text
+            if again:
+                return
             self._write("observation", text, seat=seat, episode=episode, step=step)
 
     def plan(self, seat: str, episode: int, lines: list[str]) -> None:
@@ -73,6 +79,31 @@ class Recorder:
         self._shown[seat] = dumps(result.observation)
         body = '{"decision":' + _decision(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
         self._write("step", body, seat=seat, episode=episode, step=step)
+
+    def chosen(
+        self, seat: str, episode: int, step: int, action: Action, info: DecisionInfo | None, *, after: int
+    ) -> None:
+        """Record what a seat is about to do, before the world hears of it.
+
+        Args:
+            seat: whose choice it is.
+            episode: counted from 0.
+            step: the number of the step that will come of it.
+            action: what it chose, or what was chosen for it.
+            info: how the decision came about.
+            after: the last event when the seat saw what it chose upon.
+        """
+        if self._log is None:
+            return
+        parts = {"name": action.name, "parameters": action.parameters}
+        body = '{"action":' + dumps(parts) + f',"after":{after},"decision":' + _decision(info)
+        self._write(
+            "chosen", body + ',"reasoning":' + dumps(action.reasoning) + "}", seat=seat, episode=episode, step=step
+        )
+
+    def left(self, seat: str, episode: int, step: int) -> None:
+        """Record that a seat is taken out of the world, before the world hears of it; `step` would have come next."""
+        self._write("left", "{}", seat=seat, episode=episode, step=step)
 
     def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
         """Record what an avatar died of."""
@@ -141,7 +172,54 @@ class Recorder:
         self, kind: str, body: str, *, seat: str | None = None, episode: int = 0, step: int | None = None
     ) -> None:
         if self._log is not None and self._run_id is not None:
-            self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step)
+            self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step)
+
+
+@dataclass(frozen=True)
+class LoggedChoice:
+    """What a seat chose in a world of several, as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    action: Action
+    info: DecisionInfo | None
+    after: int
+    """The last event when the seat saw what it chose upon."""
+    left: int | None = None
+    """The event with which the seat was taken out before anything came of the choice; None if it was not."""
+
+    @property
+    def let_go(self) -> Mark | None:
+        """When the world heard that the seat was taken out, if it was."""
+        return None if self.left is None else mark_of_event(self.left, self.seat)
+
+    @property
+    def seen(self) -> Mark:
+        """When the seat looked."""
+        return mark_after_event(self.after, self.seat)
+
+    @property
+    def made(self) -> Mark:
+        """When the world heard of it."""
+        return mark_of_event(self.seq, self.seat)
+
+
+@dataclass(frozen=True)
+class LoggedLeave:
+    """That a seat was taken out of the world, as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    """The number of the step that would have come next."""
+
+    @property
+    def made(self) -> Mark:
+        """When the world heard of it."""
+        return mark_of_event(self.seq, self.seat)
 
 
 @dataclass(frozen=True)
@@ -157,6 +235,26 @@ class LoggedStep:
     action: Action
     result: ActionResult
     info: DecisionInfo | None
+    choice: LoggedChoice | None = None
+    """The choice that it came of; None with one seat, and in runs that were recorded by older versions."""
+
+
+Logged = LoggedStep | LoggedChoice | LoggedLeave
+"""What is gone through again: a step, a choice whose step was not recorded any more, a departure."""
+
+
+def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> LoggedChoice:
+    """Return a recorded choice.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
+        return LoggedChoice(seq, seat, episode, step, action, _read_decision(data["decision"]), int(data["after"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"Event {seq} of the run is not a choice: {error}.") from error
 
 
 def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:

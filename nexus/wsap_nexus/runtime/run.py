@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -24,10 +24,11 @@ from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.journal import SeatJournal
 from wsap_nexus.runtime.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runtime.minds import Beginning, RunMinds
+from wsap_nexus.runtime.order import Mark, Order
 from wsap_nexus.runtime.pictures import PictureBook
 from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import LoggedStep, Recorder
-from wsap_nexus.runtime.seats import SeatFace, leave
+from wsap_nexus.runtime.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runtime.seats import SeatFace
 from wsap_nexus.runtime.tally import RunSummary, SeatTally, score
 from wsap_nexus.runtime.venue import OwnVenue, Venue
 
@@ -37,8 +38,10 @@ class Past:
     """What a run has behind it when it is gone on with; nothing, for a new one."""
 
     tallies: dict[str, SeatTally] = field(default_factory=dict)
-    history: dict[str, deque[LoggedStep]] = field(default_factory=dict)
-    """Steps to go through again, by seat."""
+    history: dict[str, deque[Logged]] = field(default_factory=dict)
+    """What to go through again, by seat."""
+    looked: Mapping[str, Mark] = field(default_factory=dict)
+    """When seats looked at the world for decisions that they did not come to, if others went on after that."""
     first_episode: int = 0
     """The episode that play goes on in (or history begins in)."""
     last_episode: int = -1
@@ -60,6 +63,23 @@ class Past:
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
 
+    def order(self) -> Order:
+        """Return the order in which its seats did what is gone through again."""
+        marks: list[Mark] = []
+        for items in self.history.values():
+            for item in items:
+                if isinstance(item, LoggedLeave):
+                    marks.append(item.made)
+                elif choice := item.choice if isinstance(item, LoggedStep) else item:
+                    marks += (choice.seen, choice.made)
+                    marks += () if choice.let_go is None else (choice.let_go,)
+        return Order([*marks, *self.looked.values()])
+
+    def decided(self, seat: str) -> int:
+        """Return how many decisions of a seat are recorded, one whose step is not among them."""
+        history = self.history.get(seat)
+        return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
+
 
 class Run:
     """One run of a plan.
@@ -78,6 +98,7 @@ class Run:
         venue: where it is played; a world of its own when None.
         minds: what the agents remember from other runs, and where that is kept.
         seat_controls: what holds and stops single seats; the rest follow `controls`.
+        departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
     """
 
     def __init__(
@@ -96,6 +117,7 @@ class Run:
         venue: Venue | None = None,
         minds: RunMinds | None = None,
         seat_controls: Mapping[str, Controls] | None = None,
+        departed: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.plan = plan
         self.spec = spec
@@ -112,6 +134,8 @@ class Run:
         self._services = services or Services()
         self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
         self._seat_controls = seat_controls or {}
+        self._departed = departed
+        self._gone: set[str] = set()
         self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
         self._minds = minds or RunMinds()
         self._loops: list[SeatLoop] = []
@@ -203,7 +227,8 @@ class Run:
                 await self._snapshot()
         if not self.controls.stopping:
             for loop in self._loops:
-                await loop.conclude(self._episode)
+                if loop.seat.agent_id not in self._gone:
+                    await loop.conclude(self._episode)
         return self.summary()
 
     def _is_over(self) -> bool:
@@ -220,6 +245,7 @@ class Run:
         plan = self.plan
         seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
+        order = self._past.order() if len(plan.seats) > 1 else None
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
             self.failed_seat = seat_plan.name  # until it is there
@@ -251,6 +277,8 @@ class Run:
                 limit=plan.steps,
                 deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
                 history=self._past.history.get(seat_plan.name),
+                order=order,
+                looked=self._past.looked.get(seat_plan.name),
                 lessons=self._past.lessons.get(seat_plan.name),
                 rehearse=not spec.interactive,
                 after_step=self._after_step,
@@ -301,13 +329,54 @@ class Run:
 
     async def _play_seat(self, loop: SeatLoop) -> None:
         try:
-            await loop.episode(self._episode)
+            await self._play_until_stopped(loop)
         except Exception:
             self.failed_seat = self.failed_seat or loop.seat.agent_id
             raise
         if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
             # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
-            await leave(loop.seat)
+            await loop.leave(self._episode)
+        if len(self._loops) > 1 and not self.controls.stopping and loop.seat.left is not None:
+            await self._depart(loop)
+
+    async def _play_until_stopped(self, loop: SeatLoop) -> None:
+        """Play an episode of a seat; one of several is let go as soon as it is stopped, whatever it waits for."""
+        controls = self._seat_controls.get(loop.seat.agent_id)
+        if controls is None or len(self._loops) == 1:
+            await loop.episode(self._episode)
+            return
+        playing = asyncio.create_task(loop.episode(self._episode))
+        stopped = asyncio.create_task(controls.until_stopped())
+        try:
+            await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not playing.done() and not self.controls.stopping:
+                if loop.acting:
+                    # The world has heard of its choice: it leaves, and takes with it what came of that.
+                    await loop.leave(self._episode)
+                    await playing
+                else:
+                    playing.cancel()
+                    await asyncio.gather(playing, return_exceptions=True)
+            if playing.done() and not playing.cancelled():
+                playing.result()
+        finally:
+            for task in (playing, stopped):
+                task.cancel()
+            await asyncio.gather(playing, stopped, return_exceptions=True)
+
+    async def _depart(self, loop: SeatLoop) -> None:
+        """Have a seat that has left be through with everything, while others play on."""
+        name = loop.seat.agent_id
+        if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
+            return  # the last one ends the run
+        self._gone.add(name)
+        controls = self._seat_controls.get(name, self.controls)
+        if not controls.stopping:
+            await loop.conclude(self._episode)
+        self._minds.keep(name, loop.tally.steps, loop.lessons)
+        await loop.aclose()
+        if self._departed is not None:
+            await self._departed(name)
 
     async def _after_step(self, step: StepTaken) -> None:
         self._since_snapshot += 1

@@ -1,0 +1,268 @@
+"""Runs of several seats, cut after every single event of their log and gone on with.
+
+Whatever is in the log has happened: what a seat chose is not chosen anew, however it came about,
+what it saw it sees again, and who was taken out is taken out again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+from several_seats import SEEN, WAKE, Log, agent, play
+
+from wsap_core import AdapterSpec, AgentSpec, Context, Observation
+from wsap_core.builtin import plugin
+from wsap_core.errors import WorldError
+from wsap_nexus.runtime.controls import Controls
+from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+
+Choose = Callable[[Context, int, Observation], str]
+GAMES = {spec.name: spec for spec in plugin.wsap_adapters()}
+MATRIX = [GAMES["matrix"], GAMES["matrix-turns"], GAMES["matrix-free"]]
+
+
+def of(*names: str, steps: int | None = None, **options: object) -> RunPlan:
+    return RunPlan("game", tuple(SeatPlan(n, "agent") for n in names), seed=3, steps=steps, options=options)
+
+
+def matrix_plan(steps: int | None = None) -> RunPlan:
+    return of("row", "column", steps=steps, rounds=4)
+
+
+def by_chance(context: Context, asked: int, observation: Observation) -> str:
+    return context.random.choice(["cooperate", "defect"])
+
+
+def never_the_same() -> Choose:
+    """Return a way to choose that no two askings agree on."""
+    count = itertools.count()
+
+    def choose(context: Context, asked: int, observation: Observation) -> str:
+        return "cooperate" if next(count) * 7 % 5 < 2 else "defect"
+
+    return choose
+
+
+def choices(log: Log, seat: str) -> list[str]:
+    return [json.loads(e.body)["action"]["name"] for e in log.of("chosen", seat)]
+
+
+def cuts(log: Log) -> range:
+    """Give every length that a kill can leave of a log, from the one after which the run has begun."""
+    return range(1, len(log.events) + 1)
+
+
+def check_prefix(whole: Log, resumed: Log, length: int, seats: tuple[str, ...]) -> None:
+    """Make sure that everything a cut log says was done, was done, once, and is in one piece."""
+    assert resumed.events[:length] == whole.events[:length]
+    for seat in seats:
+        done, chosen = resumed.actions(seat), choices(resumed, seat)
+        assert done == chosen, f"cut at {length}: {seat} did something else than it had chosen"
+        numbers = [e.step for e in resumed.of("step", seat)]
+        assert numbers == list(range(len(numbers)))
+
+
+@pytest.mark.parametrize("spec", MATRIX, ids=lambda s: s.name)
+def test_agents_that_decide_the_same_again_end_the_same_wherever_the_run_was_cut(spec: AdapterSpec) -> None:
+    agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
+    whole = Log()
+    hashes = play(whole, matrix_plan(), spec, agents)
+    assert hashes == whole.hashes()
+    for length in cuts(whole):
+        log = whole.cut(length)
+        again = play(log, matrix_plan(), spec, agents)
+        assert again == log.hashes(), length
+        check_prefix(whole, log, length, ("row", "column"))
+        if spec.timing != "free":  # where nobody waits for the other, chance decides what comes after the cut
+            assert again == hashes, length
+
+
+@pytest.mark.parametrize("spec", MATRIX, ids=lambda s: s.name)
+@pytest.mark.parametrize("interactive", [False, True], ids=["fickle", "person"])
+def test_what_was_chosen_is_not_chosen_anew_by_one_who_would_choose_otherwise(
+    spec: AdapterSpec, interactive: bool
+) -> None:
+    choose = never_the_same()
+    agents = {"row": agent("a", by_chance), "column": agent("b", choose, interactive=interactive)}
+    whole = Log()
+    play(whole, matrix_plan(), spec, agents)
+    for length in cuts(whole):
+        log = whole.cut(length)
+        before = len(choices(log, "column"))
+        assert play(log, matrix_plan(), spec, agents) == log.hashes()
+        check_prefix(whole, log, length, ("row", "column"))
+        assert len(log.actions("row")) == len(log.actions("column")) == 4
+        asked = len(SEEN["column"])
+        assert asked == (4 - before if interactive else 4), length
+
+
+@pytest.mark.parametrize("spec", MATRIX[:2], ids=lambda s: s.name)
+def test_a_default_that_was_forced_stays_even_if_the_agent_would_answer_now(spec: AdapterSpec) -> None:
+    spec = replace(spec, deadline=0.01)
+    mood = {"silent": True}
+
+    def choose(context: Context, asked: int, observation: Observation) -> str:
+        return "never" if mood["silent"] and asked % 2 else "defect"
+
+    agents = {"row": agent("a", by_chance), "column": agent("b", choose)}
+    whole = Log()
+    play(whole, matrix_plan(), spec, agents)
+    assert whole.actions("column") == ["cooperate", "defect"] * 2  # the default, and its own
+    for mood["silent"] in (True, False):
+        for length in cuts(whole):
+            log = whole.cut(length)
+            forced = [json.loads(e.body)["decision"] is not None for e in log.of("chosen", "column")]
+            assert play(log, matrix_plan(), spec, agents) == log.hashes()
+            check_prefix(whole, log, length, ("row", "column"))
+            told = [(json.loads(e.body)["decision"] or {}).get("forced", False) for e in log.of("step", "column")]
+            assert told[: len(forced)] == forced, length
+
+
+@pytest.mark.parametrize("spec", MATRIX, ids=lambda s: s.name)
+def test_one_who_was_taken_out_midway_is_not_there_when_the_run_is_gone_on_with(spec: AdapterSpec) -> None:
+    agents = {"row": agent("a", lambda *_: "defect"), "column": agent("b", by_chance)}
+
+    def kick(step: StepTaken, controls: Mapping[str, Controls]) -> None:
+        if step.seat == "row" and step.step == 2:
+            controls["row"].stop()
+
+    whole = Log()
+    hashes = play(whole, matrix_plan(), spec, agents, watch=kick)
+    assert whole.actions("row") == ["defect"] * 2
+    (left,) = whole.of("left")
+    assert (left.seat, left.step) == ("row", 2)
+    for length in cuts(whole):
+        log = whole.cut(length)
+        again = play(log, matrix_plan(), spec, agents)  # nobody asks it to leave this time
+        assert again == log.hashes()
+        check_prefix(whole, log, length, ("row", "column"))
+        if length > left.seq:
+            assert len(log.of("left")) == 1
+            assert again == hashes
+        else:
+            assert log.actions("row") == ["defect"] * 4
+
+
+def test_those_who_have_had_all_their_decisions_let_the_others_go_on() -> None:
+    agents = {"row": agent("a", lambda c, n, o: "inspect_self" if n % 2 else "defect"), "column": agent("b", by_chance)}
+    whole = Log()
+    hashes = play(whole, matrix_plan(steps=4), GAMES["matrix"], agents)
+    assert len(whole.actions("row")) == len(whole.actions("column")) == 4
+    assert whole.of("left")
+    for length in cuts(whole):
+        log = whole.cut(length)
+        assert play(log, matrix_plan(steps=4), GAMES["matrix"], agents) == hashes
+        check_prefix(whole, log, length, ("row", "column"))
+
+
+# --- results that come rounds later -----------------------------------------------------------------------
+
+
+NAMES = ("ann", "bob", "cid", "dora")
+
+
+def looks_and_goes(context: Context, asked: int, observation: Observation) -> str:
+    """Choose by chance and by what is seen, with a look around now and then."""
+    number = context.random.randrange(10) + observation.status["peek"]
+    return "peek" if number % 3 == 0 else "right" if number % 2 else "left"
+
+
+def as_seen() -> dict[str, list[str]]:
+    return {name: list(SEEN[name]) for name in NAMES}
+
+
+def test_a_choice_may_be_without_its_result_for_long_while_others_go_on() -> None:
+    agents = {n: agent(n, looks_and_goes) for n in NAMES}
+    whole = Log()
+    play(whole, of(*NAMES), WAKE, agents)
+    chosen, steps = ([(e.seat, e.step, e.seq) for e in whole.of(kind)] for kind in ("chosen", "step"))
+    resolved = {(seat, step): seq for seat, step, seq in steps}
+    gaps = [sum(seq < s < resolved[seat, step] for _, _, s in steps) for seat, step, seq in chosen]
+    assert max(gaps) > 5  # the world is what it is meant to be
+    assert any(name == "peek" for seat in NAMES for name in whole.actions(seat))
+
+
+@pytest.mark.parametrize("fickle", [False, True])
+def test_a_world_that_holds_results_back_goes_on_from_any_point(fickle: bool) -> None:
+    def any_way(context: Context, asked: int, observation: Observation) -> str:
+        return ("left", "peek", "right", "right")[next(count) * 7 % 4]
+
+    count = itertools.count()
+    agents: dict[str, AgentSpec] = {
+        n: agent(n, any_way if fickle and n in "bob dora" else looks_and_goes) for n in NAMES
+    }
+    whole = Log()
+    play(whole, of(*NAMES), WAKE, agents)
+    seen = as_seen()
+    for length in cuts(whole):
+        log = whole.cut(length)
+        decided = {name: len(choices(log, name)) for name in NAMES}
+        assert play(log, of(*NAMES), WAKE, agents) == log.hashes(), length
+        check_prefix(whole, log, length, NAMES)
+        for name in NAMES:  # what was decided before was decided along again, upon the same sights
+            assert SEEN[name][: decided[name]] == seen[name][: decided[name]], (length, name)
+
+
+def test_a_run_that_is_cut_again_and_again_keeps_all_that_it_had() -> None:
+    agents = {n: agent(n, looks_and_goes) for n in NAMES}
+    log = Log()
+    play(log, of(*NAMES), WAKE, agents)
+    for part in (2, 3, 5, 7, 11, 13):
+        length = max(2, len(log.events) * part // 14)
+        before, log = log, log.cut(length)
+        assert play(log, of(*NAMES), WAKE, agents) == log.hashes(), part
+        check_prefix(before, log, length, NAMES)
+
+
+def test_a_seat_that_is_taken_out_while_others_sleep_is_out_again() -> None:
+    agents = {n: agent(n, looks_and_goes) for n in NAMES}
+
+    def kick(step: StepTaken, controls: Mapping[str, Controls]) -> None:
+        if step.seat == "cid":
+            controls["cid"].stop()
+
+    whole = Log()
+    hashes = play(whole, of(*NAMES), WAKE, agents, watch=kick)
+    (left,) = whole.of("left")
+    for length in cuts(whole):
+        log = whole.cut(length)
+        assert play(log, of(*NAMES), WAKE, agents) == log.hashes(), length
+        check_prefix(whole, log, length, NAMES)
+        assert len(log.of("left")) == (length > left.seq)
+    assert hashes == whole.hashes()
+
+
+# --- older and damaged recordings -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spec", MATRIX[:2], ids=lambda s: s.name)
+def test_a_run_recorded_without_choices_is_gone_on_with(spec: AdapterSpec) -> None:
+    agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
+    whole = Log()
+    hashes = play(whole, matrix_plan(), spec, agents)
+    old = [e for e in whole.events if e.kind not in ("chosen", "left")]
+    for length in range(1, len(old) + 1):
+        log = Log()
+        for e in old[:length]:
+            log.append(e.run_id, e.kind, e.body, seat=e.seat, episode=e.episode, step=e.step)
+        assert play(log, matrix_plan(), spec, agents) == hashes, length
+
+
+def test_a_world_that_goes_another_way_is_noticed() -> None:
+    agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
+    log = Log()
+    play(log, matrix_plan(), GAMES["matrix"], agents)
+    with pytest.raises(WorldError, match="did not go the way it was recorded at step 1"):
+        play(log, replace(matrix_plan(), options={"rounds": 5}), GAMES["matrix"], agents)
+
+
+def test_one_seat_alone_records_no_choices() -> None:
+    log = Log()
+    play(log, replace(of("seat-1"), steps=5), GAMES["echo"], {"seat-1": agent("a", lambda *_: "say_nothing")})
+    assert len(log.of("step")) == 5
+    assert not log.of("chosen")
