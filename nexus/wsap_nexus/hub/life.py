@@ -222,6 +222,7 @@ class Life:
                 recorder=recorder,
                 decision=0 if past is None else _next_decision(past, name),
                 fresh=0 if past is None else past.tallies[name].steps,
+                unheard=0 if past is None else past.decided(name),
                 whispered=whispered.get(name),
                 waiting=lambda: self._whispers(agent_id),
                 read=lambda ids: self.mark_read(agent_id, ids),
