@@ -101,6 +101,15 @@ def test_an_agent_lives_through_the_client_from_the_nexus_into_a_world_and_strai
         assert [s.game for s in alive.agent("alive").sessions] == ["echo", "crafter"]
 
 
+def test_the_client_says_how_one_wants_to_begin(served: Served) -> None:
+    with NexusClient(served.url, served.token) as owner:
+        token = owner.register("choosy").token
+    with NexusClient(served.url, token) as choosy:
+        arrived = choosy.enter("choosy", "crafter", spawn="random", difficulty="hard", steps=9)
+        terms = arrived.session.terms
+        assert (terms.spawn, terms.difficulty, terms.steps, terms.respawn) == ("random", "hard", 9, None)
+
+
 def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
     with served.register("once") as once:
         bridge = enter(once, "once", "echo")

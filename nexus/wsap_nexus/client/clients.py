@@ -23,13 +23,9 @@ T = TypeVar("T")
 _STREAM: Ask[None] = Ask("GET", "/nexus/events", None)
 
 
-def _terms(
-    agent_id: str, game: str, goals: Sequence[str], exit_when: str, steps: int | None, avatar: str | None
-) -> dict[str, Any]:
-    return {
-        "agent_id": agent_id, "game": game, "goals": list(goals), "exit_when": exit_when, "steps": steps,
-        "avatar": avatar,
-    }  # fmt: skip
+def _terms(agent_id: str, game: str, goals: Sequence[str], **others: Any) -> dict[str, Any]:
+    # Any: JSON.
+    return {"agent_id": agent_id, "game": game, "goals": list(goals), **others}
 
 
 def _way_out(agent_id: str, mode: str, force: bool, destination: str | None) -> dict[str, Any]:
@@ -148,10 +144,30 @@ class NexusClient:
         exit_when: str = "",
         steps: int | None = None,
         avatar: str | None = None,
+        spawn: str = "safe",
+        difficulty: str = "normal",
+        respawn: str | None = None,
         key: str | None = None,
     ) -> Entered:
-        """Send an agent into a game and return its session and first observation."""
-        return self._do(self._asks.enter(_terms(agent_id, game, goals, exit_when, steps, avatar), key))
+        """Send an agent into a game and return its session and first observation.
+
+        Args:
+            agent_id: who goes.
+            game: where to.
+            goals: what it wants there, in words.
+            exit_when: an exit condition, such as `health < 30%`.
+            steps: most decisions.
+            avatar: which of its bodies; `new` for a new one; None for the one that sleeps.
+            spawn: "safe", "challenging" or "random".
+            difficulty: "easy", "normal", "hard" or "adaptive".
+            respawn: the way back to life, by its id, for a body that is dead.
+            key: an idempotency key; one is made when None.
+        """
+        terms = _terms(
+            agent_id, game, goals, exit_when=exit_when, steps=steps, avatar=avatar, spawn=spawn,
+            difficulty=difficulty, respawn=respawn,
+        )  # fmt: skip
+        return self._do(self._asks.enter(terms, key))
 
     def leave(
         self,
@@ -313,10 +329,30 @@ class AsyncNexusClient:
         exit_when: str = "",
         steps: int | None = None,
         avatar: str | None = None,
+        spawn: str = "safe",
+        difficulty: str = "normal",
+        respawn: str | None = None,
         key: str | None = None,
     ) -> Entered:
-        """Send an agent into a game and return its session and first observation."""
-        return await self._do(self._asks.enter(_terms(agent_id, game, goals, exit_when, steps, avatar), key))
+        """Send an agent into a game and return its session and first observation.
+
+        Args:
+            agent_id: who goes.
+            game: where to.
+            goals: what it wants there, in words.
+            exit_when: an exit condition, such as `health < 30%`.
+            steps: most decisions.
+            avatar: which of its bodies; `new` for a new one; None for the one that sleeps.
+            spawn: "safe", "challenging" or "random".
+            difficulty: "easy", "normal", "hard" or "adaptive".
+            respawn: the way back to life, by its id, for a body that is dead.
+            key: an idempotency key; one is made when None.
+        """
+        terms = _terms(
+            agent_id, game, goals, exit_when=exit_when, steps=steps, avatar=avatar, spawn=spawn,
+            difficulty=difficulty, respawn=respawn,
+        )  # fmt: skip
+        return await self._do(self._asks.enter(terms, key))
 
     async def leave(
         self,

@@ -76,6 +76,10 @@ class Limits:
     """How long a client may leave a part of a stream unread."""
     heartbeat: float = 15.0
     """Seconds between two signs of life on a stream on which nothing happens."""
+    head_seconds: float = 15.0
+    """How long the head of a request may take to come, from the connection or the last request on."""
+    connections: int | None = None
+    """Connections that may be open; None for as many as the system lets a process hold, less what it needs itself."""
 
 
 class Rates:

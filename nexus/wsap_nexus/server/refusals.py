@@ -90,6 +90,14 @@ class TooManyStreamsError(WsapError):
     retryable = True
 
 
+class TooManyConnectionsError(WsapError):
+    """As many connections are open as may be."""
+
+    code = "TOO_MANY_CONNECTIONS"
+    http_status = 503
+    retryable = True
+
+
 class HostRefusedError(WsapError):
     """The Host header names another machine: the page that asked was served under a name made to point here."""
 

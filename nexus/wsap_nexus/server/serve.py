@@ -21,7 +21,7 @@ from wsap_nexus.server.auth import Tokens, own_token
 from wsap_nexus.server.dashboard.keys import OneTimeKey
 from wsap_nexus.server.ending import ending as ending_app
 from wsap_nexus.server.guard import Limits
-from wsap_nexus.server.patience import PatientProtocol
+from wsap_nexus.server.patience import patient
 
 PORT = 9998
 """Where a nexus listens if nothing else is said."""
@@ -113,7 +113,7 @@ async def serve(
     app.state.one_time_key = key
     config = uvicorn.Config(
         app if until is None else ending_app(app, until),
-        http=PatientProtocol,
+        http=patient(limits or Limits()),
         ws="none",
         log_level="warning",
         access_log=False,

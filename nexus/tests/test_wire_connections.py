@@ -1,0 +1,78 @@
+"""Connections over which nothing comes, and more of them than may be."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from wire_server import Served, serving
+
+from wsap_nexus.server import patience
+from wsap_nexus.server.guard import Limits
+
+
+def connected(served: Served) -> socket.socket:
+    url = urlsplit(served.url)
+    return socket.create_connection((url.hostname, url.port or 0), timeout=20)
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the other side closes the connection."""
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Path) -> None:
+    with serving(tmp_path, limits=Limits(head_seconds=0.2)) as served:
+        for begun in (b"", b"GET /nexus HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
+            with connected(served) as slow:
+                slow.sendall(begun)
+                assert rest(slow) == b""
+        with served.client("") as anybody:
+            assert anybody.get("/nexus/health").json()["status"] == "ok"
+
+
+def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) -> None:
+    with serving(tmp_path, limits=Limits(head_seconds=0.1, heartbeat=0.1)) as served, connected(served) as stream:
+        stream.sendall(b"GET /nexus/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        came = b""
+        while came.count(b": still here\n\n") < 4:  # signs of life, 0.1 s apart
+            part = stream.recv(65536)
+            assert part, f"it was closed after {came[-200:]!r}"
+            came += part
+
+
+def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_closed(tmp_path: Path) -> None:
+    with serving(tmp_path, limits=Limits(connections=3)) as served:
+        held = [connected(served) for _ in range(3)]
+        with connected(served) as late:
+            head, _, body = rest(late).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"Retry-After: 1" in head
+        error = json.loads(body)["error"]
+        assert (error["code"], error["retry"]) == ("TOO_MANY_CONNECTIONS", True)
+        for connection in held:
+            connection.close()
+        end = time.monotonic() + 20
+        while True:  # until it is seen that they are gone
+            with connected(served) as again:
+                again.sendall(b"GET /nexus/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                if rest(again).startswith(b"HTTP/1.1 200"):
+                    break
+            assert time.monotonic() < end
+
+
+@pytest.mark.parametrize(("files", "most"), [(1024, 768), (300, 64), (1_048_576, 10_000), (-1, 10_000)])
+def test_as_many_connections_as_files_may_be_open_less_what_the_nexus_needs(
+    files: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource", reason="the system counts no files")
+    monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (files, files))
+    assert patience.most_connections() == most
