@@ -47,7 +47,7 @@ async def _at_once(notes: Notes, subject: Subject) -> None:
     table = await Table(subject).begin()
     generator = random.Random(13)
     for seat in table.seats:
-        observation = await settle(seat.observe(), subject, limit=0.1)
+        observation = await settle(seat.face.observe(), subject, limit=0.1)
         if observation is None:
             continue  # it is not its turn
         closed = {a.name for a in observation.available_actions or () if not a.available}
@@ -55,7 +55,7 @@ async def _at_once(notes: Notes, subject: Subject) -> None:
             if not definition.is_tool or definition.name in closed:
                 continue
             action = fill(definition, generator)
-            if await settle(seat.act(action), subject, limit=0.1) is None:
+            if await settle(seat.face.act(action), subject, limit=0.1) is None:
                 waits = f"{definition.name} is a tool, and waits for the other seats."
                 notes.error(waits, table.where(seat, action), about=definition.name)
                 return
