@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wsap_tossim.engine.events import EVENTS, TOLD
+from wsap_tossim.knowledge import Knowledge, seen_by
 
 
 def seen(town: Any, *names: str) -> dict[str, list[tuple[str, Mapping[str, Any]]]]:
@@ -226,3 +227,36 @@ def test_a_new_vampire_and_the_old_ones_know_one_another(town):
     assert t.knowers(event) == {"v", "x"}
     (role,) = t.of_kind("role")
     assert (t.knowers(role), role.data["mates"]) == ({"x"}, {"0": "Vampire"})
+
+
+def knowledge(town: Any, name: str) -> Knowledge:
+    """Return what a player knows, from what it was told alone."""
+    seat = town.seat(name)
+    return Knowledge(seat).take_all(seen_by(seat, town.state.log))
+
+
+def told_from_the_start(t: Any) -> Any:
+    t.state.tell("begins", t.state.everyone, players=len(t.names), rules={}, mode="custom", slots=[])
+    return t.begin()
+
+
+def test_vampires_count_a_new_one_among_their_mates(town):
+    t = told_from_the_start(town(v="Vampire", x="Citizen", y="Citizen"))
+    t.night(v="bite x")
+    assert (knowledge(t, "v").mates, knowledge(t, "x").mates) == ({1: "Vampire"}, {0: "Vampire"})
+    assert knowledge(t, "x").role == "Vampire"
+    assert knowledge(t, "y").mates == {}
+
+
+def test_the_mafia_counts_an_amnesiac_who_remembers_among_its_mates(town):
+    t = told_from_the_start(town(am="Amnesiac", f="Framer", boss="Godfather", x="Citizen")).kill("f")
+    t.night(am="remember f")
+    assert knowledge(t, "boss").mates == {0: "Framer", 1: "Framer"}
+    assert knowledge(t, "am").mates == {2: "Godfather"}
+
+
+def test_one_who_is_no_executioner_any_more_has_no_target(town):
+    t = told_from_the_start(town(e="Executioner", x="Citizen", m="Mafioso"))
+    assert knowledge(t, "e").target == t.seat("x")
+    t.night(m="kill x")
+    assert (knowledge(t, "e").role, knowledge(t, "e").target) == ("Jester", None)

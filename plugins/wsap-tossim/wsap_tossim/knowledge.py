@@ -95,6 +95,8 @@ class Knowledge:
     """Set when the game is over."""
     reason: str = ""
     """Why it is over."""
+    summaries: dict[int, str] = field(default_factory=dict)
+    """Days that are past, in short; kept here by whoever makes them, because they change no more."""
 
     def take(self, event: Seen) -> None:
         """Take in the next event."""
@@ -148,8 +150,9 @@ class Knowledge:
         self.standing[number].role = role
         if number == self.player:
             self.role = role
-        elif number in self.mates:
-            self.mates[number] = role
+            self.target = None
+        else:
+            self.mates[number] = role  # those who aren't one's mates, now at least, change unseen
 
     def _on_phase(self, data: Mapping[str, Any]) -> None:
         self.phase = data["name"]
