@@ -213,7 +213,7 @@ def _outcome(story: Story) -> dict[str, Any] | None:
 
 
 def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give, for each vote for a trial, how the votes stand after it."""
+    """Give, for each event that changes how the votes for a trial stand, how they stand after it."""
     votes: dict[int, int] = {}
     mayor: set[int] = set()
     needed = 0
@@ -221,6 +221,8 @@ def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
         kind, data = event.kind, event.data
         if kind == "revealed":
             mayor.add(data["player"])
+            if not votes:
+                continue
         elif kind == "vote":
             votes[data["player"]] = data["target"]
             needed = data["needed"]

@@ -12,7 +12,7 @@ from wsap_tossim.engine.events import TOLD
 from wsap_tossim.engine.model import Event
 from wsap_tossim.engine.roles import ROLES
 
-__all__ = ["STEPS", "Line", "line"]
+__all__ = ["KINDS", "STEPS", "Line", "line"]
 
 Part = str | int
 """Words, or a player by number."""
@@ -316,6 +316,10 @@ _WORDS: Mapping[str, Callable[[_Data], Line]] = {
     "attacks": _attacks,
     "deceives": _deceives,
 }
+
+
+KINDS = frozenset({*_WORDS, "phase"})
+"""The kinds of events that have words of their own."""
 
 
 def line(event: Event) -> Line | None:
