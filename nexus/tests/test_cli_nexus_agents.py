@@ -62,6 +62,8 @@ def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str,
         assert [a["id"] for a in nexus_json(environ, "agents", "list")] == ["ada", "bob"]
         code, sentence = refused(environ, "agents", "pause", "nobody")
         assert (code, "nobody" in sentence) == (2, True)
+        code, sentence = refused(environ, "agents", "add", "Mrs Cleo")
+        assert (code, "use up to 64 of a-z" in sentence) == (2, True)
 
 
 def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import hub_kit
@@ -15,6 +16,7 @@ from test_storage_migrations import server  # noqa: F401 (a fixture)
 
 from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.models import Avatar, AvatarState, PortableItem
+from wsap_nexus.cli.nexus import report
 from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
 from wsap_nexus.hub.records import NexusEvent, SessionRecord, Terms
@@ -186,6 +188,15 @@ def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
         book.note("told")
     assert [e.kind for e in heard] == ["told"]
     assert "A listener failed" in caplog.text
+
+
+def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: Ledger) -> None:
+    with ledger.change() as book:
+        book.mint_item("ada", replace(item("x"), name="iron sword"), game="quarry", session="")
+        book.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
+        (told,) = book.events(kinds=("item_moved",))
+    assert (told.body["item_id"], told.body["name"]) == ("x", "iron sword")
+    assert report.told(told) == "ada's iron sword is lost: a dragon ate it"
 
 
 def test_an_item_can_not_leave_where_it_is_not(ledger: Ledger) -> None:

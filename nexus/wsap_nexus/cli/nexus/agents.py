@@ -97,6 +97,7 @@ def add(
     from wsap_core.errors import UsageError
     from wsap_nexus.cli.nexus.report import running_on
 
+    _check_id(name)
     running = running_on(database)
     if running is not None and model is None and not policies:
         model = running.model
@@ -461,6 +462,24 @@ def _session_in(answer: dict[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(session, dict):
         raise NoAnswerError(f"{name!r} is still on its way; see how it stands with: wsap nexus agents show {name}")
     return session
+
+
+def _check_id(name: str) -> None:
+    """Refuse what can't be an agent's id, in the same words whether a nexus runs or not.
+
+    Raises:
+        UsageError: it can't.
+    """
+    import re
+
+    from wsap_core.errors import UsageError
+    from wsap_nexus.hub.records import AGENT_ID
+
+    if re.fullmatch(AGENT_ID, name) is None:
+        raise UsageError(
+            f"{name[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
+            "beginning with a letter or digit. --title says what it is called."
+        )
 
 
 def _policies(model: str | None, memory: str | None, given: tuple[str, ...]) -> dict[str, Policy]:

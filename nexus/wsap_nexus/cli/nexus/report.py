@@ -191,10 +191,21 @@ def _left(event: NexusEvent, body: Any) -> str:
     return f"{event.agent_id} leaves {event.game} after {steps} ({reason}{deeds})"
 
 
+_GOES = {
+    "escrow": ("goes into safe keeping", "go into safe keeping"),
+    "transfer": ("goes on its way", "go on their way"),
+    "world": ("goes into a world", "go into a world"),
+    "lost": ("is lost", "are lost"),
+}
+"""How it is said that one thing, or several, go to a place."""
+
+
 def _moved(event: NexusEvent, body: Any) -> str:
-    return f"{event.agent_id}: {body['item_id']} goes to {body['to']}" + (
-        f" ({body['why']})" if body.get("why") else ""
-    )
+    one, several = _GOES[body["to"]]
+    why = f": {body['why']}" if body.get("why") else ""
+    if "items" in body:
+        return f"{len(body['items'])} things of {event.agent_id} {several}{why}"
+    return f"{event.agent_id}'s {body.get('name') or body['item_id']} {one}{why}"
 
 
 def _body(event: NexusEvent, body: Any) -> str:
@@ -218,6 +229,7 @@ _TOLD: dict[str, Any] = {
     "skill_gained": lambda e, b: f"{e.agent_id} is better at {b['domain']}: {b['level']:.2f} (+{b['gain']:.2f})",
     "item_found": lambda e, b: f"{e.agent_id} takes {b['item']['name']} out of {e.game}",
     "item_moved": _moved,
+    "items_moved": _moved,
     "avatar_changed": _body,
     "onward_refused": lambda e, b: f"{e.agent_id} can't go on to {b['destination']}: {b['why']}",
     "game_failed": lambda e, b: f"a world of {e.game} fails: {b['error']}",

@@ -69,7 +69,9 @@ class ThingPages(LogPages):
         note = note[:_LONGEST_NOTE]
         if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
             raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
-        self.note("item_moved", agent=agent_id, item_id=item_id, to=to_place, to_id=to_id, why=note)
+        data = self.connection.execute(select(_ITEM.c.data).where(_ITEM.c.id == item_id)).scalar_one()
+        name = data.get("name", item_id)
+        self.note("item_moved", agent=agent_id, item_id=item_id, name=name, to=to_place, to_id=to_id, why=note)
 
     def move_items(
         self,

@@ -114,7 +114,7 @@ export function sentence(event, names, linked = true) {
     case 'skill_gained': return [who, ' grew in ', el('b', {}, plain(body.domain)), ` to ${percent(body.level ?? 0)}`,
       body.source ? ` (${plain(String(body.source).split(':').pop())})` : ''];
     case 'item_found': return [who, ' brought ', el('b', {}, body.item?.name || 'an item'), ' out of ', game];
-    case 'item_moved': return [who, `’s thing ${body.item_id} ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
+    case 'item_moved': return [who, '’s ', el('b', {}, plain(body.name || body.item_id)), ` ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
     case 'items_moved': return [many((body.items || []).length, 'thing'), ' of ', who, ` ${WENT[body.to] || plain(body.to)}`, body.why ? `: ${body.why}` : ''];
     case 'items_refused': return [who, ' could not take everything into ', game, body.why ? `: ${body.why}` : ''];
     case 'diary': return [who, '’s diary: ', shorter(body.text || '')];
