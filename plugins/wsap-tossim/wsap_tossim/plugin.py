@@ -76,7 +76,14 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "wsap_tossim.players.agent:create",
             abilities=("seed", "snapshot"),
             games=("tossim",),
-        )
+        ),
+        AgentSpec(
+            "tossim-random",
+            "Plays ToSSim by lot, silently: a baseline.",
+            "wsap_tossim.players.agent:create_random",
+            abilities=("seed", "snapshot"),
+            games=("tossim",),
+        ),
     ]
 
 

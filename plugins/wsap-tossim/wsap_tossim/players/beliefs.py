@@ -117,32 +117,34 @@ def _claims(notes: Notes, knowledge: Knowledge, roles: RoleList, me: int | None)
             dead.setdefault(one.role, []).append(one.number)
     living: dict[str, list[int]] = {}
     for by, said in notes.claims.items():
-        if standing[by].alive and by != me:
+        one = standing[by]
+        if one.alive and by != me and not one.revealed:
             living.setdefault(said[-1], []).append(by)
+            if len(said) > 1:
+                yield Clue(by, 0.8, "changed", None, said[-2])
     own = knowledge.role if me is not None else None
     for role, claimers in living.items():
         most = roles.most.get(role, 0)
         gone = dead.get(role, [])
         room = most - len(gone) - (own == role)
         for by in claimers:
-            if standing[by].revealed:
-                continue
-            if len(notes.claims[by]) > 1:
-                yield Clue(by, 1.2, "changed", None, notes.claims[by][-2])
             if most == 0:
                 yield Clue(by, 2.2, "no_such", None, role)
             elif room <= 0:
-                if own == role:
-                    yield Clue(by, 4.0, "mine", None, role)
-                else:
-                    yield Clue(by, 2.6, "dead_already", gone[0] if gone else None, role)
+                mine = own == role and not gone
+                yield Clue(by, 4.0, "mine", None, role) if mine else Clue(by, 2.0, "dead_already", gone[0], role)
             elif len(claimers) > room:
                 rival = next(other for other in claimers if other != by)
                 yield Clue(by, 1.5 * (len(claimers) - room) / len(claimers) + 0.5, "two", rival, role)
-            elif is_town(role):
-                yield Clue(by, -0.9 if ROLES[role].unique else -0.5, "claimed", None, role)
             else:
-                yield Clue(by, 0.9 if is_enemy(role) else 0.1, "odd_claim", None, role)
+                yield _taken_at_word(by, role)
+
+
+def _taken_at_word(by: int, role: str) -> Clue:
+    """Weigh a claim that nothing speaks against."""
+    if is_town(role):
+        return Clue(by, -0.7 if ROLES[role].unique else -0.25, "claimed", None, role)
+    return Clue(by, 0.9 if is_enemy(role) else 0.1, "odd_claim", None, role)
 
 
 def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterable[Clue]:
@@ -152,7 +154,7 @@ def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterabl
         target = data.get("target")
         if target is not None:
             if "suspicious" in data:
-                yield Clue(target, 3.2, "my_check") if data["suspicious"] else Clue(target, -1.3, "right")
+                yield Clue(target, 3.2, "my_check") if data["suspicious"] else Clue(target, -0.9, "my_clear")
             elif "group" in data:
                 yield from _group(notes, roles, target, data["group"], 1.0, "my_group", None)
             elif data.get("vampire"):
@@ -161,12 +163,12 @@ def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterabl
                 for visitor in data["visitors"]:
                     yield Clue(visitor, _visit(notes, visitor, len(data["visitors"])), "my_watch", target)
         for visited in data.get("visits") or ():
-            yield Clue(visited, -1.2, "right")  # the Mafia seldom visit their own
+            yield Clue(visited, -1.2, "visited")  # the Mafia seldom visit their own
 
 
 def _visit(notes: Notes, visitor: int, many: int) -> float:
     explained = notes.claims.get(visitor, [""])[-1] in _VISITING
-    return (1.2 if explained else 2.6) / max(1.0, many / 1.5)
+    return (1.6 if explained else 3.2) / max(1.0, many / 1.5)
 
 
 def _group(
@@ -176,12 +178,12 @@ def _group(
     names = tuple(group)
     claim = notes.claims.get(target, [""])[-1]
     if claim in names:
-        yield Clue(target, -0.4 * trust, "right")
+        yield Clue(target, -0.9 * trust, "borne_out")
         return
     against = _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(
         min(0.9, max(0.1, roles.enemies / roles.players))
     )
-    weight = trust * (0.7 * against + (1.8 if claim else 0.0))
+    weight = trust * (0.7 * against + (1.2 if claim else 0.0))
     if code == "my_group":
         yield Clue(target, weight, "my_clash" if claim else "my_group", by, claim or names[0])
     else:
@@ -218,9 +220,9 @@ def _findings(
         word = trust[by]
         code = "will" if finding.written else "found"
         if said.what == "suspicious":
-            found.append(Clue(target, 2.6 * word, code, by))
+            found.append(Clue(target, 2.0 * word, code, by))
         elif said.what == "clear":
-            found.append(Clue(target, -1.3 * word, "right"))
+            found.append(Clue(target, -0.8 * word, "will_clear" if finding.written else "found_clear"))
         elif said.what == "role":
             weight = (2.8 if is_enemy(said.role) else -1.5 if is_town(said.role) else 0.0) * word
             found.append(Clue(target, weight, f"{code}_role", by, said.role))

@@ -179,7 +179,7 @@ def _stand_up(view: View) -> Answer | None:
         if accused == view.me or view.me in by or not view.knowledge.standing[accused].alive:
             continue
         if accused in view.mates:
-            if len(by) >= 2 and not view.hopeless(accused) and view.rng.random() < 0.35:
+            if len(by) >= 2 and not view.hopeless(accused) and view.rng.random() < 0.08:
                 words = {"who": view.name(accused), "why": "they have done nothing wrong"}
                 return _said(view.speak("trust", **words), "That's one of ours; I stand by them as if by chance.")
         elif view.side == "town" and view.own.of(accused) < 0.5 * view.mean and view.rng.random() < 0.6:
@@ -211,7 +211,8 @@ def _small_talk(view: View) -> Answer | None:
 def _bar(view: View) -> float:
     """Return how far above `mean` a player must be to be put on trial: less as time runs out."""
     wait = (0.14, 0.14, 0.08, 0.04)
-    return (wait[view.day] if view.day < len(wait) else 0.0) + view.character.doubt
+    eager = 0.05 if view.side in ("mafia", "vampires", "killer", "witch") else 0.0
+    return (wait[view.day] if view.day < len(wait) else 0.0) + view.character.doubt - eager
 
 
 def _suspect(view: View, more: float = 0.0) -> int | None:
@@ -226,6 +227,7 @@ def _target(view: View) -> int | None:
     """Return whom to vote for: a suspect, rather one that others go for too."""
     notes, votes = view.notes, view.knowledge.votes
     best, most = None, 0.0
+    join = 0.05 if view.side in ("town", "bystander") else 0.08
     for n in view.others:
         if n in notes.acquitted and view.guilt(n) < 0.9:
             continue
@@ -236,7 +238,7 @@ def _target(view: View) -> int | None:
             continue
         with_me = sum(1 for by, whom in votes.items() if whom == n and by != view.me)
         planned = sum(1 for by, whom in notes.plans.items() if whom == n and by != view.me and by not in votes)
-        value = guilt + 0.05 * with_me + 0.02 * planned + 0.03 * (n in notes.reasoned)
+        value = guilt + join * with_me + 0.02 * planned + 0.03 * (n in notes.reasoned)
         if value > most:
             best, most = n, value
     return best
@@ -279,7 +281,13 @@ def _judge(view: View) -> Answer:
     if view.side == "jester":
         return Choice(Verb.GUILTY if view.rng.random() < 0.5 else Verb.INNOCENT), "Whatever looks bad."
     if accused in view.mates and guilt < 0.5:
-        return Choice(Verb.INNOCENT), f"{name} is one of ours."
+        lost = view.public.of(accused) > view.mean + 0.2
+        lot = view.rng.random()
+        if lot < (0.3 if lost else 0.55):
+            return Choice(Verb.INNOCENT), f"{name} is one of ours."
+        if lost and lot > 0.6:
+            return Choice(Verb.GUILTY), f"{name} is one of ours, but lost; I had better be seen against them."
+        return Choice(Verb.ABSTAIN), f"{name} is one of ours, but I had better not be seen to help."
     if guilt >= view.mean + max(0.0, _bar(view)) * 0.6:
         return Choice(Verb.GUILTY), f"{name} {_chance(view, accused)}: {view.why(accused)}."
     if guilt > view.mean - 0.03 and view.rng.random() < 0.4:

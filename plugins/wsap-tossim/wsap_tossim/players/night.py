@@ -77,6 +77,9 @@ def common_target(view: View, allowed: Sequence[int] | None = None) -> int | Non
     together = sorted([view.me, *(n for n in view.others if n in view.mates)])
     rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
     threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
+    for n in _survivors(view, Verb.KILL, Verb.BITE):
+        if n in threat:
+            threat[n] -= 4.0
     return max(threat, key=lambda n: threat[n])
 
 
@@ -85,6 +88,12 @@ def _threat(view: View, player: int, together: Iterable[int]) -> float:
     own = list(together)
     accused = sum(1 for by_day in (view.notes.accusers.get(n, {}) for n in own) if player in by_day)
     return view.worth(player) + 0.5 * accused
+
+
+def _survivors(view: View, *verbs: Verb) -> list[int]:
+    """Return the living whom the player has attacked before: they are too strong, or well guarded."""
+    done = diary(view.knowledge.notebook, view.names)
+    return [n for _, verb, targets in done if verb in verbs for n in targets if view.knowledge.standing[n].alive]
 
 
 def _why_kill(view: View, target: int) -> str:
@@ -278,7 +287,8 @@ def _disguise(view: View, slots: Slots) -> Answer | None:
 
 def _stab(view: View, slots: Slots) -> Answer | None:
     victims = [n for n in slots[0] if n not in view.mates] or list(slots[0])
-    best = max(victims, key=lambda n: view.worth(n) + 1.5 * view.rng.random())
+    tried = _survivors(view, Verb.STAB, Verb.MAUL)
+    best = max(victims, key=lambda n: view.worth(n) + 1.5 * view.rng.random() - 4.0 * tried.count(n))
     return _do([best], f"{view.name(best)} is in my way: {_why_kill(view, best)}.")
 
 
@@ -294,7 +304,7 @@ def _douse(view: View, slots: Slots) -> Answer | None:
 def _doused(view: View) -> list[int]:
     """Return the living that the player has doused, as far as its notebook says."""
     doused: list[int] = []
-    for _, (verb, targets) in sorted(diary(view.knowledge.notebook, view.names).items()):
+    for _, verb, targets in diary(view.knowledge.notebook, view.names):
         if verb == Verb.DOUSE:
             doused.extend(targets)
         elif verb == Verb.IGNITE:

@@ -227,16 +227,18 @@ class Notes:
         clues = self.clues
         if enemy or town:
             for by in self.accusers.get(dead, {}):
-                clues.append(Clue(by, -0.6, "right", dead, role) if enemy else Clue(by, 0.25, "pushed", dead, role))
+                clues.append(Clue(by, -0.6, "caught", dead, role) if enemy else Clue(by, 0.25, "pushed", dead, role))
             for by in self.defenders.get(dead, {}):
-                clues.append(Clue(by, 0.5, "vouched", dead, role) if enemy else Clue(by, -0.2, "right", dead, role))
+                clues.append(Clue(by, 1.1, "vouched", dead, role) if enemy else Clue(by, -0.7, "stood_by", dead, role))
             for accused, judge, verdict in self.verdicts:
                 if accused != dead or verdict == "abstain":
                     continue
                 if (verdict == "guilty") == enemy:
-                    clues.append(Clue(judge, -0.45 if enemy else -0.25, "right", dead, role))
+                    clues.append(
+                        Clue(judge, -0.5, "judged", dead, role) if enemy else Clue(judge, -0.7, "let_go", dead, role)
+                    )
                 else:
-                    clues.append(Clue(judge, 0.6 if enemy else 0.2, "spared" if enemy else "hanged", dead, role))
+                    clues.append(Clue(judge, 0.9 if enemy else 0.25, "spared" if enemy else "hanged", dead, role))
         for finding in self.findings:
             if finding.said.target == dead and finding.by != dead and not finding.written:
                 clue = _tested(finding, role)
@@ -286,20 +288,24 @@ def _tested(finding: Finding, role: str) -> Clue | None:
     by, dead = finding.by, said.target
     if said.what == "suspicious":
         if enemy:
-            return Clue(by, -2.0, "right", dead, role)
-        return Clue(by, 1.6, "wrong", dead, role) if is_town(role) else Clue(by, 0.4, "wrong", dead, role)
+            return Clue(by, -2.0, "found_one", dead, role)
+        return Clue(by, 0.7, "wrong", dead, role) if is_town(role) else Clue(by, 0.3, "wrong", dead, role)
     if said.what == "clear":
         hides = role in ("Godfather", "Arsonist", "Vampire", "Witch", "Werewolf", "Serial Killer")
         if enemy:
-            return Clue(by, 0.4 if hides else 1.6, "cleared", dead, role)
-        return Clue(by, -0.2, "right", dead, role)
+            return Clue(by, 0.3 if hides else 1.0, "cleared", dead, role)
+        return Clue(by, 0.0, "found_none", dead, role)
     if said.what == "role":
-        return Clue(by, -1.5, "right", dead, role) if said.role == role else Clue(by, 2.0, "wrong", dead, role)
+        return (
+            Clue(by, -1.5, "found_role_right", dead, role)
+            if said.role == role
+            else Clue(by, 2.0, "misfound", dead, role)
+        )
     if said.what == "group":
         misled = "Framer" in said.roles or "Arsonist" in said.roles
         if role in said.roles:
-            return Clue(by, -0.6, "right", dead, role)
-        return Clue(by, 0.5 if misled else 1.8, "wrong", dead, role)
+            return Clue(by, -1.0, "found_group_right", dead, role)
+        return Clue(by, 0.3 if misled else 1.4, "misfound", dead, role)
     return None
 
 

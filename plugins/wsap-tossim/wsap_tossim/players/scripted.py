@@ -104,12 +104,10 @@ _NOTES = (
 
 def _appended(notebook: str, line: str, longest: int) -> str:
     """Return a notebook with a line more; the oldest lines are left out if it gets too long."""
-    night = line.split(" ", 1)[0] + " "
-    lines = [one for one in notebook.split("\n") if one and not one.startswith(night)]
-    lines.append(line)
-    while len(lines) > 1 and sum(len(one) + 1 for one in lines) > longest:
-        lines.pop(0)
-    return "\n".join(lines)[:longest]
+    text = f"{notebook}\n{line}" if notebook else line
+    while len(text) > longest and "\n" in text:
+        text = text.partition("\n")[2]
+    return text[:longest]
 
 
 def _legal(choice: Choice, options: Mapping[Verb, Option]) -> Choice:

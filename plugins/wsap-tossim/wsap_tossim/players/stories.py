@@ -61,20 +61,20 @@ def diary_line(night: int, verb: str, targets: Sequence[int], names: Sequence[st
     return " ".join([f"N{night}", verb, " & ".join(names[t] for t in targets)]).rstrip()
 
 
-def diary(notebook: str, names: Sequence[str]) -> dict[int, tuple[str, tuple[int, ...]]]:
-    """Return what a notebook of such lines holds: night -> verb and targets."""
+def diary(notebook: str, names: Sequence[str]) -> list[tuple[int, str, tuple[int, ...]]]:
+    """Return what a notebook of such lines holds: night, verb and targets, in their order; other lines are left out."""
     numbers = {name: number for number, name in enumerate(names)}
-    found: dict[int, tuple[str, tuple[int, ...]]] = {}
+    found: list[tuple[int, str, tuple[int, ...]]] = []
     for line in notebook.split("\n"):
         word, _, rest = line.partition(" ")
         verb, _, whom = rest.partition(" ")
         if word[:1] == "N" and word[1:].isdecimal() and len(word) < 6 and verb:
             if whom in numbers:
-                found[int(word[1:])] = (verb, (numbers[whom],))
+                found.append((int(word[1:]), verb, (numbers[whom],)))
                 continue
             parts = whom.split(" & ") if whom else []
             if all(part in numbers for part in parts):
-                found[int(word[1:])] = (verb, tuple(numbers[part] for part in parts))
+                found.append((int(word[1:]), verb, tuple(numbers[part] for part in parts)))
     return found
 
 
@@ -117,30 +117,42 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
 def nights_of(knowledge: Knowledge, notes: Notes, role: str, seed: int) -> dict[int, str]:
     """Return what the player tells of each night so far, as if it had a role: its own truly, another as invented."""
     last = knowledge.day if knowledge.phase in ("dusk", "night") else knowledge.day - 1
-    nights: dict[int, str] = {}
     if role == knowledge.role:
-        done = diary(knowledge.notebook, notes.names)
-        for night, (verb, targets) in done.items():
-            if verb in PAST and night <= last:
-                nights[night] = PAST[Verb(verb)].format(*[notes.names[t] for t in targets])
-        for event in notes.results:
-            line = _result(event, notes.names)
-            if line:
-                nights[event.day] = line
+        nights = _true_nights(knowledge, notes)
     elif role in COVERS:
-        before = _lines(knowledge.will) if knowledge.will.startswith(f"{role}.") else {}
-        for night in range(1, last + 1):
-            line = before.get(night, "")
-            if not line or any(knowledge.standing[n].died == night for n in named(line, notes.names)[:1]):
-                line = _invented(knowledge, notes, role, night, seed)  # nobody can have gone where all know of a death
-            nights[night] = line
+        nights = _cover_nights(knowledge, notes, role, last, seed)
+    else:
+        nights = {}
     for night in notes.nights_in_jail:
-        if night <= last:
-            nights[night] = "sat in jail"
+        nights[night] = "sat in jail"
     for night in notes.nights_blocked:
-        if night <= last:
-            nights[night] = "was kept busy by somebody"
-    return dict(sorted(nights.items()))
+        nights[night] = "was kept busy by somebody"
+    return {night: nights[night] for night in sorted(nights) if night <= last}
+
+
+def _true_nights(knowledge: Knowledge, notes: Notes) -> dict[int, str]:
+    nights: dict[int, str] = {}
+    for night, verb, targets in diary(knowledge.notebook, notes.names):
+        form = PAST.get(verb)
+        if form is not None and form.count("{") <= len(targets):
+            text = form.format(*[notes.names[t] for t in targets])
+            nights[night] = f"{nights[night]} and {text}" if verb == Verb.EXECUTE and night in nights else text
+    for event in notes.results:
+        line = _result(event, notes.names)
+        if line:
+            nights[event.day] = line
+    return nights
+
+
+def _cover_nights(knowledge: Knowledge, notes: Notes, role: str, last: int, seed: int) -> dict[int, str]:
+    before = _lines(knowledge.will) if knowledge.will.startswith(f"{role}.") else {}
+    nights: dict[int, str] = {}
+    for night in range(1, last + 1):
+        line = before.get(night, "")
+        if not line or any(knowledge.standing[n].died == night for n in named(line, notes.names)[:1]):
+            line = _invented(knowledge, notes, role, night, seed)  # nobody can have gone where all know of a death
+        nights[night] = line
+    return nights
 
 
 def will_of(role: str, nights: Mapping[int, str], longest: int) -> str:
@@ -194,7 +206,7 @@ def _invented(knowledge: Knowledge, notes: Notes, role: str, night: int, seed: i
         if blames in around and blames is not None:
             accuses = night >= 2 or rng.random() < 0.3
             target = blames if accuses else target
-        elif night >= 2 and rng.random() < 0.3 and f"N{night}" not in knowledge.will:
+        elif night >= 2 and rng.random() < 0.15 and f"N{night}" not in knowledge.will:
             others = [n for n in around if n not in mates]
             told = any(": suspicious" in line for line in knowledge.will.split("\n"))
             if others and not told:

@@ -148,7 +148,7 @@ class View:
             return 1.2 if player == self.knowledge.target else face
         if side == "jester":
             return 1.0 - face
-        return face if side == "bystander" else face + 0.08
+        return face if side == "bystander" else face + 0.03
 
     def hopeless(self, mate: int) -> bool:
         """Return whether a mate can't be saved any more, so that it is better to be seen against it."""
@@ -179,8 +179,7 @@ class View:
     def clue_against(self, player: int) -> Clue:
         """Return the best reason to give against a player; never one that only a liar could know."""
         for clue in self.face.against(player):
-            if clue.code != "right":
-                return clue
+            return clue
         notes = self.notes
         if len(notes.against.get(player, ())) - (self.me in notes.against.get(player, ())) > 0:
             return Clue(player, 0.0, "crowd")

@@ -86,6 +86,7 @@ AGAINST: Mapping[str, str] = {
     "spared": "voted innocent on {other}, who was the {role}",
     "vouched": "spoke for {other}, who was the {role}",
     "wrong": "accused {other}, who was the {role}",
+    "misfound": "told things of {other} that were not so",
     "cleared": "cleared {other}, who was the {role}",
     "quiet": "has said next to nothing",
     "unclaimed": "still has not told us a role",
