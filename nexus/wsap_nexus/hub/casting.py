@@ -40,7 +40,8 @@ class Casting:
         """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
         # Somebody outside may be gone for good; where others wait for it, the world's deadline holds for it, too.
         deadline = self._nexus.catalog.spec(plan.game).deadline if len(plan.seats) > 1 else None
-        return {s.name: self.agent_spec(agents.get(s.name, s.name), s.agent, deadline) for s in plan.seats}
+        # Whoever sat in another seat is elsewhere now; no agent has such an id.
+        return {s.name: self.agent_spec(agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 
     def agent_spec(self, agent_id: str, agent: str, deadline: float | None = None) -> AgentSpec:
         """Return who decides for an agent, by the name of the decider.

@@ -250,9 +250,12 @@ class Life:
         told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
         return replace(departure, mind=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
 
-    def gone(self, agent_id: str, run_id: str) -> None:
+    def gone(self, agent_id: str) -> None:
         """Forget a seat that is empty now."""
         self._guests.pop(agent_id, None)
+
+    def over(self, run_id: str) -> None:
+        """Forget a run that nobody plays any more."""
         self._minds.pop(run_id, None)
 
     def came_back(self, session: SessionRecord) -> None:

@@ -116,4 +116,4 @@ class Lives:
                 )
             run_id = await self._lobbies[way.game].join(way)
         if run_id is not None:
-            await asyncio.shield(self._nexus.tables.tasks[run_id])
+            await self._nexus.tables.until_home(run_id, way.agent_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ class Stay:
         self.catching_up = False
         """Whether recorded decisions are being gone through again: until that is done, the world is not
         yet where the log is, and must not be left."""
+        self.home = asyncio.Event()
+        """Set once nobody plays it any more: its agent is back, or the nexus has stopped."""
         self.last: StepTaken | None = None
         """The newest decision."""
         self._on_step = on_step

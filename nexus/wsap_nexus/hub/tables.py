@@ -105,7 +105,25 @@ class Tables:
             except WorldError as error:
                 self._nexus.homecoming.world_failed(together, record.id, error)
                 return
-        await asyncio.shield(self.tasks[session.run_id])
+        await self.until_home(session.run_id, session.agent_id)
+
+    async def until_home(self, run_id: str, agent_id: str) -> None:
+        """Return once an agent at a table is back, or the whole table is over, whichever comes first.
+
+        Raises:
+            WsapError: it could not be recorded how the table ended.
+        """
+        table, stay = self.tasks[run_id], self._nexus.stays.get(agent_id)
+        if stay is None or stay.session.run_id != run_id:
+            await asyncio.shield(table)
+            return
+        home = asyncio.create_task(stay.home.wait())
+        try:
+            await asyncio.wait({table, home}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            home.cancel()
+        if run_id not in self.tasks:
+            await asyncio.shield(table)  # the table is over, and its world is being let go
 
     def _resume_table(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
         repository = self._nexus.store.repository
@@ -150,6 +168,11 @@ class Tables:
             stay = Stay(session, seat, deeds=deeds.get(seat) or Deeds(), controls=controls, on_step=self._nexus.tell)
             stay.take_up((last or {}).get(seat))
             stays[seat] = self._nexus.stays[session.agent_id] = stay
+
+        async def departed(seat: str) -> None:
+            if seat in stays:
+                await self._come_home(stays[seat], spec, venue, run)
+
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id
         run = Run(
@@ -164,6 +187,7 @@ class Tables:
             services=self._nexus.services,
             venue=venue,
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
+            departed=departed,
             minds=self._nexus.life.minds(
                 run_id, {s: agent.id for s, agent in agents.items()}, past.minds if past else None, recorder
             ),
@@ -192,7 +216,7 @@ class Tables:
                 state, leaving = saved_on_the_way(venue.face), True
                 for stay in stays.values():
                     reason = self._why_over(run, stay)
-                    if reason != SHUTDOWN:
+                    if reason != SHUTDOWN and not stay.home.is_set():
                         await self._leave(stay, spec, venue, run, reason)
             except StorageError:
                 raise
@@ -202,21 +226,40 @@ class Tables:
                 )
         finally:
             for stay in stays.values():
-                self._nexus.stays.pop(stay.session.agent_id, None)
-                self._nexus.life.gone(stay.session.agent_id, str(run.run_id))
+                self._is_home(stay)
+            self._nexus.life.over(str(run.run_id))
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
             self._nexus.faces.pop(str(run.run_id), None)
             with contextlib.suppress(WorldError), self._nexus.room.closing(spec, str(run.run_id)):
                 await venue.face.close()  # it has said all that matters, should it fail now
 
-    async def _leave(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str) -> None:
-        """Bring an agent back into the nexus with what it may carry."""
+    async def _come_home(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
+        """Bring an agent back whose seat was let go, while the others at its table play on."""
+        reason = self._why_over(run, stay)
+        if reason != SHUTDOWN:
+            await self._leave(stay, spec, venue, run, reason, others=True)
+            self._is_home(stay)
+
+    def _is_home(self, stay: Stay) -> None:
+        """Forget a stay that nobody plays any more; its agent may be elsewhere already."""
+        if stay.home.is_set():
+            return
+        stay.home.set()
+        self._nexus.stays.pop(stay.session.agent_id, None)
+        self._nexus.life.gone(stay.session.agent_id)
+
+    async def _leave(
+        self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str, *, others: bool = False
+    ) -> None:
+        """Bring an agent back into the nexus with what it may carry; `others` says whether others play on."""
         session, face = stay.session, venue.face
         with self._nexus.ledger.change() as book:
             transfer_id = book.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
-        departure = await let_out(face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds)
+        departure = await let_out(
+            face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds, others=others
+        )
         self._nexus.store.writer.flush()
         departure = self._nexus.life.with_mind(departure, session, stay.seat_name)
         with self._nexus.ledger.change() as book:
@@ -243,6 +286,9 @@ class Tables:
         if stay.stopped is not None:
             return stay.stopped
         seat = run.seat(stay.seat_name)
+        if run.was_let_go(stay.seat_name):
+            # It was let go before the nexus ended, and is on its way home since.
+            return "step_limit" if stay.deeds.steps == run.plan.steps else "kicked"
         if seat.left is not None:
             return "jack_out" if self._nexus.life.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
         if seat.done:

@@ -327,7 +327,9 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     book.update_agent(agent.id, lifetime_steps=lifetime, playtime=agent.playtime + departure.seconds)
     if departure.mind is not None:
         book.keep_mind(agent.id, departure.mind)
-    if departure.world_state is None:
+    if book.is_played(session.world_id):
+        pass  # whoever leaves last says what becomes of it
+    elif departure.world_state is None:
         book.end_world(session.world_id)
     else:
         book.keep_world(session.world_id, snapshot=departure.world_state, run_id=None, failures=0)
@@ -368,6 +370,8 @@ async def let_out(
     reason: str,
     deeds: Deeds,
     seconds: float,
+    *,
+    others: bool = False,
 ) -> Departure:
     """Take an agent out of its seat with what it may carry; nothing is committed yet.
 
@@ -382,6 +386,7 @@ async def let_out(
         reason: why it leaves, as far as that is known; a death is found out here.
         deeds: what it did.
         seconds: how long it was there.
+        others: whether others play on there: the world is theirs then, and nobody comes back to this body.
 
     Raises:
         WorldError: the world fails, or gives out something that is no package.
@@ -390,7 +395,7 @@ async def let_out(
     chose = seat.left is not None
     died = body.state is AvatarState.DESTROYED and not chose
     gone = body.state is AvatarState.DESTROYED and chose
-    keeps = world.can_snapshot and not gone and (died or reason != "finished")
+    keeps = world.can_snapshot and not gone and not others and (died or reason != "finished")
     if not chose and body.state is AvatarState.BOUND:
         await leave(seat, "suspend" if keeps else "despawn")
         body = await _body(world, seat.agent_id, session.avatar_id)

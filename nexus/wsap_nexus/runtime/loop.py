@@ -105,6 +105,8 @@ class SeatLoop:
         self._latest: tuple[int, int, DecisionInfo] | None = None
         self.acting = False
         """Whether a choice is recorded, and what comes of it is not yet taken in."""
+        self.let_go = False
+        """Whether the seat was taken out of the world, rather than leaving by choice."""
 
     @property
     def reached_limit(self) -> bool:
@@ -137,7 +139,10 @@ class SeatLoop:
         while not self.seat.done and self.seat.left is None and not self.reached_limit:
             if self._history and isinstance(self._history[0], LoggedLeave):
                 return
-            observation, after = await self._observe(number)
+            if self._order is None:
+                observation, after = await self.seat.observe(), -1
+            else:
+                observation, after = await self._observe(self._order, number)
             if not await (self._controls.breathe() if self._history else self._controls.gate()):
                 return
             if self._goals.due(observation.current_goals):
@@ -150,6 +155,7 @@ class SeatLoop:
     async def leave(self, episode: int) -> None:
         """Take the seat out of a world where others go on, as is recorded, or else recording it."""
         order = self._order or Order()
+        self.let_go = True
         if self._history and isinstance(logged := self._history[0], LoggedLeave):
             self._history.popleft()
             await order.reach(logged.made)
@@ -181,13 +187,11 @@ class SeatLoop:
             self._goals.set_state(state["goals"])
         self._plan = tuple(one_line(line) for line in state.get("plan") or ())
 
-    async def _observe(self, episode: int) -> tuple[Observation, int]:
-        """Return what the seat sees at its next decision, and the last event by then.
+    async def _observe(self, order: Order, episode: int) -> tuple[Observation, int]:
+        """Return what a seat among several sees at its next decision, and the last event by then.
 
-        Among several it looks when it looked, where that is recorded, and otherwise after all that is.
+        It looks when it looked, where that is recorded, and otherwise after all that is.
         """
-        if self._order is None:
-            return await self.seat.observe(), -1
         logged = self._history[0] if self._history else None
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         if isinstance(choice, LoggedChoice):
@@ -195,14 +199,14 @@ class SeatLoop:
         elif logged is None:
             mark, self._looked = self._looked, None
             if mark is None:
-                await self._order.ended()
+                await order.ended()
         else:
             mark = None  # a step that an older version recorded: nobody knows when
         if mark is not None:
-            await self._order.reach(mark)
+            await order.reach(mark)
         observation = await self.seat.observe()
         if mark is not None:
-            self._order.passed(mark)
+            order.passed(mark)
         if not isinstance(logged, LoggedStep):
             again = mark is not None
             self._recorder.observation(self.seat.agent_id, episode, observation.step, observation, again=again)
@@ -302,6 +306,7 @@ class SeatLoop:
             await asyncio.sleep(0)  # the world hears of the choice first
             await self._order.reach(choice.let_go)
             self._order.passed(choice.let_go)
+            self.let_go = True
             await leave(self.seat)
             return await acting
         finally:

@@ -166,6 +166,10 @@ class Run:
         """Return an open seat, once play has begun."""
         return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
 
+    def was_let_go(self, name: str) -> bool:
+        """Return whether a seat was taken out of the world, stopped or at its limit, rather than leaving by choice."""
+        return any(loop.let_go for loop in self._loops if loop.seat.agent_id == name)
+
     def agent(self, name: str) -> Agent | None:
         """Return who decides in a seat; None before play has begun, and for a seat that there is not."""
         return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
@@ -370,8 +374,7 @@ class Run:
         if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
             return  # the last one ends the run
         self._gone.add(name)
-        controls = self._seat_controls.get(name, self.controls)
-        if not controls.stopping:
+        if not loop.let_go or loop.reached_limit:
             await loop.conclude(self._episode)
         self._minds.keep(name, loop.tally.steps, loop.lessons)
         await loop.aclose()

@@ -88,6 +88,11 @@ class StayPages(PeoplePages):
             query = query.where(_SESSION.c.closed.is_(None))
         return [session_of(row) for row in self.connection.execute(query)]
 
+    def is_played(self, world_id: str) -> bool:
+        """Return whether anybody has an open session in a world."""
+        where = (_SESSION.c.world_id == world_id) & _SESSION.c.closed.is_(None)
+        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
+
     def visits(self, agent_id: str) -> dict[str, int]:
         """Return how often an agent was in each game: game -> sessions."""
         query = select(_SESSION.c.game, func.count()).where(_SESSION.c.agent_id == agent_id)

@@ -1,0 +1,178 @@
+"""An agent that is called back from a game of several comes home at once, and the others play on.
+
+The game is the prisoner's dilemma of ten rounds: a choice of "cooperate" pays (3, 3) or (0, 5), one of
+"defect" (5, 0) or (1, 1); a seat that is empty cooperates, its first choice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hub_checks
+from life_kit import Place, host_with, nexus_at
+
+from wsap_core.models import Action, ActionResult
+from wsap_core.wire import Codec
+from wsap_nexus.hub.records import EXTERNAL, Terms
+from wsap_nexus.runtime.recorder import read_step
+
+ROUNDS = 10
+GAMES = ("matrix", "echo")
+
+
+def play(path: Path, scene: Callable[[Place], Any], *, agents: tuple[str, ...] = ("ann", "bob")) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            policies = {agent: {"*": EXTERNAL} for agent in agents}
+            async with nexus_at(path, policies, host=host_with(), games=GAMES) as place:
+                await scene(place)
+            assert hub_checks.problems(place.nexus.store.database, settled=True) == []
+
+    asyncio.run(bounded())
+
+
+async def sit_down(place: Place, terms: Terms | None = None) -> None:
+    """Have ann and bob sit down together: ann is row."""
+    going = [asyncio.ensure_future(place.nexus.enter(agent, "matrix", terms or Terms())) for agent in ("ann", "bob")]
+    stays = await asyncio.gather(*going)
+    assert len({stay.session.run_id for stay in stays}) == 1
+
+
+async def act(place: Place, agent: str, name: str) -> ActionResult:
+    seat, _ = await place.nexus.external.observation(agent)
+    return await seat.act(Action(name))
+
+
+async def both(place: Place, ann: str, bob: str) -> None:
+    await asyncio.gather(act(place, "ann", ann), act(place, "bob", bob))
+
+
+async def play_out(place: Place, agent: str, choice: str) -> list[float]:
+    """Have an agent make one choice until the game is over, and return what each paid."""
+    leaving = place.nexus.await_exit(agent)
+    paid: list[float] = []
+    while True:
+        result = await act(place, agent, choice)
+        paid.append(result.reward)
+        if result.done:
+            await leaving
+            return paid
+
+
+def seats_of(place: Place, agent: str) -> tuple[str, str | None]:
+    with place.nexus.ledger.look() as book:
+        found = book.agent(agent)
+    return found.place, found.session_id
+
+
+def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_path: Path) -> None:
+    async def scene(place: Place) -> None:
+        await sit_down(place)
+        await both(place, "defect", "cooperate")
+        waiting = asyncio.ensure_future(act(place, "bob", "defect"))
+        await place.nexus.external.observation("ann")
+        closed = await place.nexus.exit("ann")
+        assert (closed.reason, closed.steps, closed.stats["reward"]) == ("kicked", 1, 5.0)
+        assert seats_of(place, "ann") == ("nexus", None)
+        # The round that bob waited in is over: an empty seat cooperates.
+        assert (await waiting).reward == 5.0
+        assert "bob" in place.nexus.stays
+        # Before the game is over ann is somewhere else, and stays there when it is.
+        stay = await place.nexus.enter("ann", "echo", Terms())
+        assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 2)
+        with place.nexus.ledger.look() as book:
+            bob = book.sessions(agent_id="bob")[0]
+        assert (bob.reason, bob.steps, bob.stats["reward"]) == ("finished", ROUNDS, 5.0 * (ROUNDS - 1))
+        assert place.nexus.stays["ann"] is stay
+        assert (await act(place, "ann", "wait")).observation.step == 1
+
+    play(tmp_path, scene)
+
+
+def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_choice_counts(tmp_path: Path) -> None:
+    async def scene(place: Place) -> None:
+        await sit_down(place)
+        await both(place, "cooperate", "cooperate")
+        chosen = asyncio.ensure_future(act(place, "ann", "defect"))
+        run = next(iter(place.nexus.tables.runs.values()))
+        await place.until(lambda: place.nexus.store.repository.count_events(str(run.run_id), "chosen") == 3)
+        closed = await place.nexus.exit("ann")
+        assert (closed.reason, closed.steps, closed.stats["reward"]) == ("kicked", 2, 3.0)
+        assert (await chosen).message == "You have left this world."
+        assert (await act(place, "bob", "cooperate")).reward == 0.0
+        assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 2)
+
+    play(tmp_path, scene)
+
+
+def test_one_whose_condition_comes_about_comes_home_by_it(tmp_path: Path) -> None:
+    async def scene(place: Place) -> None:
+        going = asyncio.ensure_future(place.nexus.enter("ann", "matrix", Terms(exit_when="step >= 2")))
+        await place.nexus.enter("bob", "matrix", Terms())
+        await going
+        leaving = place.nexus.await_exit("ann")
+        await both(place, "cooperate", "cooperate")
+        await both(place, "cooperate", "cooperate")
+        closed = await leaving
+        assert (closed.reason, closed.steps) == ("condition", 2)
+        assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 2)
+
+    play(tmp_path, scene)
+
+
+def test_one_that_leaves_by_choice_is_home_before_the_game_is_over(tmp_path: Path) -> None:
+    async def scene(place: Place) -> None:
+        await sit_down(place)
+        leaving = place.nexus.await_exit("ann")
+        await act(place, "ann", "exit_game")
+        assert (await leaving).reason == "exit_game"
+        assert seats_of(place, "ann") == ("nexus", None)
+        assert await play_out(place, "bob", "defect") == [5.0] * ROUNDS
+
+    play(tmp_path, scene)
+
+
+def test_a_game_that_all_were_called_back_from_is_over(tmp_path: Path) -> None:
+    async def scene(place: Place) -> None:
+        await sit_down(place)
+        await both(place, "cooperate", "defect")
+        tables = list(place.nexus.tables.tasks.values())
+        assert [(await place.nexus.exit(agent)).steps for agent in ("ann", "bob")] == [1, 1]
+        await asyncio.gather(*tables)
+        assert place.nexus.tables.tasks == {}
+        assert place.nexus.faces == {}
+
+    play(tmp_path, scene)
+
+
+def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_started(tmp_path: Path) -> None:
+    async def before(place: Place) -> None:
+        await sit_down(place)
+        await both(place, "defect", "cooperate")
+        chosen = asyncio.ensure_future(act(place, "ann", "defect"))
+        run = next(iter(place.nexus.tables.runs.values()))
+        await place.until(lambda: place.nexus.store.repository.count_events(str(run.run_id), "chosen") == 3)
+        await place.nexus.exit("ann")
+        await chosen
+        assert [(await act(place, "bob", "defect")).reward for _ in range(3)] == [1.0, 5.0, 5.0]
+
+    async def after(place: Place) -> None:
+        assert seats_of(place, "ann") == ("nexus", None)
+        await place.nexus.enter("ann", "echo", Terms())
+        assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 4)
+        assert "ann" in place.nexus.stays
+        with place.nexus.ledger.look() as book:
+            bob = book.sessions(agent_id="bob")[0]
+            (ann,) = [s for s in book.sessions(agent_id="ann") if s.game == "matrix"]
+        assert bob.stats["reward"] == 0 + 1 + 5 + 5 + 3.0 * (ROUNDS - 4)
+        assert (ann.reason, ann.steps) == ("kicked", 2)
+        repository = place.nexus.store.repository
+        events = [e for e in repository.read_events(bob.run_id, kinds=("step",)) if e.seat == "column"]
+        steps = [read_step(e.seq, e.episode, e.step or 0, e.body, Codec()) for e in events]
+        assert [step.step for step in steps] == list(range(ROUNDS))
+
+    play(tmp_path, before)
+    play(tmp_path, after, agents=())
