@@ -93,12 +93,13 @@ def compat(session: nox.Session) -> None:
 
 @nox.session
 def kills(session: nox.Session) -> None:
-    """Kill the nexus 500 times under load, and its workers with it, and check that nothing is lost; takes long."""
+    """Kill the nexus 500 times under load, its workers, and games elsewhere; check that nothing is lost; takes long."""
     _install(session, "test")
     script = "nexus/tests/hub_kill.py"
     session.run("python", script, *(session.posargs or ["--kills", "500"]))
     if not session.posargs:
         session.run("python", script, "--kills", "100", "--workers", "2")
+        session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
 
 
 @nox.session

@@ -283,7 +283,6 @@ async def _watch_doubts(nexus: Nexus, say: Callable[..., None]) -> None:
 
 async def _see_to_the_end(nexus: Nexus, say: Callable[..., None]) -> None:
     """With nothing killed any more: play on a little, settle what is in doubt, compare with the games, and stop."""
-    before = nexus.store.database
     with nexus.ledger.look() as book:
         done = len(book.sessions(limit=10**6))
     began = time.monotonic()
@@ -295,18 +294,26 @@ async def _see_to_the_end(nexus: Nexus, say: Callable[..., None]) -> None:
             say("PROBLEM", "nobody gets anywhere any more")
             break
         await asyncio.sleep(0.05)
-    for _ in range(50):
-        left = await nexus.elsewhere.settle()
-        if not left:
+    with nexus.ledger.look() as book:
+        agents = [agent.id for agent in book.agents()]
+    for agent in agents:
+        nexus.pause(agent)  # nobody sets out any more
+    began = time.monotonic()
+    while True:
+        await nexus.elsewhere.settle()
+        with nexus.ledger.look() as book:
+            under_way = [row.id for row in book.transfers("prepared", "unknown")]
+        if not under_way:
             break
-        await asyncio.sleep(0.2)
-    else:
-        say("PROBLEM", f"{left} moves stay in doubt")
+        if time.monotonic() - began > SETTLED_WITHIN:
+            say("PROBLEM", f"{', '.join(under_way)} stay under way")
+            break
+        await asyncio.sleep(0.1)
     for name in FAR:
         for problem in await _as_the_game_says(nexus, name):
             say("PROBLEM", problem)
     await nexus.stop()
-    for problem in hub_checks.problems(before, settled=True):
+    for problem in hub_checks.problems(nexus.store.database, settled=True):
         say("PROBLEM", problem)
     say("stopped")
 
@@ -430,7 +437,8 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
         reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
         kinds = Counter(e.kind for e in book.events(limit=1_000_000))
         broken = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed",), limit=100)]
-        failed = Counter(str(e.body.get("error"))[:200] for e in book.events(kinds=("world_failed",), limit=10_000))
+        errors = [str(e.body.get("error"))[:200] for e in book.events(kinds=("world_failed",), limit=10_000)]
+        failed = Counter(error for error in errors if "was paused" not in error)  # in the end everybody is
     return {
         "kills": killed.total(), "nexus": killed["nexus"], "games": killed["games"], "acknowledged": acknowledged,
         "sessions": reasons, "resumptions": kinds["resumed"], "in_doubt": kinds["transfer_in_doubt"],

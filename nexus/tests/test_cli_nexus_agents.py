@@ -49,6 +49,39 @@ def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str
     assert (code, "was removed" in sentence) == (2, True)
 
 
+def in_doubt(path: Path) -> str:
+    """Put a move of Cleo's into doubt, with her sword, and return its id."""
+    with Database.open(path) as database, Ledger(database).change() as book:
+        book.mint_item("cleo", PortableItem("sword-1", "sword", "weapon", 1, origin="far"), game="far", session="s")
+        transfer = book.prepare("cleo", "enter", game="far")
+        book.move_items("cleo", ["sword-1"], from_place="escrow", to_place="transfer", to_id=transfer)
+        book.settle(transfer, "unknown", why="The game does not answer.")
+    return transfer
+
+
+def test_a_move_in_doubt_is_shown_and_settled_while_no_nexus_runs(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
+    assert f"in doubt: {transfer} to far with 1 item" in nexus(environ, "agents", "show", "cleo")
+    code, sentence = refused(environ, "agents", "remove", "cleo", "--yes")
+    assert "in doubt" in sentence
+    (settled,) = nexus_json(environ, "agents", "settle", "cleo", "--as", "arrived")["settled"]
+    assert (settled["transfer"], settled["place"]) == (transfer, "lost")
+    shown = nexus_json(environ, "agents", "show", "cleo")
+    assert [(item["item"]["item_id"], item["place"]) for item in shown["items"]] == [("sword-1", "lost")]
+    assert shown["in_doubt"] == []
+    code, sentence = refused(environ, "agents", "settle", "cleo", "--as", "arrived")
+    assert (code, "No move of 'cleo' is in doubt" in sentence) == (2, True)
+
+
+def test_a_move_in_doubt_is_settled_while_it_runs(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo")
+    transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
+    with running(environ):
+        said = nexus(environ, "agents", "settle", "cleo", "--as", "returned")
+        assert said.strip() == f"{transfer} to far is settled. One item is with cleo again."
+
+
 def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str, str]) -> None:
     with running(environ):
         nexus(environ, "agents", "add", "cleo")

@@ -341,6 +341,33 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     assert served.do(lambda: "ben" not in served.nexus.stays)
 
 
+def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Scene) -> None:
+    served = scene.served
+
+    def doubt() -> None:
+        with served.nexus.ledger.change() as book:
+            transfer = book.prepare("ben", "enter", game=EVIL)
+            book.settle(transfer, "unknown", why="It does not answer.")
+
+    served.do(doubt)
+    seen = opened()
+    seen.page.add_init_script(
+        f"if (location.protocol === 'http:') sessionStorage.setItem('wsap-token', {json.dumps(served.token)})"
+    )
+    seen.go("agent/ben")
+    seen.page.get_by_role("button", name="It came back").click()
+    seen.wait("document.querySelector('.feed').textContent.includes('a person says')")
+    seen.wait("![...document.querySelectorAll('button')].some((b) => b.textContent === 'It came back')")
+    assert served.do(lambda: [row.state for row in _transfers_of(served)]) == ["cancelled"]
+    assert not seen.page.evaluate("window.hit")
+
+
+def _transfers_of(served: Any) -> list[Any]:
+    # Any: the kit's nexus, and rows.
+    with served.nexus.ledger.look() as book:
+        return [row for row in book.transfers("unknown", "cancelled") if row.data.get("why") == "It does not answer."]
+
+
 def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene) -> None:
     seen = opened()
     seen.page.add_init_script(

@@ -81,6 +81,7 @@ def test_a_page_whose_name_was_made_to_point_here_reads_nothing(served: Served) 
         ("POST", "/dashboard/agents/ann/recall", {}),
         ("POST", "/dashboard/agents/ann/send", {"game": "echo"}),
         ("POST", "/dashboard/agents/ann/talk", {"text": "hello"}),
+        ("POST", "/dashboard/agents/ann/settle", {"outcome": "returned", "transfer": "transfer-1"}),
         ("PUT", "/dashboard/agents/ann/persona", {"persona": "someone else"}),
         ("GET", "/dashboard/token", None),
     ],

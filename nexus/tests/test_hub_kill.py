@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).with_name("hub_kill.py")
+FAR = Path(__file__).with_name("hub_kill_far.py")
 
 
 @pytest.mark.slow
@@ -28,3 +29,19 @@ def test_a_nexus_killed_eight_times_under_load_has_everybody_and_everything_in_o
     assert found["acknowledged"] > 100
     assert found["resumptions"] > 0
     assert found["compared_resumed"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
+def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have_everything_in_one_place() -> None:
+    words = ["--kills", "8", "--each", "8", "--seed", "1", "--agents", "4", "--compare", "6", "--json"]
+    done = subprocess.run([sys.executable, str(FAR), *words], capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["problems"] == []
+    assert done.returncode == 0
+    # Both kinds of processes were killed, at calls to the games too, and no world was given up for it.
+    assert found["nexus"] > 0
+    assert found["games"] > 0
+    assert found["failed"] == {}
+    assert found["compared"] > 0

@@ -18,6 +18,7 @@ from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.metagoals import Pursuit, pursuits
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+from wsap_nexus.hub.settling import in_doubt
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.server.dashboard.frames import Frames
 from wsap_nexus.server.dashboard.guard import reader
@@ -109,6 +110,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "letters": _letters(book, agent_id),
             "spent": spent_by_session(nexus, book, sessions),
             "failure": _failure(book, identity),
+            "in_doubt": [encode(move) for move in in_doubt(book, agent_id)[:20]],
         }
     return told(body)
 
@@ -302,13 +304,16 @@ def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
 
 
 def _attention(book: Book) -> list[dict[str, Any]]:
-    """Return what a person should see to: agents that failed, and games that are not available."""
+    """Return what a person should see to: agents that failed, moves in doubt, and games that are not available."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
     for row in book.connection.execute(failed).all():
         why = _last_failure(book, row.id)
         if why:
             found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
+    for move in book.transfers("unknown")[:20]:
+        what = f"It is not known what became of its way to {move.data.get('game')}: {move.data.get('why')}"
+        found.append({"kind": "agent", "id": move.agent_id, "name": move.agent_id, "what": shortened(what, 500)})
     games = book.connection.execute(select(_GAME).where(_GAME.c.status != "available").limit(20))
     return found + [
         {"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]} for row in games

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from wsap_nexus.hub import settling
 from wsap_nexus.hub.errors import NotInWorldError
 from wsap_nexus.hub.persons import set_persona
 from wsap_nexus.hub.records import Terms
@@ -28,6 +29,15 @@ class Key(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     key: str = Field(max_length=100)
+
+
+class Settlement(BaseModel):
+    """What a person says became of a move."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    outcome: Literal["arrived", "returned"]
+    transfer: str = Field(min_length=1, max_length=200)
 
 
 class Persona(BaseModel):
@@ -100,6 +110,14 @@ async def recall(nexus: Hub, agent_id: str, by: Owner) -> Response:
     """Bring an agent back into the nexus after its present decision."""
     if not nexus.recall(agent_id):
         raise NotInWorldError(f"{agent_id!r} is in no world.")
+    return told({"done": True})
+
+
+@router.post("/agents/{agent_id}/settle")
+async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Owner) -> Response:
+    """Decide about a move that is in doubt, because the game it led to can't be asked."""
+    with nexus.ledger.change() as book:
+        settling.settle(book, agent_id, said.outcome, said.transfer)
     return told({"done": True})
 
 

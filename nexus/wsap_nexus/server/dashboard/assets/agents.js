@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
-import { controls } from './controls.js';
+import { controls, doubt } from './controls.js';
 import { deed } from './deeds.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
 import { calmly, feed as feedOf, stat, stayLine } from './feed.js';
@@ -155,7 +155,8 @@ export async function agentPage(context) {
     context.title(name);
     fill(title, name, name === agent.id ? '' : [' ', el('small', {}, agent.id)], state.paused ? el('span.tag.warn', {}, 'paused') : '');
     fill(about, agent.place === 'world' ? 'In a world' : 'In the nexus', ' · born ', when(agent.created));
-    fill(trouble, found.failure ? el('p.problem', {}, `It failed and waits for you: ${found.failure}`) : null);
+    fill(trouble, found.failure ? el('p.problem', {}, `It failed and waits for you: ${found.failure}`) : null,
+      (found.in_doubt || []).map((move) => doubt(id, move, load)));
     const playing = found.stay?.steps || 0;
     stats.steps.set(count(agent.lifetime_steps + playing));
     stats.time.set(lasting(agent.playtime));

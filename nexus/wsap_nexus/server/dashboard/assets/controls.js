@@ -23,6 +23,21 @@ export function controls(context, agentId, state) {
   return { node, update };
 }
 
+// A move that nobody knows the end of: a person may decide, when the game is gone for good.
+export function doubt(agentId, move, again) {
+  const decide = (title, outcome, hint) => el('button', {
+    type: 'button', title: hint,
+    onclick: async () => {
+      const path = `/dashboard/agents/${encodeURIComponent(agentId)}/settle`;
+      if (await deed('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
+    },
+  }, title);
+  const things = move.items.length === 1 ? 'one thing' : `${move.items.length} things`;
+  return el('div.problem', {}, el('p', {}, `It is not known what became of its way to ${move.game}, with ${things}: ${move.why} If the game is gone for good, decide:`),
+    el('div.buttons', {}, decide('It came back', 'returned', 'What it carried is with it again'),
+      decide('It arrived', 'arrived', 'What it carried is in the world there; lost, if that world is no more')));
+}
+
 async function sendDialog(context, agentId) {
   let games;
   try { games = (await get('/dashboard/data/overview', context.signal)).games; } catch { return; }
