@@ -71,7 +71,7 @@ def test_a_move_in_doubt_is_shown_and_settled_while_no_nexus_runs(environ: dict[
     assert [(item["item"]["item_id"], item["place"]) for item in shown["items"]] == [("sword-1", "lost")]
     assert shown["in_doubt"] == []
     code, sentence = refused(environ, "agents", "settle", "cleo", "--as", "arrived")
-    assert (code, "No move of 'cleo' is in doubt" in sentence) == (2, True)
+    assert (code, "No move of 'cleo' is in doubt" in sentence) == (10, True)
 
 
 def test_a_move_in_doubt_is_settled_while_it_runs(environ: dict[str, str]) -> None:
