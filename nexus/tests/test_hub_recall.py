@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import hub_checks
+import pytest
 from life_kit import Place, host_with, nexus_at
 
 from wsap_core.models import Action, ActionResult
@@ -23,11 +24,13 @@ ROUNDS = 10
 GAMES = ("matrix", "echo")
 
 
-def play(path: Path, scene: Callable[[Place], Any], *, agents: tuple[str, ...] = ("ann", "bob")) -> None:
+def play(
+    path: Path, scene: Callable[[Place], Any], *, agents: tuple[str, ...] = ("ann", "bob"), workers: int = 0
+) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(60):
             policies = {agent: {"*": EXTERNAL} for agent in agents}
-            async with nexus_at(path, policies, host=host_with(), games=GAMES) as place:
+            async with nexus_at(path, policies, host=host_with(), games=GAMES, workers=workers) as place:
                 await scene(place)
             assert hub_checks.problems(place.nexus.store.database, settled=True) == []
 
@@ -92,7 +95,10 @@ def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_pat
     play(tmp_path, scene)
 
 
-def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_choice_counts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 1], ids=["here", "worker"])
+def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_choice_counts(
+    tmp_path: Path, workers: int
+) -> None:
     async def scene(place: Place) -> None:
         await sit_down(place)
         await both(place, "cooperate", "cooperate")
@@ -105,7 +111,7 @@ def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_
         assert (await act(place, "bob", "cooperate")).reward == 0.0
         assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 2)
 
-    play(tmp_path, scene)
+    play(tmp_path, scene, workers=workers)
 
 
 def test_one_whose_condition_comes_about_comes_home_by_it(tmp_path: Path) -> None:
