@@ -56,10 +56,10 @@ def dusk_options(state: State, player: Player) -> tuple[Option, ...]:
     """Return what a player can do at dusk besides waiting: whom the Jailor jails, whom a dead Medium speaks to."""
     name = player.role.name
     if name == "Jailor" and player.alive:
-        others = _living(state, player.number)
+        others = state.others(player.number)
         return (Option(Verb.JAIL, (others,)),) if others else _NONE
     if name == "Medium" and not player.alive and player.uses.get(Verb.SEANCE, 0) > 0:
-        living = _living(state)
+        living = state.others()
         return (Option(Verb.SEANCE, (living,)),) if living else _NONE
     return _NONE
 
@@ -128,21 +128,17 @@ def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], .
     if verb is Verb.HEAL:
         return (tuple(p.number for p in state.players if p.alive and p.number != me and not p.revealed),)
     if verb is Verb.TRANSPORT:
-        living = _living(state)
+        living = state.others()
         return (living, living)
     if verb is Verb.CONTROL:
-        return (_living(state, me), _living(state))
+        return (state.others(me), state.others())
     if verb is Verb.EXECUTE:
         return ((state.prisoner,),) if state.prisoner is not None else ((),)
     if verb is Verb.RAISE:
         return (_graves(state, town=True),)
     if verb is Verb.REMEMBER:
         return (_graves(state, town=False),)
-    return (_living(state, me),)
-
-
-def _living(state: State, without: int = -1) -> tuple[int, ...]:
-    return tuple([p.number for p in state.players if p.alive and p.number != without])
+    return (state.others(me),)
 
 
 def _graves(state: State, *, town: bool) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def die(
     """
     one = state.players[player]
     rules, everyone = state.rules, state.everyone
-    one.alive = False
+    state.set_alive(player, False)
     one.death_day = state.last_death_day = state.day
     shown = None if cleaned or not rules.roles_on_death else (one.disguised_as or one.role).name
     one.known_role = shown

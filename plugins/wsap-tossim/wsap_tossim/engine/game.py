@@ -106,7 +106,7 @@ class Game:
     @property
     def needed(self) -> int:
         """The weight of votes that puts somebody on trial: more than half of the living."""
-        return sum(p.alive for p in self.state.players) // 2 + 1
+        return len(self.state.others()) // 2 + 1
 
     def weight(self, player: int) -> int:
         """Return how much a player's vote counts: three for a revealed Mayor."""
@@ -126,7 +126,7 @@ class Game:
             return (Option(Verb.SAY, (), True), *_WAIT_ONLY)
         if phase is Phase.JUDGEMENT:
             return (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WAIT_ONLY)
-        others = tuple(p.number for p in state.players if p.alive and p.number != player)
+        others = state.others(player)
         if phase is Phase.BALLOT:
             return (Option(Verb.VOTE, (others,)), *_WAIT_ONLY)
         return self._by_day(player, others)
@@ -140,11 +140,12 @@ class Game:
         if state.phase in (Phase.DEFENSE, Phase.LAST_WORDS):
             return (*found, *_WAIT_ONLY)
         if not one.blackmailed and not one.revealed:
-            open_to = tuple(n for n in others if not state.players[n].revealed)
+            open_to = tuple([n for n in others if not state.players[n].revealed])
             if open_to:
                 found.append(Option(Verb.WHISPER, (open_to,), True))
         if state.phase is Phase.NOMINATION:
-            choice = tuple(n for n in others if n != self.votes.get(player))
+            standing = self.votes.get(player)
+            choice = others if standing is None else tuple([n for n in others if n != standing])
             if choice:
                 found.append(Option(Verb.VOTE, (choice,)))
             if player in self.votes:

@@ -98,7 +98,7 @@ def _raise(night: Night) -> None:
         if one.role.faction is not Faction.TOWN:
             state.tell_one(number, "told", code="raise_failed", target=one.number)
         elif not one.alive:
-            one.alive = True
+            state.set_alive(one.number, True)
             one.death_day = 0
             one.known_role = one.last_will_shown = None
             state.tell("raised", state.everyone, player=one.number)

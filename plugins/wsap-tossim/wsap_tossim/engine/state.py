@@ -112,6 +112,7 @@ class State:
         """Whom a dead Medium speaks with tonight."""
         self.last_bite_day = 0
         """The day in whose night a Vampire last converted somebody; the next night they rest."""
+        self._others: dict[int, tuple[int, ...]] = {}
 
     def tell(self, kind: str, known_by: int = HIDDEN, **data: Any) -> None:
         """Add an event to the log."""
@@ -121,6 +122,19 @@ class State:
     def tell_one(self, player: int, kind: str, **data: Any) -> None:
         """Add an event that one player may know; `player` is part of its data."""
         self.tell(kind, bit(player), player=player, **data)
+
+    def others(self, player: int = -1) -> tuple[int, ...]:
+        """Return the living without one player, or all of them, as numbers in order."""
+        known = self._others.get(player)
+        if known is None:
+            known = tuple([p.number for p in self.players if p.alive and p.number != player])
+            self._others[player] = known
+        return known
+
+    def set_alive(self, player: int, alive: bool) -> None:
+        """Let a player be alive or dead from now on."""
+        self.players[player].alive = alive
+        self._others.clear()
 
     def living(self) -> list[Player]:
         """Return the living, by number."""
