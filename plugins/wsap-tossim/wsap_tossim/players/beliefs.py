@@ -202,7 +202,7 @@ def _trust(odds: dict[int, float], knowledge: Knowledge, certain: dict[int, floa
         elif n in certain:
             trust[n] = 1.0 - 1.6 * certain[n]
         else:
-            trust[n] = max(-0.2, 1.0 - 2.2 / (1.0 + exp(-max(-30.0, min(30.0, odds[n])))))
+            trust[n] = max(-0.2, 1.0 - 1.8 / (1.0 + exp(-max(-30.0, min(30.0, odds[n])))))
     return trust
 
 

@@ -198,10 +198,10 @@ def _tokens(text: str, names: tuple[str, ...]) -> list[_Token]:
 def _sentence(tokens: list[_Token], text: str, will: bool, found: list[Said]) -> None:
     kinds = [t.kind for t in tokens]
     supposed = "if" in kinds
-    if "act" in kinds and not supposed and _finding(tokens, found):
-        return
     if not supposed:
         _own_role(tokens, text, will, found)
+        if "act" in kinds and _finding(tokens, found):
+            return
     _opinions(tokens, kinds, found)
 
 
@@ -224,12 +224,14 @@ def _own_role(tokens: list[_Token], text: str, will: bool, found: list[Said]) ->
 
 
 def _finding(tokens: list[_Token], found: list[Said]) -> bool:
-    """Read what was done at night: "N2: investigated Dana: suspicious"."""
+    """Read what was done at night ("N2: investigated Dana: suspicious"); return whether the sentence told that."""
     at = next(i for i, t in enumerate(tokens) if t.kind == "act")
     act = str(tokens[at].value)
     before = tokens[:at]
-    if any(t.kind in ("name", "not", "ask") for t in before) and not any(t.kind in ("i", "me") for t in before[-2:]):
-        return False  # what somebody else did, or what was not done
+    if before and before[-1].kind == "not":
+        return True  # what was not done
+    if any(t.kind in ("name", "ask") for t in before) and not any(t.kind in ("i", "me") for t in before[-2:]):
+        return False  # what somebody else did
     rest = tokens[at + 1 :]
     whom = next((i for i, t in enumerate(rest) if t.kind == "name"), None)
     if whom is None:
