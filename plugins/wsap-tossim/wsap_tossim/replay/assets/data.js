@@ -18,7 +18,11 @@ function nameOf(player) {
 
 function viewName(view) {
   if (view === 'all') return 'All-seeing';
-  return view === 'public' ? 'Public' : nameOf(view);
+  return view === 'public' ? 'Public' : shortened(nameOf(view));
+}
+
+function shortened(text) {
+  return text.length > 60 ? `${text.slice(0, 58)}\u2026` : text;
 }
 
 function faction(role) {

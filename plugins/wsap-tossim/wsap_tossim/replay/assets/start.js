@@ -14,9 +14,14 @@ const KEYS = {
 
 document.addEventListener('keydown', (press) => {
   if (press.ctrlKey || press.metaKey || press.altKey || press.defaultPrevented || byId('help').open) return;
-  const { target } = press;
+  const target = press.target instanceof Element ? press.target : document.body;
   if (target.id === 'query') {
-    if (press.key === 'Escape') byId('main').focus();
+    if (press.key === 'Escape') {
+      press.preventDefault();
+      byId('query').value = '';
+      reader.search('');
+      reader.select(reader.at, { focus: true });
+    }
     return;
   }
   if (target.matches('select, textarea')) return;
