@@ -582,3 +582,37 @@ def test_a_dead_medium_has_one_seance(town):
     assert t.at_dusk("med") == {"seance": [["x"]]}
     t["med"].uses["seance"] = 0
     assert t.at_dusk("med") == {}
+
+
+# --- switches ----------------------------------------------------------------------------------
+
+
+def test_a_serial_killer_is_blocked_like_others_by_its_switch(town):
+    rules = rule_set("classic", {"killer_strikes_back": False})
+    t = town(rules=rules, e="Escort", sk="Serial Killer", x="Citizen")
+    assert t.night(e="block sk", sk="stab x").dead == set()
+    assert t.told("sk") == ["blocked"]
+
+
+def test_a_jester_may_haunt_by_its_switch(town):
+    t = town(jest="Jester", x="Citizen", y="Citizen")
+    t.lynch("jest", guilty=("x",))
+    assert t.told("jest") == ["may_haunt"]
+    t = town(rules=rule_set("classic", {"jester_haunts": False}), jest="Jester", x="Citizen", y="Citizen")
+    t.lynch("jest", guilty=("x",))
+    assert t["jest"].won
+    assert (t.told("jest"), t.options("jest")) == ([], {})
+
+
+def test_an_executioner_stays_one_by_its_switch(town):
+    t = town(rules=rule_set("classic", {"executioner_turns": False}), e="Executioner", x="Citizen", m="Mafioso")
+    t["e"].target = t.seat("x")
+    assert t.night(m="kill x").became() == {}
+
+
+def test_two_who_ignite_burn_nobody_twice(town):
+    t = town(f1="Arsonist", f2="Arsonist", x="Citizen", y="Citizen")
+    t["f1"].note, t["f2"].note = "One.", "Two."
+    t["x"].doused = True
+    t.night(f1="ignite", f2="ignite")
+    assert [e.data["text"] for e in t.of_kind("note")] == ["One."]

@@ -86,7 +86,13 @@ def check(state: State, begun: int, alive: list[bool]) -> None:
         if not p.alive:
             assert not any((p.framed, p.doused, p.blackmailed, p.guilt))
             assert p.death_day > 0
-        if p.alive and p.target is not None and p.role.name == "Executioner" and not p.won:
+        if (
+            state.rules.executioner_turns
+            and p.alive
+            and p.target is not None
+            and p.role.name == "Executioner"
+            and not p.won
+        ):
             assert state.players[p.target].alive
     for name in ("Godfather", "Mafioso", "Jailor", "Werewolf"):
         assert len(state.with_role(name)) <= 1

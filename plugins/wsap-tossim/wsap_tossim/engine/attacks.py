@@ -178,8 +178,9 @@ def _strike_back(fight: _Fight) -> None:
         elif not one.alive:
             continue
         elif one.role.name == "Serial Killer":
-            for blocker in night.blocked_by.get(number, ()):
-                fight.strike(number, blocker, Attack.BASIC, SERIAL_KILLER, noted=True)
+            if state.rules.killer_strikes_back:
+                for blocker in night.blocked_by.get(number, ()):
+                    fight.strike(number, blocker, Attack.BASIC, SERIAL_KILLER, noted=True)
             if number == prisoner:
                 _break_out(fight, number)
         elif one.role.name == "Werewolf" and number != prisoner and night.acts[number] is None and hunting_night(state):

@@ -66,8 +66,9 @@ def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
     die(state, player, [LYNCHING], when="day")
     if one.role.name == "Jester":
         one.won = True
-        one.haunts = bits(guilty)
-        state.tell_one(player, "told", code="may_haunt")
+        if state.rules.jester_haunts:
+            one.haunts = bits(guilty)
+            state.tell_one(player, "told", code="may_haunt")
     for other in state.with_role("Executioner"):
         if other.target == player:
             other.won = True
@@ -83,7 +84,7 @@ def settle(state: State, dead: Sequence[int], *, lynched: bool = False) -> None:
         dead: those who have just died.
         lynched: whether by lynching.
     """
-    if dead and not lynched:
+    if dead and not lynched and state.rules.executioner_turns:
         for one in state.with_role("Executioner"):
             if one.target in dead and not one.won:
                 become(state, one, "Jester", "target died")

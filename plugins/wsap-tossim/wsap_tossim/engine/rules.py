@@ -72,6 +72,12 @@ class RuleSet:
     """Whether a frame lasts until it has misled somebody; otherwise for one night."""
     witch_learns_role: bool = False
     """Whether the Witch learns the role of whom it forces."""
+    killer_strikes_back: bool = True
+    """Whether a Serial Killer attacks those who block it; otherwise it is blocked like others."""
+    jester_haunts: bool = True
+    """Whether a lynched Jester may haunt one of those who wanted it."""
+    executioner_turns: bool = True
+    """Whether an Executioner whose target dies otherwise becomes a Jester; otherwise it stays, and can't win."""
     doused_are_told: bool = True
     """Whether those who are doused feel it."""
     hunter_bullets: int = 1

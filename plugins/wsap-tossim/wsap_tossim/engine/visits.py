@@ -129,7 +129,7 @@ def _block(night: Night) -> None:
     for number in range(len(state.players)):
         if number in blocked_by:
             night.acts[number] = None
-            strikes = state.players[number].role.name == "Serial Killer"
+            strikes = state.rules.killer_strikes_back and state.players[number].role.name == "Serial Killer"
             state.tell_one(number, "told", code="struck_back" if strikes else "blocked")
         elif resisted >> number & 1:
             state.tell_one(number, "told", code="block_resisted")
