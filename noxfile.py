@@ -75,13 +75,14 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
-    """The nexus' dashboard in a browser: needs Chromium, as the system brings it (apt-get install chromium)."""
+    """The dashboard, and the page of a game, in a browser: needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         session.skip("there is no Chromium here; install it with: apt-get install chromium")
     _install(session, "test", "browser")
     # The tests are skipped where Playwright is missing; here they may not be.
     session.run("python", "-c", "import playwright.sync_api")
-    session.run("python", "-m", "pytest", *(session.posargs or ["nexus/tests/test_dashboard.py"]))
+    pages = ["nexus/tests/test_dashboard.py", "plugins/wsap-tossim/tests/replay/test_replay_page.py"]
+    session.run("python", "-m", "pytest", *(session.posargs or pages))
 
 
 @nox.session(python=["3.12", "3.13"])
