@@ -13,6 +13,7 @@ from typing import Any
 from wsap_core.errors import ConfigError, WireError
 from wsap_core.models import Action
 from wsap_core.worlds.legality import check_action, index_actions
+from wsap_tossim.desk import noted
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
@@ -105,7 +106,7 @@ class _Again:
         self.options = options
         self.game = Game(options.setup, options.rules, seed)
         self.thoughts: list[Thought] = []
-        self._declared = index_actions(action_space(options.names, list(ROLES)))
+        self._declared = index_actions(action_space(options.names, list(ROLES), options.rules))
         self._chosen: dict[int, Choice] = {}
         self._calls: dict[int, int] = {}
         self._absent: set[int] = set()
@@ -141,8 +142,9 @@ class _Again:
         if what is None:
             return
         text = str(action.parameters["text"])
-        before = self.game.state.players[player].notebook
-        self.game.write(player, what, f"{before}\n{text}" if what == "notebook" and before else text)
+        if what == "notebook":
+            text = noted(self.game.state.players[player].notebook, text, self.options.rules.longest_will)
+        self.game.write(player, what, text)
 
     def _go_on(self) -> None:
         """Carry out rounds for which everybody has chosen, or has left."""

@@ -36,7 +36,7 @@ function tags(event, view) {
 
 function knownBy(mask) {
   const players = game.names.map((_, n) => n).filter((n) => (mask >> n) & 1);
-  const who = players.length > 3 ? `${players.length} players` : players.map(nameOf).join(', ');
+  const who = players.length > 3 ? `${players.length} players` : players.map((n) => shortened(nameOf(n))).join(', ');
   return `known to ${who}`;
 }
 
