@@ -60,7 +60,12 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
     effect = b(m.Effect, TEXTS, TEXTS, maybe(REALS))
     goal = b(m.Goal, TEXTS, TEXTS, TEXTS, maybe(TEXTS), some(TEXTS))
     achievement = b(m.Achievement, TEXTS, TEXTS, maybe(TEXTS))
-    availability = b(m.ActionAvailability, TEXTS, st.booleans(), TEXTS)
+    words = st.dictionaries(TEXTS, TEXTS, max_size=3)
+    plainly = b(m.ActionAvailability, TEXTS, st.booleans(), TEXTS)
+    possible = b(
+        m.Possible, TEXTS, st.booleans(), TEXTS, choices=st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2), max_size=2)
+    )
+    availability = plainly | possible
     message = b(m.AgentMessage, TEXTS, TEXTS, TEXTS, maybe(TEXTS), maybe(WHOLES))
     perceived: tuple[Any, ...] = (
         *(OBJECTS, COUNTS, location, some(entity), some(terrain)),
@@ -95,7 +100,6 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
     table = b(m.TableBlock, some(TEXTS), some(st.lists(TEXTS, max_size=2).map(tuple)), TEXTS)
     text = b(m.TextBlock, TEXTS, TEXTS)
     bonus = b(m.Bonus, TEXTS, TEXTS, REALS)
-    words = st.dictionaries(TEXTS, TEXTS, max_size=3)
     item = b(m.PortableItem, TEXTS, TEXTS, TEXTS, WHOLES, OBJECTS, TEXTS, words)
     levels = st.dictionaries(TEXTS, REALS, max_size=3)
     found = {
@@ -116,7 +120,7 @@ def every_message() -> dict[str, st.SearchStrategy[Any]]:
         "JackInResult": b(m.JackInResult, st.booleans(), maybe(avatar), TEXTS, OBJECTS, maybe(observation)),
         "JackOutResult": b(m.JackOutResult, st.booleans(), state, TEXTS, OBJECTS),
         "Location": location, "Memory": b(m.Memory, some(TEXTS), some(TEXTS), some(entry)),
-        "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "RespawnOption": option,
+        "Observation": observation, "ParamDef": parameter, "PlaceGraphBlock": places, "Possible": possible, "RespawnOption": option,
         "TableBlock": table, "Terrain": terrain, "TextBlock": text,
         "Tool": b(m.Tool, TEXTS, TEXTS, some(parameter)),
         "View": b(m.View, some(image | grid | places | chat | table | text), TEXTS),

@@ -25,8 +25,9 @@ Reference = str | Callable[..., Any]
 Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"]
 """What a game or agent can do beyond the required members."""
 
-Timing = Literal["free", "alternating", "simultaneous"]
-"""When a world resolves an action: at once, when it is this seat's turn, or when all have acted."""
+Timing = Literal["free", "alternating", "simultaneous", "phased"]
+"""When a world resolves an action: at once, when it is this seat's turn, when all have acted, or, phased, when
+all have acted whom it waits for just then (one speaker by day, many by night)."""
 
 
 def resolve(reference: Reference) -> Any:

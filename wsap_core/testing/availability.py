@@ -52,7 +52,7 @@ async def available(notes: Notes, subject: Subject) -> None:
     what came of it, or it refuses with an event of the type "chance". An action with parameters,
     and any action in a world where all act at once, may fail now and then, but not always.
     """
-    shared = subject.can("multi-seat") and subject.spec.timing == "simultaneous"
+    shared = subject.can("multi-seat") and subject.spec.timing in ("simultaneous", "phased")
     outcomes: dict[str, Counter[bool]] = defaultdict(Counter)
     first: dict[str, Step] = {}
     for step in await _attempts(subject):

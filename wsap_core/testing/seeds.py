@@ -142,7 +142,7 @@ async def seeds_matter(notes: Notes, subject: Subject) -> None:
 @check("arrival-order", "The order in which seats act within a round does not matter.", needs=("seed", "multi-seat"))
 async def arrival_order(notes: Notes, subject: Subject) -> None:
     """Let the first seat act first, and then the last."""
-    if subject.spec.timing != "simultaneous":
+    if subject.spec.timing not in ("simultaneous", "phased"):
         raise NothingToCheck("seats do not act at the same time")
     forwards = await baseline(subject, 34, subject.steps)
     backwards = await (await Table(subject, backwards=True).begin()).play(RandomPlayer(34), subject.steps)

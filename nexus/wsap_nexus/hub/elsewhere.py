@@ -294,7 +294,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
         abilities=tuple(a for a in game.get("abilities") or () if a in _ABILITIES),
         seats=(fewest, most),
         seat_names=tuple(str(n) for n in game.get("seat_names") or ()),
-        timing=game["timing"] if game.get("timing") in ("alternating", "simultaneous") else "free",
+        timing=game["timing"] if game.get("timing") in ("alternating", "simultaneous", "phased") else "free",
         deadline=None if game.get("deadline") is None else float(game["deadline"]),
         default_action=None if default is None else _CODEC.decode(Action, default, where="default action"),
         achievements=tuple(_CODEC.decode(Achievement, a, where="achievement") for a in game.get("achievements") or ()),

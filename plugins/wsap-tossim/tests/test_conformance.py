@@ -1,0 +1,26 @@
+"""The town under the protocol's conformance suite, small, so that it is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from wsap_core.testing import GameAdapterTests
+from wsap_tossim.plugin import wsap_adapters
+
+
+class TestTown(GameAdapterTests):
+    @pytest.fixture
+    def game(self) -> object:
+        (spec,) = wsap_adapters()
+        return spec
+
+    @pytest.fixture
+    def config(self) -> Mapping[str, Any]:
+        return {"mode": "five", "rules": "quick"}
+
+    @pytest.fixture
+    def steps(self) -> int:
+        return 40
