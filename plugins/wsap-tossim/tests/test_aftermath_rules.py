@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from wsap_tossim.engine.abilities import night_options
 from wsap_tossim.engine.rules import rule_set
 
 TOWN_WORDS = """
@@ -616,3 +617,48 @@ def test_two_who_ignite_burn_nobody_twice(town):
     t["x"].doused = True
     t.night(f1="ignite", f2="ignite")
     assert [e.data["text"] for e in t.of_kind("note")] == ["One."]
+
+
+# --- what is offered ---------------------------------------------------------------------------
+
+
+def test_vampires_bite_in_the_first_night(town):
+    assert town(day=1, v="Vampire", x="Citizen").options("v") == {"bite": [["x"]]}
+
+
+def test_a_forgery_alone_takes_words(town):
+    t = town(f="Forger", jan="Janitor", x="Citizen")
+    assert [o.text for name in ("f", "jan") for o in night_options(t.state, t[name])] == [True, False]
+
+
+def test_the_dead_of_the_town_can_be_raised_the_unique_too(town):
+    t = town(ret="Retributionist", doc="Doctor", f="Framer", j="Jailor", s="Survivor").kill("doc", "f", "j", "s")
+    assert t.options("ret") == {"raise": [["doc", "j"]]}
+
+
+def test_a_ghost_cannot_haunt_the_dead(town):
+    t = town(jest="Jester", x="Citizen", y="Citizen")
+    t.lynch("jest", guilty=("x",))
+    t.kill("x")
+    assert t.options("jest") == {}
+
+
+def test_an_executioner_does_not_mind_the_death_of_others(town):
+    t = town(e="Executioner", x="Citizen", y="Citizen", m="Mafioso")
+    t["e"].target = t.seat("x")
+    assert t.night(m="kill y").became() == {}
+
+
+def test_an_executioner_who_has_won_stays_one(town):
+    t = town(e="Executioner", x="Citizen", m="Mafioso", y="Citizen")
+    t["e"].target = t.seat("x")
+    t.lynch("x")
+    assert t.became() == {}
+
+
+def test_a_conversion_counts_against_a_draw_like_a_death(town):
+    t = town(v="Vampire", x="Citizen", y="Citizen")
+    assert t.night(v="bite x").state.last_death_day == 2
+    t = town(m="Mafioso", x="Citizen", y="Citizen")
+    assert t.night(m="kill x").state.last_death_day == 2
+    assert town(m="Mafioso", x="Citizen", y="Citizen").night().state.last_death_day == 0

@@ -73,20 +73,19 @@ def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
         if other.target == player:
             other.won = True
             state.tell_one(other.number, "told", code="target_lynched")
-    settle(state, [player], lynched=True)
+    settle(state, [player])
 
 
-def settle(state: State, dead: Sequence[int], *, lynched: bool = False) -> None:
+def settle(state: State, dead: Sequence[int]) -> None:
     """Let those change whose role depends on who lives: Executioners, the Mafia, Vampire Hunters.
 
     Args:
         state: the game.
         dead: those who have just died.
-        lynched: whether by lynching.
     """
-    if dead and not lynched and state.rules.executioner_turns:
+    if dead and state.rules.executioner_turns:
         for one in state.with_role("Executioner"):
-            if one.target in dead and not one.won:
+            if one.target in dead and not one.won:  # it has, if they were lynched
                 become(state, one, "Jester", "target died")
     _succeed(state, any(state.players[n].role.name == "Godfather" for n in dead))
     if not any(p.alive and p.role.faction is Faction.VAMPIRES for p in state.players):

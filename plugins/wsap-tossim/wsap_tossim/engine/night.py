@@ -82,7 +82,7 @@ def _convert(night: Night) -> None:
     for number in night.bitten:
         one = state.players[number]
         if one.alive:
-            one.converted_on = state.last_bite_day = state.day
+            one.converted_on = state.last_bite_day = state.last_death_day = state.day
             become(state, one, "Vampire", "conversion")
 
 

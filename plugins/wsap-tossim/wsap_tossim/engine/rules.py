@@ -37,7 +37,7 @@ class RuleSet:
     open_verdicts: bool = True
     """Whether all learn who voted guilty and who innocent, once all have."""
     deathless_days: int = 3
-    """After so many days and nights without a death the game is a draw; 1 to 50."""
+    """After so many days and nights without a death or conversion the game is a draw; 1 to 50."""
     longest_game: int = 40
     """After so many days the game is a draw, whatever happened."""
     parity: bool = False

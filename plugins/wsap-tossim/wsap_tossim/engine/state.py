@@ -100,12 +100,14 @@ class State:
         self.rules = rules
         self.players = [Player(i, role) for i, role in enumerate(roles)]
         self.random = random.Random(seed)  # play, not secrets
+        self.public = random.Random(f"{seed}:public")  # as above
+        """For lots that all see drawn: apart, so that they do not tell whether something was drawn unseen."""
         self.everyone = (1 << len(roles)) - 1
         self.day = 1
         self.phase = Phase.DISCUSSION
         self.log: list[Event] = []
         self.last_death_day = 0
-        """The last day on which, or in whose night, somebody died; 0 before the first death."""
+        """The last day on which, or in whose night, somebody died or was converted; 0 before the first."""
         self.prisoner: int | None = None
         """Of tonight."""
         self.seance: int | None = None
