@@ -151,7 +151,9 @@ def test_a_claim_is_understood_as_one_with_the_nights_that_go_with_it(key: str, 
         assert [(s.target, s.night) for s in said if s.kind == "finding"] == [(BO, 1), (CY, 2)]
 
 
-@pytest.mark.parametrize(("key", "line"), _lines("hello", "ask_all", "nothing", "jester_odd", "jester_trial", "dead_idle"))
+@pytest.mark.parametrize(
+    ("key", "line"), _lines("hello", "ask_all", "nothing", "jester_odd", "jester_trial", "dead_idle")
+)
 def test_small_talk_says_nothing(key: str, line: str) -> None:
     assert not [s for s in read(line.format(day="3"), NAMES) if s.kind != "ask"]
 
@@ -174,7 +176,9 @@ def test_nothing_that_is_said_can_make_reading_fail(text: str, names: list[str])
 
 @given(
     st.lists(
-        st.sampled_from(["I'm", "the", "Doctor", "N2:", "N99999999999999999999", "healed", "Bo", "not", "is", ":", "claim", "²"]),
+        st.sampled_from(
+            ["I'm", "the", "Doctor", "N2:", "N99999999999999999999", "healed", "Bo", "not", "is", ":", "claim", "²"]
+        ),
         max_size=40,
     )
 )

@@ -179,7 +179,7 @@ def _stand_up(view: View) -> Answer | None:
         if accused == view.me or view.me in by or not view.knowledge.standing[accused].alive:
             continue
         if accused in view.mates:
-            if len(by) >= 2 and not view.hopeless(accused) and view.rng.random() < 0.08:
+            if len(by) >= 2 and not view.hopeless(accused) and view.rng.random() < 0.05:
                 words = {"who": view.name(accused), "why": "they have done nothing wrong"}
                 return _said(view.speak("trust", **words), "That's one of ours; I stand by them as if by chance.")
         elif view.side == "town" and view.own.of(accused) < 0.5 * view.mean and view.rng.random() < 0.6:
@@ -280,10 +280,10 @@ def _judge(view: View) -> Answer:
     name, guilt = view.name(accused), view.guilt(accused)
     if view.side == "jester":
         return Choice(Verb.GUILTY if view.rng.random() < 0.5 else Verb.INNOCENT), "Whatever looks bad."
-    if accused in view.mates and guilt < 0.5:
+    if accused in view.mates and not view.hopeless(accused):
         lost = view.public.of(accused) > view.mean + 0.2
         lot = view.rng.random()
-        if lot < (0.3 if lost else 0.55):
+        if lot < (0.1 if lost else 0.45):
             return Choice(Verb.INNOCENT), f"{name} is one of ours."
         if lost and lot > 0.6:
             return Choice(Verb.GUILTY), f"{name} is one of ours, but lost; I had better be seen against them."

@@ -13,6 +13,9 @@ from wsap_tossim.players.minds import Mind
 __all__ = ["Played", "play_match"]
 
 
+AFTER_THE_DAY = (Phase.DUSK, Phase.TALK_AT_NIGHT, Phase.NIGHT)
+
+
 @dataclass
 class Played:
     """A game that was played to its end."""
@@ -40,7 +43,7 @@ def play_match(game: Game, minds: Mapping[int, Mind] | Sequence[Mind], *, belief
     told = asked_on = 0
     while not game.over:
         told = _tell(game, known, told)
-        if beliefs and game.phase is Phase.DUSK and asked_on != game.state.day:
+        if beliefs and game.phase in AFTER_THE_DAY and asked_on != game.state.day:
             asked_on = game.state.day
             _ask(game, seats, known, played)
         choices: dict[int, Choice] = {}

@@ -143,7 +143,7 @@ class View:
         if side == "town":
             return face
         if player in self.mates:
-            return face - 0.3 if self.hopeless(player) else face - 1.0
+            return face - 0.02 if self.hopeless(player) else face - 1.0
         if side == "executioner":
             return 1.2 if player == self.knowledge.target else face
         if side == "jester":
@@ -151,8 +151,12 @@ class View:
         return face if side == "bystander" else face + 0.03
 
     def hopeless(self, mate: int) -> bool:
-        """Return whether a mate can't be saved any more, so that it is better to be seen against it."""
-        return self.public.of(mate) > 0.88
+        """Return whether a mate can hardly be saved any more, so that it may be better to be seen against it."""
+        doubt = self.public.of(mate)
+        if doubt > 0.88:
+            return True
+        bold = random.Random(f"{self.seed}:{mate}:{self.day}").random()  # play, not secrets
+        return doubt > self.mean + 0.12 and bold < 0.45
 
     @cached_property
     def told_role(self) -> str:
