@@ -6,11 +6,13 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_tossim.engine.events import HIDDEN, bit
+from wsap_tossim.engine.events import HIDDEN
 from wsap_tossim.engine.model import Event, Faction, Phase, Role, Verb
 from wsap_tossim.engine.rules import RuleSet
 
 __all__ = ["Player", "State"]
+
+_new = tuple.__new__  # what a named tuple does itself, in a third of the time
 
 
 class Player:
@@ -119,11 +121,12 @@ class State:
     def tell(self, kind: str, known_by: int = HIDDEN, **data: Any) -> None:
         """Add an event to the log."""
         log = self.log
-        log.append(Event(len(log), self.day, self.phase, kind, known_by, data))
+        log.append(_new(Event, (len(log), self.day, self.phase, kind, known_by, data)))
 
     def tell_one(self, player: int, kind: str, **data: Any) -> None:
         """Add an event that one player may know; `player` is part of its data."""
-        self.tell(kind, bit(player), player=player, **data)
+        log = self.log
+        log.append(_new(Event, (len(log), self.day, self.phase, kind, 1 << player, {"player": player, **data})))
 
     def others(self, player: int = -1) -> tuple[int, ...]:
         """Return the living without one player, or all of them, as numbers in order."""
