@@ -182,6 +182,7 @@ def test_words_that_mean_no_good_are_words(opened: Callable[..., Seen], pages: d
     assert "abc[U+202E]dcba[U+2066] [U+200B][U+0007]" in story, "what can't be seen is spelled out"
     assert "\u202e" not in seen.page.evaluate("document.body.innerText")
     assert EVIL in seen.text("#roster")
+    assert EVIL in seen.text("#about"), "who played them all"
     assert seen.page.evaluate("document.querySelectorAll('script').length") == 2
     made = (
         "[...document.querySelectorAll('main *, aside *')].filter((n) => n.matches('script, img, iframe, [onerror]'))"
@@ -381,7 +382,7 @@ def test_the_all_seeing_view_has_the_night_step_by_step(
     seen.press("v")
     assert seen.page.evaluate(steps) == []
     assert "known to" not in seen.text("#story")
-    assert "Town wins" in seen.text("#outcome")
+    assert "The Town wins" in seen.text("#outcome")
     assert "Winners: Ann, Dora, Eve" in seen.text("#outcome")
 
 

@@ -103,7 +103,8 @@ def _role(d: _Data) -> Line:
 
 
 def _over(d: _Data) -> Line:
-    won = f"{d['side']} wins." if d.get("side") else "Nobody's side wins."
+    side = d.get("side")
+    won = f"The {side} {'win' if side == 'Vampires' else 'wins'}." if side else "It is a draw."
     parts: list[Part] = [f"The game is over. {won} {d['reason']}"]
     if d["winners"]:
         parts += [" Winners: ", *_players(d["winners"]), "."]

@@ -16,7 +16,7 @@ function playerRow(one, view) {
     one.mayor && one.role !== 'Mayor' ? 'was revealed as Mayor' : '',
     one.told && one.told !== one.role ? `told to be ${one.told}` : '',
     one.won ? 'won' : '',
-    game.minds[one.number] ? shown(game.minds[one.number]) : '',
+    new Set(game.minds).size > 1 ? shown(game.minds[one.number]) : '',
   ].filter(Boolean);
   const state = one.alive ? null : el('span.dead', {}, `died, day ${one.died}`);
   return el(`li.player-row${one.alive ? '' : '.gone'}`, {}, dot(one.number),
@@ -34,7 +34,7 @@ function showOutcome() {
     box.replaceChildren(el('p', {}, el('strong', {}, 'This game is not over.'), last ? ` It stands at ${titleOf(last.day, last.phase).toLowerCase()}.` : ''));
     return;
   }
-  const side = outcome.side ? `${shown(outcome.side)} ${outcome.side === 'Vampires' ? 'win' : 'wins'}` : 'A draw';
+  const side = outcome.side ? `The ${shown(outcome.side)} ${outcome.side === 'Vampires' ? 'win' : 'wins'}` : 'A draw';
   const winners = outcome.winners.flatMap((n, at) => [at ? ', ' : '', el('bdi', {}, nameOf(n))]);
   box.replaceChildren(
     el('p.won', {}, side),
@@ -45,5 +45,7 @@ function showOutcome() {
 function showAbout() {
   const days = game.events.at(-1)?.day || 1;
   const parts = [`${game.names.length} players`, `mode ${shown(game.mode) || 'unknown'}`, `rules ${shown(game.rules) || 'unknown'}`, `${days} ${days === 1 ? 'day' : 'days'}`];
+  if (game.minds[0] && new Set(game.minds).size === 1) parts.push(`all played by ${shown(game.minds[0])}`);
   byId('about').textContent = parts.join(' \u00b7 ');
+  byId('about').title = byId('about').textContent;
 }

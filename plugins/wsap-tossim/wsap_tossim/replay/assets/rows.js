@@ -30,7 +30,8 @@ function sentence(event, view, query) {
 function tags(event, view) {
   const found = [];
   if (TAGS[event.tone]) found.push(el('span.tag', {}, TAGS[event.tone]));
-  if (view === 'all' && event.known && event.known !== EVERYONE) found.push(el('span.known', {}, knownBy(event.known)));
+  const own = event.by !== undefined && event.known === 1 << event.by; // whose it is, is said already
+  if (view === 'all' && event.known && event.known !== EVERYONE && !own) found.push(el('span.known', {}, knownBy(event.known)));
   return found;
 }
 
