@@ -132,7 +132,10 @@ def _action_line(action: ActionDef) -> str:
 
 
 def _parameter(parameter: ParamDef) -> str:
-    kind = one_line(parameter.spec) if parameter.schema is None else json.dumps(dict(parameter.schema))
+    if parameter.schema is None or parameter.spec:  # beside a schema it says the same in words
+        kind = one_line(parameter.spec)
+    else:
+        kind = json.dumps(dict(parameter.schema))
     return one_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
 
 

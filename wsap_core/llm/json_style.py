@@ -79,7 +79,7 @@ def reply_schema(
         actions: legal now; at least one.
         tools: that may be called now; leave them out once a turn's calls are used up.
         reasoning_limit: longest reasoning, in characters.
-        text_limit: longest free text in a parameter, in characters; a shorter bound of its own stays.
+        text_limit: longest free text in a parameter, in characters; a bound of its own stays, up to `MOST_DECLARED`.
         reasoning: where the reasoning stands, or that there is none.
         strict_openai: True for OpenAI's strict mode, which takes a subset of JSON Schema alone (see
             `wsap_core.llm.openai_subset`): the root is an object with the branches under `reply`,
@@ -167,8 +167,16 @@ def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
 
 
 def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
-    schemas = {p.name: bounded(p.json_schema(), text_limit) for p in parameters}
+    schemas = {}
+    for p in parameters:
+        schema = p.json_schema()
+        declared = min(MOST_DECLARED, schema.get("maxLength", 0))
+        schemas[p.name] = bounded(schema, max(text_limit, declared))
     return {**_object(schemas), "required": [p.name for p in parameters if not p.optional]}
+
+
+MOST_DECLARED = 2000
+"""Longest text that a parameter may declare for itself and be bound to, in characters."""
 
 
 def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:

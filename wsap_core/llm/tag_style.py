@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.llm.json_style import bounded
+from wsap_core.llm.json_style import MOST_DECLARED, bounded
 from wsap_core.llm.parsing.loose_json import Unreadable, bare_value, read_loose
 from wsap_core.llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
 from wsap_core.llm.quoting import harmless
@@ -102,8 +102,13 @@ class TagTurn:
         return {name.lower(): definition for name, definition in (*self.tools.items(), *self.finals.items())}
 
     def limit(self, name: str) -> int:
-        """Return the longest text between a tag and its end, in characters."""
-        return self.limits.arguments.get(name, self.limits.final if name in self.finals else self.limits.argument)
+        """Return the longest text between a tag and its end, in characters: more than usual where that is declared."""
+        if name in self.limits.arguments:
+            return self.limits.arguments[name]
+        definition = self.finals.get(name) or self.tools.get(name)
+        declared = [p.json_schema().get("maxLength", 0) for p in definition.parameters] if definition else []
+        usual = self.limits.final if name in self.finals else self.limits.argument
+        return max(usual, min(MOST_DECLARED, max(declared, default=0)))
 
     def longest(self, definition: ActionDef) -> int:
         """Return the most characters that can stand between a tag and its end, by the pattern."""
