@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from wsap_core.llm.quoting import harmless
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.words import listed, sentence
+from wsap_tossim.room import cut, newest, shares
+from wsap_tossim.words import listed, quoted, sentence, verdicts
 
-__all__ = ["Lookup", "role_sheet", "turn_text"]
+__all__ = ["Lookup", "role_sheet", "summary", "turn_text"]
 
 PUBLIC = ("death", "will", "note", "raised", "remembered", "revealed", "haunted", "judged", "ballot")
 """Kinds of events that make the public log."""
 CHAT = ("speech", "whisper", "whispered", "vote", "unvote", "trial", "verdict", "judged", "revealed", "silent", "death",
         "will", "ballot")  # fmt: skip
 """Kinds of events by day that make the live chat."""
-PRIVATE = ("role", "result", "told", "becomes", "jailed", "blackmailed", "said")
-LONGEST_SUMMARY = 900
+LASTING = ("role", "result", "becomes")
+"""Kinds of private events that are shown as long as the game goes on."""
+PASSING = ("told", "jailed", "blackmailed")
+"""Kinds of private events that are shown for a night and a day."""
+LONGEST = 7800
+"""Characters of a turn."""
+LONGEST_SUMMARY = 500
+LONGEST_LOOKUP = 1200
+LONGEST_RESULT = 300
+"""Characters of one finding: a Janitor's has a whole will in it, which the tool `investigation_results` tells."""
+_WEIGHTS = (4, 3, 3, 2, 5, 3)
+"""How what is left of a turn's room is divided where it is too small: findings, public log, night talk, summaries,
+chat, tool results. State, roster, votes and what can be done are never cut."""
 
 
 class Lookup(NamedTuple):
@@ -45,8 +58,9 @@ def turn_text(
     lookups: Sequence[Lookup] = (),
     *,
     sheet: str = "",
+    hint: str = "",
 ) -> str:
-    """Return the turn as a model is shown it.
+    """Return the turn as a model is shown it, in at most `LONGEST` characters.
 
     Args:
         knowledge: of the player.
@@ -54,26 +68,69 @@ def turn_text(
         options: what it can do now.
         lookups: the tools that it used today.
         sheet: its role in full, where the system prompt does not hold it.
+        hint: what it may do besides, in a sentence.
     """
     me = knowledge.player
     by_night = knowledge.phase in ("night", "dusk", "talk at night")
-    state = f"{'Night' if by_night else 'Day'} {knowledge.day}"
-    parts = [state if by_night else f"{state}, {knowledge.phase}"]
+    first = [f"{'Night' if by_night else 'Day'} {knowledge.day}"]
     if me is not None:
         alive = "" if knowledge.alive else " You are dead; you can still win."
-        parts.append(f"You are {names[me]}, the {knowledge.role}.{alive}")
-    parts.append(sheet)
-    parts.append(_section("Player Roster", _roster(knowledge, names)))
-    parts.append(_section("Public Event Log", _public(knowledge, names)))
-    parts.append(_section("What You Alone Know", _private(knowledge, names)))
-    parts.append(_section("Earlier Days", _summaries(knowledge, names)))
-    parts.append(_section("Today's Live Chat", _chat(knowledge, names)))
-    tools = [f"{_tag(u.tool, u.argument)}: {u.result}" for u in lookups]
-    parts.append(_section("Looked Up Today", tools))
-    parts.append(_standing_votes(knowledge, names))
+        first.append(f"You are {names[me]}, the {knowledge.role}.{alive} {_moment(knowledge, names)}".rstrip())
+    first.append(sheet)
+    first.append(_section("Player Roster", _roster(knowledge, names)))
+    last = [_standing_votes(knowledge, names), hint]
     if options:
-        parts.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
-    return "\n".join(part for part in parts if part)
+        last.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
+    tools = [f"{_tag(u.tool, u.argument)}: {harmless(u.result, LONGEST_LOOKUP)}" for u in lookups]
+    parts = (
+        ("What You Alone Know", _private(knowledge, names)),
+        ("Public Event Log", _public(knowledge, names)),
+        ("Talk at Night", _talk(knowledge, names)),
+        ("Chat Summaries", _summaries(knowledge, names)),
+        ("Today's Live Chat", _chat(knowledge, names)),
+        ("Today's Tool Results", tools),
+    )
+    left = LONGEST - sum(len(part) + 1 for part in (*first, *last)) - sum(len(title) + 90 for title, lines in parts)
+    rooms = shares([sum(len(line) + 3 for line in lines) for _, lines in parts], _WEIGHTS, max(0, left))
+    found, public, talk, past, chat, used = (
+        _section(title, _fitted(title, lines, room, knowledge.day))
+        for (title, lines), room in zip(parts, rooms, strict=True)
+    )
+    return "\n".join(part for part in (*first, public, found, talk, past, chat, used, *last) if part)
+
+
+def _fitted(title: str, lines: Sequence[str], room: int, day: int) -> Sequence[str]:
+    """Return the lines of a section as far as there is room: deaths are shortened, of the rest the oldest left out."""
+    if title == "Public Event Log":
+        return cut(lines, room)
+    where = {
+        "What You Alone Know": "investigation_results",
+        "Today's Live Chat": f"chat_history {day}",
+        "Chat Summaries": "chat_history",
+    }
+    return newest(lines, room, where.get(title, ""))
+
+
+def _moment(knowledge: Knowledge, names: Sequence[str]) -> str:
+    """Return where in the day the game is, as far as the player has to know it."""
+    phase, rules = knowledge.phase, knowledge.rules
+    needed = len(knowledge.living()) // 2 + 1
+    if phase == "nomination":
+        held = len(knowledge.of_kind("trial", day=knowledge.day))
+        most = rules["trials_a_day"]
+        return f"The town may vote: {needed} votes put somebody on trial. Trials today: {held} of at most {most}."
+    on_trial = "Nobody" if knowledge.accused is None else names[knowledge.accused]
+    mine = knowledge.accused == knowledge.player
+    if phase == "defense":
+        return "You are on trial: defend yourself." if mine else f"{on_trial} is on trial."
+    if phase == "judgement":
+        return f"{on_trial} is on trial, and all others judge."
+    if phase == "last words":
+        return "You are condemned: these are your last words." if mine else f"{on_trial} is condemned."
+    return {
+        "discussion": "The town discusses; nobody can vote yet.",
+        "ballot": "All vote in secret at once; whoever has most votes is lynched.",
+    }.get(phase, "You sit in jail." if knowledge.jailed else "")
 
 
 def _tag(tool: str, argument: str) -> str:
@@ -101,19 +158,27 @@ def _roster(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def _public(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what all learned of the last night, and today apart from the chat. A will is shown on its day only."""
+    """Return what all learned of the last night. A will is shown on its day only."""
     last = knowledge.day - 1
     found = [e for e in knowledge.events if e.kind in PUBLIC and e.day == last and e.phase == "night"]
+    if last > 0 and not any(e.kind == "death" for e in found):
+        return ["Nobody died last night.", *_sentences(found, knowledge, names)]
     return _sentences(found, knowledge, names)
+
+
+def _talk(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
+    """Return what the player heard last night and tonight."""
+    said = [e for e in knowledge.of_kind("said") if e.day >= knowledge.day - 1]
+    return [f"Night {e.day}: {sentence(e, names, knowledge.player)}" for e in said]
 
 
 def _private(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
     """Return what only this player was told: last night and today in full, and its findings of all nights."""
     lines = []
     for event in knowledge.events:
-        recent = event.day >= knowledge.day - 1
-        kept = event.kind in ("role", "result", "becomes") or (event.kind in PRIVATE and recent)
+        kept = event.kind in LASTING or (event.kind in PASSING and event.day >= knowledge.day - 1)
         if kept and (text := sentence(event, names, knowledge.player)):
+            text = cut([text], LONGEST_RESULT)[0]
             lines.append(f"Night {event.day}: {text}" if event.phase == "night" else text)
     if knowledge.target is not None and not any("target" in line for line in lines):
         lines.append(f"Your target is {names[knowledge.target]}.")
@@ -129,7 +194,16 @@ def _chat(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
         for e in today
         if id(e.data) in heard or e.kind != "whispered" or (e.data["player"], e.data["to"]) not in pairs
     ]
-    return _sentences(kept, knowledge, names)
+    lines: list[str] = []
+    for kind, group in groupby(kept, key=lambda e: e.kind):
+        events = list(group)
+        if kind == "verdict":
+            lines.append(verdicts([e.data for e in events], names))
+        elif kind == "silent" and len(events) > 1:
+            lines.append(f"{listed([names[e.data['player']] for e in events])} say nothing.")
+        else:
+            lines += _sentences(events, knowledge, names)
+    return lines
 
 
 def _sentences(events: Sequence[Seen], knowledge: Knowledge, names: Sequence[str]) -> list[str]:
@@ -137,7 +211,11 @@ def _sentences(events: Sequence[Seen], knowledge: Knowledge, names: Sequence[str
 
 
 def _summaries(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    return [f"Day {day}: {summary(knowledge, names, day)}" for day in range(1, knowledge.day)]
+    made = knowledge.summaries
+    for day in range(1, knowledge.day):
+        if day not in made:
+            made[day] = summary(knowledge, names, day)
+    return [f"Day {day}: {made[day]}" for day in range(1, knowledge.day)]
 
 
 def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
@@ -150,19 +228,19 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
     results = [
         e for e in events if e.kind in ("trial", "judged", "revealed", "death", "raised", "remembered", "ballot")
     ]
-    lines = _sentences(results, knowledge, names)
+    lines = [text.replace("Last night, ", "At night ", 1) for text in _sentences(results, knowledge, names)]
     longest: dict[int, str] = {}
     for event in events:
         if event.kind == "speech":
             speaker, text = event.data["player"], str(event.data["text"])
             if len(text) > len(longest.get(speaker, "")):
                 longest[speaker] = text
-    said = [f"{names[n]} said: '{harmless(text, 80)}'" for n, text in sorted(longest.items())]
+    said = [f"{names[n]} said: {quoted(text, 80)}" for n, text in sorted(longest.items())]
     text = " ".join(lines)
     for piece in said:
         if len(text) + len(piece) > LONGEST_SUMMARY:
             break
-        text = f"{text} {piece}."
+        text = f"{text} {piece}"
     return text.strip() or "Nothing came of it."
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.llm.quoting import harmless
-from wsap_tossim.context import role_sheet, summary
+from wsap_tossim.context import role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.roles import ROLES, role_named
 from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.room import newest
 from wsap_tossim.words import listed, quoted, sentence
 
-__all__ = ["look_up"]
+__all__ = ["look_up", "noted"]
 
 LONGEST = 2000
 
@@ -36,6 +38,20 @@ def look_up(
 
 Given = Mapping[str, Any]
 Look = Callable[[Given, Knowledge, Sequence[str], Sequence[Option]], str]
+
+
+def noted(notebook: str, text: str, longest: int) -> str:
+    """Return a notebook with a line more: what no longer fits is left out at its beginning, in whole lines.
+
+    Args:
+        notebook: as it is.
+        text: the line; one that is too long itself is kept, for whoever keeps the notebook to refuse.
+        longest: characters of the whole notebook.
+    """
+    whole = f"{notebook}\n{text}" if notebook else text
+    while len(whole) > longest and "\n" in whole and len(text) <= longest:
+        whole = whole.partition("\n")[2]
+    return whole
 
 
 def _check_will(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
@@ -123,7 +139,10 @@ def _graveyard(given: Given, knows: Knowledge, names: Sequence[str], options: Se
 
 
 def _history(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
-    day = int(given["day"])
+    asked = _PAGE.fullmatch(str(given["day"]).strip().casefold())
+    if asked is None:
+        return "Ask for a day, such as 2, or for a day and a page of it, such as 2/3."
+    day, page = int(asked[1]), int(asked[2] or 1)
     lines = [
         sentence(e, names, knows.player)
         for e in knows.events
@@ -131,13 +150,33 @@ def _history(given: Given, knows: Knowledge, names: Sequence[str], options: Sequ
     ]
     if not lines:
         return f"You heard nothing on day {day}."
-    text = "\n".join(lines)
-    return text if len(text) <= LONGEST else f"In short: {summary(knows, names, day)}"
+    pages = _pages(lines, LONGEST - 100)
+    if not 1 <= page <= len(pages):
+        return f"What you heard on day {day} has {len(pages)} pages; there is no page {page}."
+    if len(pages) == 1:
+        return pages[0]
+    more = f"; ask for {day}/{page + 1} to read on" if page < len(pages) else ""
+    return f"{pages[page - 1]}\n(page {page} of {len(pages)} of day {day}{more})"
+
+
+_PAGE = re.compile(r"(?:day\s*)?([0-9]{1,3})(?:\s*(?:/|,?\s*page)\s*([0-9]{1,3}))?")
+
+
+def _pages(lines: Sequence[str], room: int) -> list[str]:
+    """Return lines as pages of at most so many characters, each line whole."""
+    pages = [""]
+    for line in lines:
+        whole = f"{pages[-1]}\n{line}" if pages[-1] else line
+        if len(whole) <= room:
+            pages[-1] = whole
+        else:
+            pages.append(line[:room])
+    return pages
 
 
 def _results(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
     lines = [f"Night {e.day}: {sentence(e, names, knows.player)}" for e in knows.events if e.kind in ("result", "told")]
-    return "\n".join(lines) or "You have found out nothing so far."
+    return "\n".join(newest(lines, LONGEST - 100)) or "You have found out nothing so far."
 
 
 def _actions(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
@@ -152,7 +191,9 @@ def _actions(given: Given, knows: Knowledge, names: Sequence[str], options: Sequ
         for e in knows.events
         if e.kind == "chose" and e.data.get("player") == knows.player
     ]
-    return "\n".join([*own[-20:], *acts]) or "You have done nothing so far."
+    # What was done at night is short, and is whole; of what was said the newest is told.
+    room = max(400, LONGEST - 100 - sum(len(line) + 3 for line in acts))
+    return "\n".join([*newest(own, room), *acts]) or "You have done nothing so far."
 
 
 def _able(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:

@@ -7,7 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Event, Faction
 
-__all__ = ["honours"]
+__all__ = ["TELLS_NOTHING", "honours"]
+
+TELLS_NOTHING = frozenset({"speak_up", "night_finding", "survive_trial", "survive_attack"})
+"""Achievements that are made of what their player knows anyway. All others would tell it who was its enemy, and wait
+for the end of the game."""
 
 _VERDICTS = {("guilty", True): "just_verdict", ("innocent", False): "acquit_friend"}
 """Verdict, and whether the accused was an enemy -> what it earns."""

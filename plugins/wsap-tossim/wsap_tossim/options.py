@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.llm.quoting import harmless
 from wsap_tossim.engine.rules import RuleSet, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.names import checked_names, default_names
@@ -27,13 +29,15 @@ class TownOptions:
     """Tools that a player may use in one turn."""
     watch: str
     """What onlookers see: "public" or "all"."""
+    own_summaries: bool = False
+    """Whether players are reminded each day that they may sum up the day before in their own words."""
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> TownOptions:
         """Return the options that a user gave.
 
         `mode` (classic), `roles` (a list of one's own), `rules` (classic), `names`, `tool_calls` (8), `watch`
-        (public), and every switch of the rule set by its name (`nomination_rounds=2`).
+        (public), `own_summaries` (false), and every switch of the rule set by its name (`nomination_rounds=2`).
 
         Raises:
             ConfigError: one of them can't be; the message says which and why.
@@ -50,7 +54,25 @@ class TownOptions:
         watch = config.get("watch", "public")
         if watch not in ("public", "all"):
             raise ConfigError(f"The option watch={watch!r} can be public or all.")
-        return cls(chosen, rules, names, calls, str(watch))
+        own = config.get("own_summaries", False)
+        if not isinstance(own, bool):
+            raise ConfigError(f"The option own_summaries={own!r} can be true or false.")
+        _known(config)
+        return cls(chosen, rules, names, calls, str(watch), own)
+
+
+def _known(config: Mapping[str, Any]) -> None:
+    """Refuse an option that there is not, with the one that was probably meant.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    known = ("mode", "roles", "rules", "names", "tool_calls", "watch", "own_summaries", *_SWITCHES)
+    for name in config:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            meant = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(known)}."
+            raise ConfigError(f"ToSSim has no option {harmless(str(name), 40)!r}.{meant}")
 
 
 def seats_of(options: Mapping[str, Any]) -> int:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from wsap_core.models import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.model import Choice, Option, Verb
+from wsap_tossim.engine.rules import CLASSIC, RuleSet
 
 __all__ = ["action_space", "availability", "choice_of", "to_action"]
 
-_TEXT = ("text", "what to say")
 _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.SPEAK: ("Say something to all", (), "what to say"),
     Verb.WHISPER: ("Say something to one player; all see that you whisper, but not what", ("player",), "what to say"),
@@ -54,6 +54,7 @@ _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.WATCH: ("See who visits a player", ("player",), ""),
 }
 """Verb -> what it does, the names of its targets, and what its words are (empty for none)."""
+DAY = {"type": ["integer", "string"], "minimum": 1, "maximum": 999, "maxLength": 20}
 _DAY = frozenset(list(Verb)[: list(Verb).index(Verb.JAIL)])
 
 TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -67,7 +68,7 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "attributes": ("What attack, defense and immunities mean", ()),
     "victory_conditions": ("Who wins when", ()),
     "graveyard": ("The dead: when, how, and as what they were found", ()),
-    "chat_history": ("What was said on an earlier day", ("day",)),
+    "chat_history": ("What was said on a day, today included, in pages", ("day",)),
     "investigation_results": ("What your own abilities have told you", ()),
     "action_history": ("What you have done so far", ()),
     "get_executable_actions": ("What you can do now, and on whom", ()),
@@ -76,29 +77,36 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "write_death_note": ("Write the note that you leave with those you kill", ("text",)),
     "view_notebook": ("Your notebook", ()),
     "notebook": ("Add a line to your notebook, which only you see", ("text",)),
+    "summarise_day": ("Sum up the day before in your own words, which you are shown from then on", ("text",)),
 }
 """Tool -> what it gives, and its parameters. Asking takes no turn."""
 
 
-def action_space(names: Sequence[str], roles: Sequence[str]) -> ActionSpace:
-    """Return all actions of a game with these players, the same for every seat and role."""
+def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CLASSIC) -> ActionSpace:
+    """Return all actions of a game with these players and rules, the same for every seat and role."""
     player = "|".join(names)
     kinds = {
         "role": ParamDef("role", "|".join(roles)),
-        "day": ParamDef("day", "1-200"),
-        "text": ParamDef("text", "the words"),
+        "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY),
+        "text": _spoken("the words", rules.longest_will),
         "player": ParamDef("player", player),
     }
     actions = []
     for verb, (summary, targets, words) in _NEEDS.items():
         parameters = [ParamDef(name, player) for name in targets]
         if words:
-            parameters.append(ParamDef("text", words))
+            parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
         category = "day" if verb in _DAY else "night"
         actions.append(ActionDef(verb.value, summary, parameters, (), category))
     for name, (summary, needs) in TOOLS.items():
-        actions.append(ActionDef(name, summary, [kinds[need] for need in needs], (), TOOL))
+        own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
+        actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL))
     return ActionSpace(actions)
+
+
+def _spoken(what: str, longest: int) -> ParamDef:
+    """Return a parameter for words, of which there can be so many characters."""
+    return ParamDef("text", f"{what}, at most {longest} characters", schema={"type": "string", "maxLength": longest})
 
 
 def availability(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from wsap_core.llm.quoting import harmless
 from wsap_tossim.engine.events import TOLD
 from wsap_tossim.knowledge import Seen
 
-__all__ = ["listed", "quoted", "sentence"]
+__all__ = ["listed", "quoted", "sentence", "verdicts"]
 
 LONGEST = 1000
 
@@ -24,9 +25,16 @@ CHANNELS: Mapping[str, str] = {
 _HIDDEN_SPEAKER: Mapping[str, str] = {"jail": "The Jailor", "dead": "The Medium", "mafia": "Somebody of the Mafia"}
 
 
-def quoted(text: object, limit: int = LONGEST) -> str:
+_QUOTES = str.maketrans(
+    dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2036\u275d\u275e\u275f\u301d\u301e\u301f', "'")
+)
+"""Whatever would be taken for the end of a quotation -> what stands in its place."""
+
+
+@lru_cache(maxsize=4096)  # what was said once is shown to many, many times
+def quoted(text: str, limit: int = LONGEST) -> str:
     """Return somebody's words on one line in quotation marks, with nothing in them that could be obeyed or end them."""
-    return '"' + harmless(str(text), limit).replace('"', "'") + '"'
+    return '"' + harmless(text, limit).translate(_QUOTES) + '"'
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
@@ -57,17 +65,17 @@ def _whom(number: int, names: Sequence[str], me: int | None) -> str:
 
 
 def _speech(data: Data, names: Sequence[str], me: int | None) -> str:
-    return f"{names[data['player']]}: {quoted(data['text'])}"
+    return f"{names[data['player']]}: {quoted(str(data['text']))}"
 
 
 def _whisper(data: Data, names: Sequence[str], me: int | None) -> str:
-    return f"{names[data['player']]} (whispering to {_whom(data['to'], names, me)}): {quoted(data['text'])}"
+    return f"{names[data['player']]} (whispering to {_whom(data['to'], names, me)}): {quoted(str(data['text']))}"
 
 
 def _said(data: Data, names: Sequence[str], me: int | None) -> str:
     speaker = data["player"]
     who = _HIDDEN_SPEAKER.get(data["channel"], "Somebody") if speaker is None else names[speaker]
-    return f"{who} (to {CHANNELS.get(data['channel'], data['channel'])}): {quoted(data['text'])}"
+    return f"{who} (to {CHANNELS.get(data['channel'], data['channel'])}): {quoted(str(data['text']))}"
 
 
 def _vote(data: Data, names: Sequence[str], me: int | None) -> str:
@@ -78,6 +86,18 @@ def _vote(data: Data, names: Sequence[str], me: int | None) -> str:
 def _verdict(data: Data, names: Sequence[str], me: int | None) -> str:
     how = {"guilty": "votes guilty", "innocent": "votes innocent"}.get(data["verdict"], "abstains")
     return f"{names[data['player']]} {how}."
+
+
+def verdicts(given: Sequence[Data], names: Sequence[str]) -> str:
+    """Return all verdicts of a trial in one sentence, from the data of their events."""
+    sides = {"guilty": "Guilty", "innocent": "innocent", "abstain": "abstaining"}
+    found = [
+        f"{word}: {listed([names[d['player']] for d in given if d['verdict'] == verdict])}"
+        for verdict, word in sides.items()
+        if any(d["verdict"] == verdict for d in given)
+    ]
+    text = "; ".join(found)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _judged(data: Data, names: Sequence[str], me: int | None) -> str:
@@ -96,7 +116,8 @@ def _death(data: Data, names: Sequence[str], me: int | None) -> str:
     shown = f" Role: {role}." if role else " The role could not be found out."
     if data.get("when") == "day":
         return f"{names[data['player']]} died by {how}.{shown}"
-    return f"Last night, {names[data['player']]} was killed by {how}.{shown}"
+    died = "died of guilt" if how == "guilt" else f"was attacked and killed by {how}"
+    return f"Last night, {names[data['player']]} {died}.{shown}"
 
 
 def _will(data: Data, names: Sequence[str], me: int | None) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 
 from wsap_core.context import Context
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.llm.quoting import harmless
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Location, Observation, View
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tossim.context import Lookup, role_sheet, turn_text
-from wsap_tossim.desk import look_up
+from wsap_tossim.context import LONGEST_SUMMARY, Lookup, role_sheet, turn_text
+from wsap_tossim.desk import look_up, noted
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.honours import honours
+from wsap_tossim.honours import TELLS_NOTHING, honours
 from wsap_tossim.knowledge import Knowledge, as_seen
 from wsap_tossim.observation import TownObservation, news_of, options_of
 from wsap_tossim.options import TownOptions
@@ -46,7 +47,20 @@ class _Place:
         """The tools that it used today."""
         self.calls = 0
         """Tools used in this turn."""
+        self.turns = 0
+        """Turns that it has taken: the step of its observations. The game's own count of rounds would tell how many
+        choices were made that it can't know of."""
+        self.rounds: dict[int, int] = {}
+        """Turn -> the game's round in which it is asked."""
         self.earned: list[str] = []
+        """Achievements that it has not been told of."""
+        self.summed_up: dict[int, str] = {}
+        """Day -> what the player itself says of it, made harmless."""
+
+    def sum_up(self, day: int, text: str) -> None:
+        """Let a player's own words stand for a day."""
+        self.summed_up[day] = harmless(text, LONGEST_SUMMARY)
+        self.knowledge.summaries[day] = f"{self.summed_up[day]} (in your own words)"
 
 
 class Town:
@@ -65,7 +79,7 @@ class Town:
         self.options = options
         self.names = options.names
         self.seats = tuple(seat_name(i) for i in range(len(options.setup.slots)))
-        self._space = action_space(self.names, list(ROLES))
+        self._space = action_space(self.names, list(ROLES), options.rules)
         self._declared = index_actions(self._space)
         self._taken: dict[str, str] = {}
         self._seed = seed
@@ -124,6 +138,7 @@ class Town:
         self.game = Game(self.options.setup, self.options.rules, self._seed)
         self._places = [_Place(Knowledge(i)) for i in range(len(self.seats))]
         self._barrier.restart()
+        self._ask()
         return self.observation(self.seats[0])
 
     def seat(self, agent_id: str) -> TownSeat:
@@ -192,10 +207,17 @@ class Town:
             status={"day": knows.day, "phase": knows.phase, "role": knows.role or "", "alive": knows.alive},
             location=Location((), "town", "In town" if not knows.jailed else "In jail"),
             current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
-            step=self.game.round,
+            step=place.turns,
             time_of_day="night" if by_night else "day",
             available_actions=availability(options, self.names, self._barred(place)),
-            context=turn_text(knows, self.names, options, today, sheet=role_sheet(one.role) if new_role else ""),
+            context=turn_text(
+                knows,
+                self.names,
+                options,
+                today,
+                sheet=role_sheet(one.role) if new_role else "",
+                hint=self._hint(place) if options else "",
+            ),
             player=player,
             names=self.names,
             first_news=place.told,
@@ -236,12 +258,14 @@ class Town:
         given = action.parameters
         what = _WRITES.get(action.name)
         success = True
-        if what is None:
+        if action.name == "summarise_day":
+            success, result = self._sum_up(place, str(given["text"]))
+        elif what is None:
             result = look_up(action.name, given, knows, self.names, self.game.options(player))
         else:
             text = str(given["text"])
-            if what == "notebook" and knows.notebook:
-                text = f"{knows.notebook}\n{text}"
+            if what == "notebook":
+                text = noted(knows.notebook, text, self.options.rules.longest_will)
             refused = self.game.write(player, what, text)
             success, result = not refused, refused or "Written."
         place.calls += 1
@@ -249,9 +273,25 @@ class Town:
         place.lookups = [
             u for u in place.lookups if u.day == knows.day and (u.tool, u.argument) != (action.name, argument)
         ]
-        if what is None:
+        if what is None and action.name != "summarise_day":
             place.lookups.append(Lookup(knows.day, action.name, argument, result))
         return ActionResult(success, result, observation=self.observation(seat))
+
+    def _sum_up(self, place: _Place, text: str) -> tuple[bool, str]:
+        """Let a player's own words stand for the day before; return whether they do, and what it is told."""
+        if len(text) > LONGEST_SUMMARY:
+            return False, f"That is too long: {len(text)} characters; at most {LONGEST_SUMMARY}."
+        place.sum_up(place.knowledge.day - 1, text)
+        return True, "Written."
+
+    def _hint(self, place: _Place) -> str:
+        day = place.knowledge.day - 1
+        if not self.options.own_summaries or not place.knowledge.alive or day < 1 or day in place.summed_up:
+            return ""
+        return (
+            f"Day {day} is past: with the tool summarise_day you can put it into your own words, "
+            "which then stand in place of its summary."
+        )
 
     def _barred(self, place: _Place) -> Mapping[str, str]:
         if place.calls >= self.options.tool_calls:
@@ -263,7 +303,9 @@ class Town:
         if not rules.death_notes:
             barred["write_death_note"] = "there are no death notes in this game"
         if not place.knowledge.alive:
-            barred |= dict.fromkeys(_WRITES, "the dead write no more")
+            barred |= dict.fromkeys((*_WRITES, "summarise_day"), "the dead write no more")
+        elif place.knowledge.day < 2:
+            barred["summarise_day"] = "no day is past"
         return barred
 
     def _expected(self) -> Sequence[str]:
@@ -278,18 +320,31 @@ class Town:
             self.knowledge(player)
             place = self._places[player]
             place.told, place.calls = len(place.knowledge.events), 0
+            place.turns += 1
         before, votes = len(self.game.log), dict(self.game.votes)
         self.game.carry_out(
             {self.number(seat): choice_of(action, self.names) for seat, action in actions.items()}, forced
         )
         for player, names in honours(self.game, self.game.log[before:], votes).items():
             self._places[player].earned += names
+        self._ask()
         named = range(len(self.seats)) if self.game.over else self.game.waiting
         return {self.seats[player]: self._result(player) for player in named}
 
+    def _ask(self) -> None:
+        """Note for those who are asked now in which round that is."""
+        for player in self.game.waiting:
+            place = self._places[player]
+            place.rounds[place.turns] = self.game.round
+
+    def round_of(self, seat: str, turn: int) -> int | None:
+        """Return the round in which a seat was asked for a turn of its own; None if it was not asked yet."""
+        return self._places[self.number(seat)].rounds.get(turn)
+
     def _result(self, player: int) -> ActionResult:
-        place = self._places[player]
-        earned, place.earned = tuple(place.earned), []
+        place, over = self._places[player], self.game.over
+        earned = tuple(name for name in place.earned if over or name in TELLS_NOTHING)
+        place.earned = [] if over else [name for name in place.earned if name not in TELLS_NOTHING]
         seen = self.observation(self.seats[player])
         ending = self.game.ending
         if ending is None:
@@ -307,7 +362,14 @@ class Town:
             "seed": self._seed,
             "episode": self._episode,
             "places": [
-                {"told": p.told, "calls": p.calls, "earned": p.earned, "lookups": [list(u) for u in p.lookups]}
+                {
+                    "told": p.told,
+                    "calls": p.calls,
+                    "turns": p.turns,
+                    "earned": p.earned,
+                    "lookups": [list(u) for u in p.lookups],
+                    "summaries": sorted(p.summed_up.items()),
+                }
                 for p in self._places
             ],
         }
@@ -331,7 +393,9 @@ class Town:
                 raise SnapshotError("The snapshot is of another role list than this town's.")
             places = [_Place(Knowledge(i)) for i in range(len(self.seats))]
             for place, kept in zip(places, state["places"], strict=True):
-                place.told, place.calls = int(kept["told"]), int(kept["calls"])
+                place.told, place.calls, place.turns = int(kept["told"]), int(kept["calls"]), int(kept["turns"])
+                for day, text in kept["summaries"]:
+                    place.sum_up(int(day), str(text))
                 place.earned = [str(name) for name in kept["earned"]]
                 place.lookups = [Lookup(int(d), str(t), str(a), str(r)) for d, t, a, r in kept["lookups"]]
             seed, episode = int(state["seed"]), int(state["episode"])
@@ -341,6 +405,7 @@ class Town:
             raise SnapshotError(f"The town's snapshot is damaged: {error}.") from error
         self.game, self._places, self._seed, self._episode = game, places, seed, episode
         self._barrier.restart(round_number=game.round)
+        self._ask()
 
 
 class TownSeat:
@@ -371,7 +436,7 @@ class TownSeat:
     async def act(self, action: Action) -> ActionResult:
         """Choose, and return the result when the player is asked again or the game is over; tools return at once."""
         result = await self._town.play(self._seat, action, self._round)
-        self._round = max(self._round, result.observation.step)
+        self._round = self._town.round_of(self._seat, result.observation.step) or self._round
         return result
 
     def reset(self) -> Observation:

@@ -50,7 +50,7 @@ class Floor:
         state = self._state
         living = [p.number for p in state.players if p.alive]
         if state.rules.floor == "random":
-            state.random.shuffle(living)
+            state.public.shuffle(living)
             return living
         first = (state.day - 1) % len(state.players)
         ordered = [n for n in living if n >= first] + [n for n in living if n < first]

@@ -473,7 +473,7 @@ class Game:
             return
         most = max(counts.values())
         first = sorted(p for p, count in counts.items() if count == most)
-        lynched = first[0] if len(first) == 1 else state.random.choice(first)
+        lynched = first[0] if len(first) == 1 else state.public.choice(first)
         state.tell("ballot", state.everyone, counts={str(p): counts[p] for p in sorted(counts)}, lynched=lynched)
         self._voted_guilty = [
             p for p in self.waiting if choices[p].verb is Verb.VOTE and choices[p].targets[0] == lynched
