@@ -115,6 +115,18 @@ def test_a_recorded_run_is_the_game_that_was_played(there: Path, capsys: pytest.
     assert set(record.minds) == {"tossim-player"}
 
 
+def test_agents_with_names_of_their_own_have_the_seats_in_order(
+    there: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["play", "tossim", "--seed", "3", "--option", "mode=five", "--json"]) == 0
+    assert run(["export", "last", "--output", "run.jsonl"]) == 0
+    text = (there / "run.jsonl").read_text(encoding="utf-8")
+    renamed = text.replace('"player-1"', '"ann"').replace('"player-4"', '"dora"')
+    one, other = (record_of_run(map(json.loads, t.splitlines()), "run") for t in (text, renamed))
+    assert one.game.ending is not None
+    assert one.to_json() == other.to_json()
+
+
 def test_a_run_that_was_cut_off_is_shown_as_far_as_it_went(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["play", "tossim", "--seed", "3", "--option", "mode=five", "--json"]) == 0
     assert run(["export", "last", "--output", "run.jsonl"]) == 0
@@ -126,8 +138,6 @@ def test_a_run_that_was_cut_off_is_shown_as_far_as_it_went(there: Path, capsys: 
         assert part.game.log == whole.game.log[: len(part.game.log)]
     with pytest.raises(WireError, match="nothing was played yet"):
         record_of_run(lines[:1], "run")
-    lines[20]["body"] = None
-    lines[20]["kind"] = "chosen"
-    lines[20]["seat"] = "player-77"
+    lines[20] |= {"kind": "chosen", "seat": "player-77", "body": {}}
     with pytest.raises(WireError, match="damaged"):
         record_of_run(lines, "run")

@@ -239,6 +239,11 @@ def test_the_keys_go_through_events_phases_days_and_views(opened: Callable[..., 
     assert seen.page.locator("#view").input_value() == "public"
     seen.press("v", "V", "V")
     assert seen.page.locator("#view").input_value() == "all"
+    seen.page.locator("#roster button").nth(3).press("Enter")
+    assert seen.page.locator("#view").input_value() == "3"
+    assert seen.page.evaluate("document.activeElement.dataset.key") == "0", "reading goes on in the story"
+    seen.press("V", "V", "V", "V", "V")
+    assert seen.page.locator("#view").input_value() == "all"
     seen.press("?")
     assert seen.page.locator("dialog[open]").count() == 1
     seen.press("j", "Escape")

@@ -7,7 +7,7 @@ What is read is the export of the run (`wsap export RUN`): a line that describes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import ConfigError, WireError
@@ -76,23 +76,16 @@ def _read(rows: Iterator[Mapping[str, Any]], source: str) -> Record:
     for row in rows:
         kind = row.get("kind")
         if kind == "episode":
-            again = _Again(options, int(row["body"]["seed"]))
+            again = _Again(options, int(row["body"]["seed"]), [str(seat["name"]) for seat in config["seats"]])
         elif kind == "chosen" and again is not None:
-            again.choose(_player(row["seat"], again), row["body"])
+            again.choose(again.player(row["seat"]), row["body"])
         elif kind == "left" and again is not None:
-            again.leave(_player(row["seat"], again))
+            again.leave(again.player(row["seat"]))
     if again is None:
         raise WireError(f"{source!r} has no game in it: nothing was played yet.")
-    minds = {_player(seat["name"], again): _mind(seat) for seat in config["seats"]}
+    minds = {again.player(seat["name"]): _mind(seat) for seat in config["seats"]}
     names = options.names
     return Record(again.game, names, tuple(minds.get(n, "") for n in range(len(names))), tuple(again.thoughts))
-
-
-def _player(seat: str, again: _Again) -> int:
-    number = int(str(seat).removeprefix("player-")) - 1
-    if not 0 <= number < len(again.options.names):
-        raise ValueError(f"there is no seat {seat!r}")
-    return number
 
 
 def _mind(seat: Mapping[str, Any]) -> str:
@@ -102,7 +95,7 @@ def _mind(seat: Mapping[str, Any]) -> str:
 class _Again:
     """A game that is played again, as the world did it; see `wsap_tossim.world`."""
 
-    def __init__(self, options: TownOptions, seed: int) -> None:
+    def __init__(self, options: TownOptions, seed: int, seats: Sequence[str]) -> None:
         self.options = options
         self.game = Game(options.setup, options.rules, seed)
         self.thoughts: list[Thought] = []
@@ -110,6 +103,19 @@ class _Again:
         self._chosen: dict[int, Choice] = {}
         self._calls: dict[int, int] = {}
         self._absent: set[int] = set()
+        self._seats = [f"player-{n + 1}" for n in range(len(options.names))]
+        self._taken: dict[str, int] = {}
+        for seat in seats:
+            self.player(seat)
+
+    def player(self, seat: str) -> int:
+        """Return who plays a seat: agents of the nexus, who have names of their own, take the first that is free."""
+        if seat not in self._taken:
+            free = [n for n in range(len(self._seats)) if n not in self._taken.values()]
+            if seat not in self._seats and not free:
+                raise ValueError(f"there is no seat for {seat!r}")
+            self._taken[seat] = self._seats.index(seat) if seat in self._seats else free[0]
+        return self._taken[seat]
 
     def choose(self, player: int, body: Mapping[str, Any]) -> None:
         """Do as the world did when it heard of a choice; what it refused is refused again."""

@@ -5,10 +5,16 @@ function showRoster(view, upto, title) {
   byId('roster').replaceChildren(...standing(view, upto).map((one) => playerRow(one, view)));
 }
 
+// The list is made anew with the view, so the reader goes on in the story.
+function seeAs(player) {
+  reader.show(player);
+  reader.select(reader.at, { focus: true });
+}
+
 function playerRow(one, view) {
   const name = el('bdi', {}, nameOf(one.number));
   const open = VIEWS.length > 1
-    ? el('button.plain', { type: 'button', title: 'See the game as this player saw it', onclick: () => reader.show(one.number) }, name)
+    ? el('button.plain', { type: 'button', title: 'See the game as this player saw it', onclick: () => seeAs(one.number) }, name)
     : name;
   const notes = [
     one.number === view ? 'this view' : '',
