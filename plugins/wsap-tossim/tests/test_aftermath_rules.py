@@ -384,6 +384,13 @@ def test_a_new_vampire_has_the_abilities_of_one_and_no_other(town):
     assert t.options("x") == {"bite": [["y"]]}
 
 
+def test_a_vampire_forced_onto_another_kills_it(town):
+    t = town(w="Witch", v1="Vampire", v2="Vampire", x="Citizen")
+    t.night(w="control v2 v1", v2="bite x")
+    assert t.dead == {"v1"}
+    assert t.became() == {}
+
+
 # --- raising and remembering -------------------------------------------------------------------
 
 

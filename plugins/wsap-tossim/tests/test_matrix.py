@@ -288,6 +288,35 @@ def test_at_the_same_target(town, row, row_first):
             assert t["it"].known_role == (None if "Janitor" in pair else "Citizen"), cell
 
 
+# --- at a prisoner who is spared: what becomes of those who come ------------------------------------
+
+
+@pytest.mark.parametrize("row", [role for role in ROLES if role != "Jailor"])
+@pytest.mark.parametrize("row_first", [True, False])
+def test_behind_bars(town, row, row_first):
+    """Nothing short of fire and execution gets through; only a Serial Killer strikes, and only at the Jailor."""
+    for column in ROLES:
+        if (row, column) not in PAIRS or column == "Jailor":
+            continue
+        seats = {"row": row, "column": column} if row_first else {"column": column, "row": row}
+        t = town(**seats, jailor="Jailor", by="Citizen", grave="Citizen").kill("grave")
+        t.night(jail="row", **act(column, "column", "row", row))
+        cell = f"{column} at {row} in jail"
+        assert t.dead == ({"jailor"} if row == "Serial Killer" else set()), cell
+        assert "Vampire" not in t.became().values(), cell
+        assert not {"blocked", "struck_back", "controlled", "transported"} & set(t.told("row")), cell
+        assert t.found("row") is None, cell
+        finds = {
+            "Sheriff": row in SUSPICIOUS,
+            "Investigator": GROUP[row],
+            "Consigliere": None if row in MAFIA else row,
+            "Vampire Hunter": row == "Vampire",
+            "Lookout": [],
+            "Spy": [],
+        }
+        assert t.found("column") == finds.get(column), cell
+
+
 # --- attacks against what protects -----------------------------------------------------------------
 
 GRID = """
