@@ -17,6 +17,8 @@ from wsap_tossim.players.notes import Clue, Finding, Notes
 
 __all__ = ["Beliefs", "believe"]
 
+SUREST = 0.99
+"""Nothing is believed more surely: even one who was shown to be of the Town may have been bitten since."""
 _VISITING = frozenset(
     {"Doctor", "Bodyguard", "Escort", "Investigator", "Sheriff", "Lookout", "Transporter", "Vampire Hunter", "Citizen"}
 )
@@ -71,7 +73,7 @@ def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beli
     for clue in found:
         odds[clue.target] += clue.weight
     clues += found
-    enemy = {s.number: certain[s.number] for s in standing if s.alive and s.number in certain and s.number != me}
+    enemy = {n: min(SUREST, max(1.0 - SUREST, p)) for n, p in certain.items()}
     enemy.update(_spread({n: odds[n] for n in unknown}, prior))
     return Beliefs(enemy, clues)
 
@@ -159,9 +161,11 @@ def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterabl
                 yield from _group(notes, roles, target, data["group"], 1.0, "my_group", None)
             elif data.get("vampire"):
                 yield Clue(target, 5.0, "my_check")
-            elif data.get("visitors") and notes.died_at_night.get(target) == event.day:
-                for visitor in data["visitors"]:
-                    yield Clue(visitor, _visit(notes, visitor, len(data["visitors"])), "my_watch", target)
+            elif "visitors" in data:
+                if notes.died_at_night.get(target) == event.day:
+                    for visitor in data["visitors"]:
+                        yield Clue(visitor, _visit(notes, visitor, len(data["visitors"])), "my_watch", target)
+                yield from _absent(notes, target, event.day, data["visitors"], 1.0, (notes.player,))
         for visited in data.get("visits") or ():
             yield Clue(visited, -1.2, "visited")  # the Mafia seldom visit their own
 
@@ -212,11 +216,16 @@ def _findings(
     """Weigh what others say they found, and what the wills of the dead say."""
     standing = knowledge.standing
     found: list[Clue] = []
+    counted: dict[tuple[int, int, str], bool] = {}
     for finding in notes.findings:
         said, by = finding.said, finding.by
         target = said.target
         if target is None or target == by or not standing[target].alive or by == me:
             continue
+        if said.what in ("suspicious", "clear", "role", "group"):
+            if counted.get((by, target, said.what)):
+                continue  # to have looked twice makes it no truer
+            counted[by, target, said.what] = True
         word = trust[by]
         code = "will" if finding.written else "found"
         if said.what == "suspicious":
@@ -242,6 +251,20 @@ def _against_nights(notes: Notes, finding: Finding, word: float, me: int | None)
         for visitor in said.players:
             if visitor not in (finding.by, me):
                 yield Clue(visitor, word * _visit(notes, visitor, len(said.players)), "seen", finding.by)
+    yield from _absent(notes, said.target, said.night, said.players, word, (finding.by, me))
+
+
+def _absent(
+    notes: Notes, house: int, night: int, seen: Iterable[int], word: float, but: tuple[int | None, ...]
+) -> Iterable[Clue]:
+    """Weigh who said it was at a house that night, and was not among those who were seen there."""
+    there = tuple(seen)
+    for finding in notes.findings:
+        said, by = finding.said, finding.by
+        if said.target != house or said.night != night or said.what == "visitors":
+            continue
+        if by not in there and by not in but:
+            yield Clue(by, 1.6 * word, "absent", house)
 
 
 def _spread(odds: dict[int, float], total: float) -> dict[int, float]:
@@ -250,15 +273,16 @@ def _spread(odds: dict[int, float], total: float) -> dict[int, float]:
         return {}
     total = min(max(total, 0.05 * len(odds)), 0.97 * len(odds))
     shift = 0.0
+    bounded = [max(-20.0, min(20.0, odd)) for odd in odds.values()]
     chances: list[float] = []
     for _ in range(6):
-        chances = [1.0 / (1.0 + exp(-max(-20.0, min(20.0, odd + shift)))) for odd in odds.values()]
+        chances = [1.0 / (1.0 + exp(-odd - shift)) for odd in bounded]
         off = total - sum(chances)
         slope = sum(p * (1.0 - p) for p in chances)
         if abs(off) < 0.01 or slope < 1e-6:
             break
         shift += max(-2.0, min(2.0, off / slope))
-    return {n: min(0.99, max(0.01, p)) for n, p in zip(odds, chances, strict=True)}
+    return {n: min(SUREST, max(1.0 - SUREST, p)) for n, p in zip(odds, chances, strict=True)}
 
 
 def _logit(p: float) -> float:

@@ -128,8 +128,13 @@ def read_will(text: str, names: Sequence[str]) -> tuple[Said, ...]:
 
 def named(text: str, names: Sequence[str]) -> tuple[int, ...]:
     """Return the players that a text names, in its order."""
-    tokens = _tokens(text[:LONGEST], tuple(names))
-    return tuple(dict.fromkeys(t.value for t in tokens if t.kind == "name" and isinstance(t.value, int)))
+    return _named(text[:LONGEST], tuple(names))
+
+
+@lru_cache(maxsize=8192)
+def _named(text: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    found = [t.value for t in _tokens(text, names) if t.kind == "name"]
+    return tuple(dict.fromkeys(n for n in found if isinstance(n, int)))
 
 
 @lru_cache(maxsize=8192)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
+from wsap_tossim.players.chances import role_list
 from wsap_tossim.players.claims import named, read
 from wsap_tossim.players.view import View
-from wsap_tossim.players.words import cut
+from wsap_tossim.players.words import cut, say
 
 __all__ = ["by_day"]
 
@@ -147,7 +148,7 @@ def _discuss(view: View) -> Answer:
             found = _question(view, target) or _accusation(view, target)
             if found is not None:
                 return found
-    found = _stand_up(view) or _small_talk(view)
+    found = _stand_up(view) or _confide(view) or _small_talk(view)
     return found if found is not None else (WAIT, "I have nothing to say yet.")
 
 
@@ -186,6 +187,20 @@ def _stand_up(view: View) -> Answer | None:
             words = {"who": view.name(accused), "why": "what we know speaks for them"}
             return _said(view.speak("trust", **words), f"I do not think {view.name(accused)} is an enemy.")
     return None
+
+
+def _confide(view: View) -> Answer | None:
+    """Tell one who came out clear who one is, in a whisper."""
+    notes = view.notes
+    last = view.nights.get(view.day - 1, "")
+    whisper = view.options.get(Verb.WHISPER)
+    if whisper is None or notes.claimed is not None or view.rng.random() > 0.35 or view.side == "jester":
+        return None
+    whom = named(last, view.names) if last.endswith(": not suspicious") else ()
+    if not whom or whom[0] not in whisper.slots[0] or whom[0] in notes.whispered or whom[0] in view.mates:
+        return None
+    text = say(view.rng, "whisper", view.longest, role=view.told_role)
+    return Choice(Verb.WHISPER, (whom[0],), text), f"{view.name(whom[0])} should know that somebody trusts them."
 
 
 def _small_talk(view: View) -> Answer | None:
@@ -288,11 +303,18 @@ def _judge(view: View) -> Answer:
         if lost and lot > 0.6:
             return Choice(Verb.GUILTY), f"{name} is one of ours, but lost; I had better be seen against them."
         return Choice(Verb.ABSTAIN), f"{name} is one of ours, but I had better not be seen to help."
-    if guilt >= view.mean + max(0.0, _bar(view)) * 0.6:
+    if guilt >= view.mean + max(0.0, _bar(view)) * 0.6 + _maybe_jester(view, accused):
         return Choice(Verb.GUILTY), f"{name} {_chance(view, accused)}: {view.why(accused)}."
     if guilt > view.mean - 0.03 and view.rng.random() < 0.4:
         return Choice(Verb.ABSTAIN), f"I can't tell about {name}."
     return Choice(Verb.INNOCENT), f"There is too little against {name}."
+
+
+def _maybe_jester(view: View, accused: int) -> float:
+    """Return how much more it takes to condemn one who would not say who it is: it may want to be lynched."""
+    if view.side != "town" or accused in view.notes.claims:
+        return 0.0
+    return 0.2 if role_list(tuple(view.knowledge.slots)).expected.get("Jester", 0.0) > 0 else 0.0
 
 
 def _ballot(view: View) -> Answer:

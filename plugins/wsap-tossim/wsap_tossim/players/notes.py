@@ -73,6 +73,10 @@ class Notes:
         """Accused, judge, verdict; of trials that ended in a lynching or not."""
         self.will_day = 0
         """The day on which this player last looked after its will."""
+        self.whispered: list[int] = []
+        """To whom this player has ever whispered."""
+        self.confided: list[int] = []
+        """Those who have told this player alone who they are."""
         self.died_at_night: dict[int, int] = {}
         """Who -> the night."""
         self._seen: set[tuple[int, Said]] = set()
@@ -97,8 +101,6 @@ class Notes:
         """Today: those who were tried and let go."""
         self.channel: dict[int | None, str] = {}
         """Tonight: who -> what it said on a channel; None is one who is not named."""
-        self.whispers: list[tuple[int, str]] = []
-        """Today: who whispered to this player -> what."""
 
     def update(self, knowledge: Knowledge) -> Notes:
         """Take in what has happened since, and return these notes."""
@@ -131,13 +133,19 @@ class Notes:
         self._hear(by, event.day, read(event.data["text"], self.names), written=False)
 
     def _on_whisper(self, event: Seen, knowledge: Knowledge) -> None:
-        by = event.data["player"]
-        if by != self.player:
-            self.whispers.append((by, event.data["text"]))
-            for said in read(event.data["text"], self.names):
-                if said.kind == "finding" and (by, said) not in self._seen:
-                    self._seen.add((by, said))
-                    self.findings.append(Finding(by, event.day, said, False))
+        by, to = event.data["player"], event.data["to"]
+        if by == self.player:
+            self.whispered.append(to)
+            return
+        for said in read(event.data["text"], self.names):
+            if said.kind == "finding" and (by, said) not in self._seen:
+                self._seen.add((by, said))
+                self.findings.append(Finding(by, event.day, said, False))
+            elif said.kind != "role" or to != self.player or by in self.confided:
+                continue
+            elif is_town(said.role) and said.role != knowledge.role:
+                self.confided.append(by)
+                self.private.append(Clue(by, -0.3, "confided"))
 
     def _on_said(self, event: Seen, knowledge: Knowledge) -> None:
         by, text = event.data["player"], event.data["text"]
@@ -211,7 +219,7 @@ class Notes:
             self.acquitted.append(accused)
             self.plans = {by: target for by, target in self.plans.items() if target != accused}
         if accused not in self.claims:
-            self.clues.append(Clue(accused, 0.5, "mute"))
+            self.clues.append(Clue(accused, 0.2, "mute"))
 
     def _on_death(self, event: Seen, knowledge: Knowledge) -> None:
         dead = event.data["player"]
@@ -238,7 +246,7 @@ class Notes:
                         Clue(judge, -0.5, "judged", dead, role) if enemy else Clue(judge, -0.7, "let_go", dead, role)
                     )
                 else:
-                    clues.append(Clue(judge, 0.9 if enemy else 0.25, "spared" if enemy else "hanged", dead, role))
+                    clues.append(Clue(judge, 0.7 if enemy else 0.25, "spared" if enemy else "hanged", dead, role))
         for finding in self.findings:
             if finding.said.target == dead and finding.by != dead and not finding.written:
                 clue = _tested(finding, role)

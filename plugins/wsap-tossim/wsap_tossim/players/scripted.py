@@ -75,7 +75,8 @@ class ScriptedMind:
         if acts:
             line = diary_line(knowledge.day, choice.verb, choice.targets, self.names)
             papers["notebook"] = _appended(knowledge.notebook, line, longest)
-        if rules.get("wills", True) and (acts or view.notes.will_day != knowledge.day):
+        looks = knowledge.phase in _AT_LEISURE and not view.notes.spoken.get(self.player)
+        if rules.get("wills", True) and (acts or (looks and view.notes.will_day != knowledge.day)):
             will = self._will(view, choice if acts else None, longest)
             if will != knowledge.will:
                 papers["will"] = will
@@ -94,6 +95,8 @@ class ScriptedMind:
         return will_of(role, nights, longest)
 
 
+_AT_LEISURE = (Phase.DISCUSSION, Phase.NOMINATION, Phase.BALLOT)
+"""When a player looks after its will, until it speaks."""
 _NOTES = (
     "Nothing personal.",
     "You asked too many questions.",

@@ -202,14 +202,14 @@ def _invented(knowledge: Knowledge, notes: Notes, role: str, night: int, seed: i
     blames = knowledge.target if knowledge.role == "Executioner" else None
     target = around[int(rng.random() * len(around))]
     accuses = False
-    if role in _ACCUSING:
+    told = any(": suspicious" in line for line in knowledge.will.split("\n"))
+    if role in _ACCUSING and not told:
         if blames in around and blames is not None:
             accuses = night >= 2 or rng.random() < 0.3
             target = blames if accuses else target
-        elif night >= 2 and rng.random() < 0.15 and f"N{night}" not in knowledge.will:
+        elif night >= 2 and rng.random() < 0.15:
             others = [n for n in around if n not in mates]
-            told = any(": suspicious" in line for line in knowledge.will.split("\n"))
-            if others and not told:
+            if others:
                 accuses = True
                 target = others[int(rng.random() * len(others))]
     name = notes.names[target]

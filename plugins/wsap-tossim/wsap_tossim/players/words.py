@@ -55,7 +55,7 @@ LINES: Mapping[str, Sequence[str]] = {
     "jail_answer": ("I'm the {role}. {log}", "Don't execute me, I'm the {role}. {log}"),
     "dead_tell": ("I was the {role}. {log}", "{log}"),
     "dead_idle": ("It's quiet here.", "Well, that's that."),
-    "whisper_clear": ("You came out clear. I'm the {role}; keep it to yourself.", "I trust you. I'm the {role}."),
+    "whisper": ("You came out clear at night. I'm the {role}; keep it to yourself.", "I trust you. I'm the {role}."),
     "nothing": ("Nothing from me.", "I slept.", "Nothing new here."),
 }
 """Key -> sentences, one of which is said."""
@@ -77,6 +77,7 @@ AGAINST: Mapping[str, str] = {
     "will_group": "the group in {other}'s will speaks against them",
     "will_group_clash": "claims {role}, but {other}'s will says otherwise",
     "seen": "{other} saw them at a dead one's door",
+    "absent": "says they went to {other} at night, where nobody saw them",
     "my_check": "I looked into them at night",
     "my_group": "what I found of them speaks against them",
     "my_clash": "claims {role}, but that is not what I found",
