@@ -72,4 +72,4 @@ def _shape(name: str) -> str:
     number = name[len(digits) :]  # "Player 1" and "Player 10" end in numbers, which are told apart as such
     text = unicodedata.normalize("NFKD", digits).casefold()
     text = "".join(c for c in text if c.isalnum() or c in "|!").translate(_LOOK_ALIKE)
-    return text.replace("rn", "m").replace("vv", "w") + number
+    return text.replace("i", "l").replace("rn", "m").replace("vv", "w") + number

@@ -136,12 +136,11 @@ def _check(chosen: Setup) -> None:
         for role in named:
             if role.unique and sum(r is role for r in named) > 1:
                 raise ConfigError(f"The role list has more than one {role.name}, which is unique.")
-    if len(named) == len(slots):
-        sides = {side_of(r) for r in named} - {None}
-        if len(sides) < 2:
-            only = next(iter(sides), "no side")
-            raise ConfigError(f"In this role list {only} has no enemy; a game needs two sides that can win.")
-    elif _draw(chosen, random.Random(0)) is None:  # whether it can be filled does not depend on the lot
+    sides = {side_of(r) for slot in slots for r in ((ROLES[slot],) if slot in ROLES else _pool(slot))} - {None}
+    if len(sides) < 2:
+        only = next(iter(sides), "no side")
+        raise ConfigError(f"In this role list {only} has no enemy; a game needs two sides that can win.")
+    if _draw(chosen, random.Random(0)) is None:  # whether it can be filled does not depend on the lot
         raise ConfigError(
             f"The role list {', '.join(slots)} asks for more unique roles than there are; leave a slot out."
         )
