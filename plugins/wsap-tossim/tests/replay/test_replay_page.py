@@ -389,6 +389,9 @@ def test_the_all_seeing_view_has_the_night_step_by_step(
     assert "known to" not in seen.text("#story")
     assert "The Town wins" in seen.text("#outcome")
     assert "Winners: Ann, Dora, Eve" in seen.text("#outcome")
+    assert "began as" not in seen.text("#roster")
+    seen.press("End")
+    assert seen.text("#roster").count("began as Mafioso") == 1
 
 
 def test_beliefs_are_drawn_by_day(opened: Callable[..., Seen], story: Callable[..., Story], tmp_path: Path) -> None:

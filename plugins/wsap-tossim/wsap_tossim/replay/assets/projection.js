@@ -63,7 +63,7 @@ const DEALT = game.events.findIndex((event) => event.kind === 'phase');
 // What a view knows of each player once everything up to an event (included) has happened.
 function standing(view, at) {
   const upto = Math.max(at, DEALT);
-  const rows = game.names.map((_, number) => ({ number, alive: true, role: null, told: null, died: 0, jailed: false, mayor: false, won: false }));
+  const rows = game.names.map((_, number) => ({ number, alive: true, role: null, was: null, told: null, died: 0, jailed: false, mayor: false, won: false }));
   const last = game.events[Math.min(upto, game.events.length - 1)];
   game.events.forEach((event, index) => {
     if (!event.data || index > upto || !sees(event, view)) return;
@@ -73,6 +73,7 @@ function standing(view, at) {
       one.role = data.role;
       for (const [mate, role] of Object.entries(data.mates || {})) rows[mate].role = role;
     } else if (kind === 'becomes') {
+      if (one.role !== data.role) one.was ??= one.role;
       one.role = data.role;
     } else if (kind === 'revealed') {
       one.mayor = true;
@@ -91,7 +92,10 @@ function standing(view, at) {
     } else if (kind === 'over') {
       for (const winner of data.winners) rows[winner].won = true;
     } else if (kind === 'truth') {
-      data.final.forEach((role, number) => { rows[number].role = role; });
+      data.final.forEach((role, number) => {
+        rows[number].role = role;
+        rows[number].was = data.roles[number] === role ? null : data.roles[number];
+      });
     }
   });
   return rows;

@@ -19,6 +19,7 @@ function playerRow(one, view) {
   const notes = [
     one.number === view ? 'this view' : '',
     one.jailed ? 'in jail' : '',
+    one.was ? `began as ${shown(one.was)}` : '',
     one.mayor && one.role !== 'Mayor' ? 'was revealed as Mayor' : '',
     one.told && one.told !== one.role ? `told to be ${one.told}` : '',
     one.won ? 'won' : '',
