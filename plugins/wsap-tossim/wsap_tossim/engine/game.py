@@ -32,6 +32,8 @@ Writing = str
 """What a player writes without taking a turn: "will", "note" or "notebook"."""
 WRITINGS = ("will", "note", "notebook")
 _WAIT_ONLY = (Option(Verb.WAIT),)
+_SPEAK = Option(Verb.SPEAK, (), True)
+_JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WAIT_ONLY)
 
 
 class Entry(NamedTuple):
@@ -81,6 +83,8 @@ class Game:
         """Who is on trial."""
         self.votes: dict[int, int] = {}
         """Standing votes for a trial: who -> whom."""
+        self._offered: dict[tuple[int, bool], tuple[Option, ...]] = {}
+        """What those without a vote can do, in this phase."""
         self._floor = Floor(self.state, 0)
         self._talk_rounds = 0
         self._step: Callable[[Mapping[int, Choice]], None] = self._after_floor
@@ -125,18 +129,24 @@ class Game:
         if phase is Phase.TALK_AT_NIGHT:
             return (Option(Verb.SAY, (), True), *_WAIT_ONLY)
         if phase is Phase.JUDGEMENT:
-            return (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WAIT_ONLY)
+            return _JUDGE
         others = state.others(player)
         if phase is Phase.BALLOT:
             return (Option(Verb.VOTE, (others,)), *_WAIT_ONLY)
-        return self._by_day(player, others)
+        if player in self.votes:
+            return self._by_day(player, others)
+        key = (player, state.players[player].blackmailed)
+        known = self._offered.get(key)
+        if known is None:
+            known = self._offered[key] = self._by_day(player, others)
+        return known
 
     def _by_day(self, player: int, others: tuple[int, ...]) -> tuple[Option, ...]:
         state = self.state
         one = state.players[player]
         found: list[Option] = []
         if not one.blackmailed:
-            found.append(Option(Verb.SPEAK, (), True))
+            found.append(_SPEAK)
         if state.phase in (Phase.DEFENSE, Phase.LAST_WORDS):
             return (*found, *_WAIT_ONLY)
         if not one.blackmailed and not one.revealed:
@@ -276,6 +286,7 @@ class Game:
 
     def _enter(self, phase: Phase, known_by: int | None = None) -> None:
         self.state.phase = phase
+        self._offered.clear()
         self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
 
     def _ended(self) -> bool:
@@ -359,6 +370,7 @@ class Game:
             self._whisper(player, choice.targets[0], choice.text)
         elif verb is Verb.REVEAL:
             state.players[player].revealed = True
+            self._offered.clear()
             state.tell("revealed", state.everyone, player=player)
         elif verb is Verb.UNVOTE:
             state.tell("unvote", state.everyone, player=player, target=self.votes.pop(player))
