@@ -200,7 +200,7 @@ def _chat(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
         if kind == "verdict":
             lines.append(verdicts([e.data for e in events], names))
         elif kind == "silent" and len(events) > 1:
-            lines.append(f"{listed([names[e.data['player']] for e in events])} say nothing.")
+            lines.append(f"{listed(list(dict.fromkeys(names[e.data['player']] for e in events)))} say nothing.")
         else:
             lines += _sentences(events, knowledge, names)
     return lines

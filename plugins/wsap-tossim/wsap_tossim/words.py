@@ -135,7 +135,7 @@ def _result(data: Data, names: Sequence[str], me: int | None) -> str:
     if "suspicious" in data:
         return f"{target} is {'suspicious' if data['suspicious'] else 'not suspicious'}."
     if "group" in data:
-        return f"{target} could be a {listed([str(r) for r in data['group']], 'or')}."
+        return f"{target} is one of these: {listed([str(r) for r in data['group']], 'or')}."
     if "visitors" in data:
         return f"{target} was visited by {listed([names[n] for n in data['visitors']])}."
     if "vampire" in data:
