@@ -9,7 +9,13 @@ import click
 
 _HERE = "wsap_tossim.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "export": (
+        f"{_HERE}.export:export",
+        "Write games as data to learn from: each player's turns as it was shown them.",
+    ),
+    "fork": (f"{_HERE}.fork:fork", "Go on with a game from any of its rounds, otherwise than it went."),
     "replay": (f"{_HERE}.replay:replay", "Make one HTML file of a game: what everyone knew, thought and said."),
+    "tournament": (f"{_HERE}.tournament:tournament", "Let entrants play many games against each other, and rate them."),
 }
 """Name -> where it is, and its line in the help."""
 

@@ -1,0 +1,151 @@
+"""`wsap tossim tournament`: many games with a field of entrants, rated."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wsap_core.cli.params import SEED, WholeNumber
+
+if TYPE_CHECKING:
+    from wsap_tossim.tournament.run import Outcome
+
+
+@click.command()
+@click.argument("entrants", nargs=-1, required=True, metavar="ENTRANT ENTRANT...")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tournament"), show_default=True,
+              help="The folder for games and results; a tournament that is there is gone on with.")  # fmt: skip
+@click.option("--games", type=WholeNumber(1, 1_000_000), default=100, show_default=True, help="Games in all.")
+@click.option("--mode", default="nine", show_default=True, help="The role list: a mode of the game.")
+@click.option("--rules", default="classic", show_default=True, help="The rule set.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
+@click.option("--seating", type=click.Choice(["mixed", "sides"]), default="mixed", show_default=True,
+              help="mixed: entrants are mixed at one table. sides: each side of a game is played by one.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of all deals, seats, names and lots.")
+@click.option("--jobs", type=WholeNumber(1, 256), default=1, show_default=True,
+              help="Processes for games without models; games with models at once.")  # fmt: skip
+@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the agents that ask models, such as style=tags.")  # fmt: skip
+@click.option("--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the models' backend, such as num_ctx=16384.")  # fmt: skip
+@click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
+              help="Resamples for the bootstrap intervals.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and nothing else.")
+def tournament(
+    entrants: tuple[str, ...],
+    *,
+    out: Path,
+    games: int,
+    mode: str,
+    rules: str,
+    options: tuple[str, ...],
+    seating: str,
+    seed: int,
+    jobs: int,
+    agent_options: tuple[str, ...],
+    model_options: tuple[str, ...],
+    resamples: int,
+    as_json: bool,
+) -> None:
+    """Let entrants play many games against each other, and rate them.
+
+    An ENTRANT is scripted, random, or a model's address such as ollama/qwen3:8b; LABEL=ENTRANT names it
+    otherwise. Roles go round, names are shuffled, and everything follows from the seed. Started again with
+    the same folder it goes on where it was stopped, or plays more games.
+
+    ratings.csv, games.csv, summary.json and report.html in the folder tell what came of it. The exit status
+    is 130 if it was stopped by Ctrl-C.
+    """
+    # Deferred for weight: the engine, the players and the ratings.
+    from wsap_tossim.tournament.plan import Settings, entrants_of
+    from wsap_tossim.tournament.run import run_tournament
+
+    of_models = dict(_pairs("--agent-option", agent_options))
+    of_models |= {f"model.{key}": value for key, value in _pairs("--model-option", model_options).items()}
+    of_game = {"mode": mode, "rules": rules, **_pairs("--option", options)}
+    settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models)
+    outcome = run_tournament(out, settings, games, jobs=jobs, resamples=resamples, progress=_Progress(games))
+    if as_json:
+        click.echo(json.dumps(outcome.summary, indent=2))
+    else:
+        _tell(outcome, out, games)
+    if outcome.stopped:
+        left = games - outcome.summary["games"]
+        click.echo(f"Stopped with {left} games to go; start it again to go on.", err=True)
+        raise SystemExit(130)
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return KEY=VALUE pairs, values read as JSON where they are JSON, and as text otherwise.
+
+    Raises:
+        UsageError: one is no such pair, or is given twice.
+    """
+    from wsap_core.errors import UsageError
+
+    found: dict[str, Any] = {}
+    for word in given:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise UsageError(f"{option} takes KEY=VALUE, not {word[:80]!r}.")
+        if key in found:
+            raise UsageError(f"{option} gives {key[:80]!r} twice.")
+        try:
+            found[key] = json.loads(value, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            found[key] = value
+    return found
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+class _Progress:
+    """Says how far it is: at a terminal on one line that is written over, elsewhere after each tenth."""
+
+    def __init__(self, games: int) -> None:
+        self.live = sys.stderr.isatty()
+        self.begun = time.monotonic()
+        self.played = 0
+        self.tenth = max(1, games // 10)
+
+    def __call__(self, done: int, of: int) -> None:
+        """Take note that so many games of so many are played."""
+        self.played += 1
+        if not self.live:
+            if done % self.tenth == 0 or done == of:
+                click.echo(f"{done} of {of} games", err=True)
+            return
+        pace = self.played / max(1e-9, time.monotonic() - self.begun)
+        left = f", about {(of - done) / pace:.0f} s to go" if done < of else ""
+        click.echo(f"\r{done} of {of} games, {pace:.1f} a second{left}\033[K", err=True, nl=done >= of)
+
+
+def _tell(outcome: Outcome, out: Path, games: int) -> None:
+    from wsap_core.untrusted import one_line
+
+    if outcome.repaired:
+        click.echo("A line that had been cut off was taken away; its game was played again.", err=True)
+    summary = outcome.summary
+    if outcome.before:
+        click.echo(f"{outcome.before} games had been played before.")
+    click.echo(f"{summary['games']} games, {summary['blocks']} blocks; sides that won: "
+               + ", ".join(f"{side} {count}" for side, count in summary["sides"].items()))  # fmt: skip
+    width = max([len(one_line(r["entrant"])) for r in summary["factions"]] + [7])
+    click.echo(f"{'faction':9} {'entrant':{width}} {'won':>11} {'win rate, 95 %':>22} {'rating, 95 %':>24}")
+    for r in summary["factions"]:
+        won = f"{r['won']}/{r['seats']}"
+        rate = f"{r['win_rate']:.1%} ({r['win_low']:.1%}-{r['win_high']:.1%})"
+        rating = f"{r['mu']:.2f} ({r['mu_low']:.2f}-{r['mu_high']:.2f})"
+        click.echo(f"{r['as']:9} {one_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
+    partial = summary["games"] % len(summary["settings"]["entrants"])
+    if partial and summary["games"] == games:
+        click.echo("The last block is not whole, so roles are not quite even; play a multiple of the entrants.")
+    click.echo(f"The report is {out / 'report.html'}.")

@@ -1,0 +1,183 @@
+"""What is played in a tournament: which entrant sits where in which game, all from one seed.
+
+Games come in blocks of as many as there are entrants. All games of a block have the same deal: the same
+roles at the same seats and the same lots. The seats are put in an order by lot, and in game b of the block
+place p of that order goes to entrant (p + b) mod k. That is a Latin square: over a block each entrant
+plays every seat, so every role and faction, exactly once.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from wsap_core.context import derive_seed
+from wsap_core.errors import ConfigError
+from wsap_core.untrusted import one_line
+from wsap_tossim.engine.model import Role
+from wsap_tossim.engine.setups import deal
+from wsap_tossim.engine.victory import side_of
+from wsap_tossim.options import TownOptions
+
+__all__ = ["FEWEST", "MOST", "Entrant", "Fixture", "Settings", "entrants_of", "fixture"]
+
+FEWEST, MOST = 2, 50
+"""Entrants of a tournament."""
+LONGEST_LABEL = 60
+SEATINGS = ("mixed", "sides")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9_-]*/[^\s]+")
+_NAMES = (
+    *("Ada", "Ben", "Cleo", "Dov", "Edna", "Filip", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Leon", "Mona"),
+    *("Nils", "Olga", "Pavel", "Quinn", "Rita", "Sven", "Tilda"),
+)
+"""What players are called where no names are given: plain, of one word, none like another."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """Somebody who takes part."""
+
+    label: str
+    """What it is called in the report; of one line, different from all others."""
+    kind: str
+    """`scripted`, `random` or `model`."""
+    address: str = ""
+    """Of a model: such as `ollama/qwen3:8b`."""
+
+
+def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:
+    """Return the entrants that were named, in this order.
+
+    Args:
+        words: `scripted`, `random` or a model's address each; `LABEL=` before it names it otherwise, so that
+            the same one can take part twice.
+
+    Raises:
+        ConfigError: one is none of these, two have the same label, or there are too few or too many.
+    """
+    if not FEWEST <= len(words) <= MOST:
+        raise ConfigError(f"A tournament has {FEWEST} to {MOST} entrants, not {len(words)}.")
+    found: list[Entrant] = []
+    for word in words:
+        label, equals, what = word.partition("=")
+        if not equals:
+            label, what = word, word
+        label = one_line(label)
+        if not 1 <= len(label) <= LONGEST_LABEL:
+            raise ConfigError(f"The label {label[:LONGEST_LABEL]!r} has {len(label)} characters; it takes 1 to 60.")
+        if label in [e.label for e in found]:
+            raise ConfigError(f"Two entrants are called {label!r}; name one otherwise: other={one_line(what)[:60]}.")
+        if what in ("scripted", "random"):
+            found.append(Entrant(label, what))
+        elif _ADDRESS.fullmatch(what):
+            found.append(Entrant(label, "model", what))
+        else:
+            raise ConfigError(
+                f"{one_line(what)[:60]!r} is no entrant; there are scripted, random, and models by their address, "
+                "such as ollama/qwen3:8b."
+            )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that the games of a tournament follow from."""
+
+    entrants: tuple[Entrant, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the game, as `TownOptions.read` takes them: mode, roles, rules and its switches, names."""
+    seed: int = 0
+    seating: str = "mixed"
+    """`mixed`: seats are dealt to the entrants one by one. `sides`: all of one side go to one entrant."""
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    """Of the agents that ask models."""
+
+    # Refuses options that can't be, and a key among them (ConfigError).
+    def __post_init__(self) -> None:
+        if self.seating not in SEATINGS:
+            raise ConfigError(f"The seating {self.seating!r} can be {' or '.join(SEATINGS)}.")
+        TownOptions.read(self.options)
+        key = self.model_options.get("model.api_key")
+        if key is not None and not str(key).startswith("env:"):
+            raise ConfigError(
+                "The settings of a tournament are kept, so no key may be among them; set it in the environment, "
+                "and name the variable if it is not the usual one: --model-option api_key=env:NAME."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return them as they are kept; JSON-ready."""
+        return {
+            "entrants": [{"label": e.label, "kind": e.kind, "address": e.address} for e in self.entrants],
+            "options": dict(self.options),
+            "seed": self.seed,
+            "seating": self.seating,
+            "model_options": dict(self.model_options),
+        }
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """One game, before it is played."""
+
+    number: int
+    """From 0."""
+    block: int
+    """Games of one block have the same deal."""
+    seed: int
+    """Of the deal and of every lot."""
+    seats: tuple[int, ...]
+    """Seat -> entrant, by number."""
+    names: tuple[str, ...]
+    """Seat -> what its player is called."""
+    mind_seeds: tuple[int, ...]
+    """Seat -> the seed of who plays it."""
+
+    def has_models(self, entrants: Sequence[Entrant]) -> bool:
+        """Return whether a model takes part in this game."""
+        return any(entrants[e].kind == "model" for e in self.seats)
+
+
+def fixture(settings: Settings, number: int) -> Fixture:
+    """Return a game of a tournament; it depends on nothing but the settings and its number."""
+    many = len(settings.entrants)
+    block, turn = divmod(number, many)
+    seed = derive_seed(settings.seed, "tournament", "deal", block)
+    options = _read(_key(settings.options))
+    roles = deal(options.setup, seed)
+    lots = random.Random(f"{settings.seed}:seats:{block}")  # play, not secrets
+    groups = _groups(roles, settings.seating, lots)
+    seats = tuple((place + turn) % many for place in groups)
+    naming = random.Random(f"{settings.seed}:names:{number}")  # as above
+    pool = list(options.names if "names" in settings.options else _NAMES)
+    naming.shuffle(pool)
+    minds = tuple(derive_seed(settings.seed, "tournament", "mind", number, seat) for seat in range(len(roles)))
+    return Fixture(number, block, seed, seats, tuple(pool[: len(roles)]), minds)
+
+
+def _groups(roles: Sequence[Role], seating: str, lots: random.Random) -> list[int]:
+    """Return the place of each seat in the block's order; seats with the same place go to the same entrant."""
+    if seating == "sides":
+        # Those who win beside others are sides of their own.
+        sides = [side_of(role) or f"seat {n}" for n, role in enumerate(roles)]
+        names = sorted(set(sides))
+        lots.shuffle(names)
+        return [names.index(one) for one in sides]
+    order = list(range(len(roles)))
+    lots.shuffle(order)
+    places = [0] * len(roles)
+    for place, seat in enumerate(order):
+        places[seat] = place
+    return places
+
+
+def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in sorted(options.items()))
+
+
+@lru_cache(maxsize=8)
+def _read(options: tuple[tuple[str, Any], ...]) -> TownOptions:
+    return TownOptions.read(dict(options))

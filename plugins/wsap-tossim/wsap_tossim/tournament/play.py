@@ -1,0 +1,139 @@
+"""Playing single games of a tournament at the level of the engine, without models, in this process or in others."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from wsap_tossim.engine.game import Game
+from wsap_tossim.options import TownOptions
+from wsap_tossim.players.match import play_match
+from wsap_tossim.players.minds import Mind, RandomMind
+from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.replay.record import Record
+from wsap_tossim.tournament.ledger import Line
+from wsap_tossim.tournament.measures import measure
+from wsap_tossim.tournament.plan import Fixture, Settings, fixture
+
+__all__ = ["line_of", "play_all", "play_one"]
+
+Beliefs = Sequence[tuple[int, int, Mapping[int, float]]]
+_MINDS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Mind]] = {
+    "scripted": ScriptedMind,
+    "random": RandomMind,
+}
+
+
+def play_one(settings: Settings, number: int) -> Line:
+    """Play a game in which no model takes part, and return its line."""
+    drawn = fixture(settings, number)
+    options = TownOptions.read(settings.options)
+    game = Game(options.setup, options.rules, drawn.seed)
+    minds: list[Mind] = []
+    for seat, entrant in enumerate(drawn.seats):
+        maker = _MINDS[settings.entrants[entrant].kind]
+        minds.append(maker(seat, random.Random(drawn.mind_seeds[seat]), drawn.names))  # play, not secrets
+    played = play_match(game, minds)
+    refused = [0] * len(minds)
+    for _, player, _ in played.refused:
+        refused[player] += 1
+    return line_of(settings, drawn, game, played.beliefs, refused)
+
+
+def line_of(
+    settings: Settings,
+    drawn: Fixture,
+    game: Game,
+    beliefs: Beliefs = (),
+    refused: Sequence[int] = (),
+    run: str | None = None,
+) -> Line:
+    """Return what is kept of a finished game.
+
+    Args:
+        settings: of the tournament.
+        drawn: the game as it was drawn.
+        game: the game, over.
+        beliefs: what the players believed each day, where they could be asked.
+        refused: for each seat, how many of its choices were not possible.
+        run: the recorded run that it is, if it was played through the runtime.
+    """
+    ending = game.ending
+    assert ending is not None, "the game is over"
+    labels = [settings.entrants[entrant].label for entrant in drawn.seats]
+    return {
+        "game": drawn.number,
+        "block": drawn.block,
+        "seed": drawn.seed,
+        "seats": list(drawn.seats),
+        "entrants": labels,
+        "names": list(drawn.names),
+        "roles": [p.first_role.name for p in game.state.players],
+        "final": [p.role.name for p in game.state.players],
+        "side": ending.side,
+        "winners": list(ending.winners),
+        "reason": ending.reason,
+        "days": game.state.day,
+        "rounds": game.round,
+        "refused": list(refused) or [0] * len(labels),
+        "measures": measure(game.log, drawn.names, beliefs),
+        "run": run,
+        "record": Record(game, drawn.names, labels, (), beliefs).to_json(),
+    }
+
+
+def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[Line]:
+    """Give the lines of games, in the order of the numbers.
+
+    Args:
+        settings: of the tournament.
+        numbers: games in which no model takes part.
+        jobs: processes to play them in; 1 for this one. They end with this process, however that ends.
+    """
+    if jobs == 1:
+        for number in numbers:
+            yield play_one(settings, number)
+        return
+    import multiprocessing  # deferred for weight
+
+    context = multiprocessing.get_context("spawn")
+    pool = context.Pool(jobs, _begin, (settings,))
+    try:
+        yield from pool.imap(_play, numbers)
+        pool.close()
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+# --- in a worker process ----------------------------------------------------------------------
+
+_given: dict[str, Any] = {}
+"""The settings: in a worker there is one tournament, for as long as it lives."""
+
+
+def _begin(settings: Settings) -> None:
+    """Get a worker ready: Ctrl-C is its parent's business, and it does not outlive it."""
+    import multiprocessing
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _given["settings"] = settings
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        import threading
+
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    import os
+    from multiprocessing.connection import wait
+
+    wait([sentinel])
+    os._exit(1)
+
+
+def _play(number: int) -> Line:
+    return play_one(_given["settings"], number)

@@ -1,0 +1,83 @@
+"""Plots as plain SVG: dots with intervals, one row each. All words in them are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import floor, log10
+from typing import NamedTuple
+
+__all__ = ["Dot", "dot_plot", "ticks"]
+
+WIDTH, ROW, TOP, LEFT, RIGHT = 640, 26, 8, 190, 24
+LONGEST = 26
+"""Characters of a label that are drawn; the whole is in its tooltip."""
+
+
+class Dot(NamedTuple):
+    """One row of a plot."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    colour: int
+    """Which of the report's colours, from 0."""
+
+
+def dot_plot(rows: Sequence[Dot], title: str, *, mark: float | None = None) -> str:
+    """Return a plot as SVG.
+
+    Args:
+        rows: from above; at least one.
+        title: what it shows, for those who can't see it.
+        mark: where a line is drawn through, such as no difference.
+    """
+    low = min([r.low for r in rows] + ([] if mark is None else [mark]))
+    high = max([r.high for r in rows] + ([] if mark is None else [mark]))
+    steps = ticks(low, high)
+    low, high = min(low, steps[0]), max(high, steps[-1])
+    span = (high - low) or 1.0
+    bottom = TOP + ROW * len(rows)
+
+    def x(value: float) -> float:
+        return round(LEFT + (value - low) / span * (WIDTH - LEFT - RIGHT), 1)
+
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {bottom + 26}" role="img" aria-label="{escape(title)}">',
+        f"<title>{escape(title)}</title>",
+    ]
+    for step in steps:
+        parts.append(f'<line class="grid" x1="{x(step)}" y1="{TOP}" x2="{x(step)}" y2="{bottom}"/>')
+        parts.append(f'<text class="tick" x="{x(step)}" y="{bottom + 18}" text-anchor="middle">{step:g}</text>')
+    if mark is not None:
+        parts.append(f'<line class="mark" x1="{x(mark)}" y1="{TOP}" x2="{x(mark)}" y2="{bottom}"/>')
+    for n, row in enumerate(rows):
+        y = TOP + ROW * n + ROW / 2
+        short = row.label if len(row.label) <= LONGEST else row.label[: LONGEST - 1] + "…"
+        told = f"{row.label}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g})"
+        parts.append(
+            f'<g class="c{row.colour % 6}"><title>{escape(told)}</title>'
+            f'<text class="label" x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(short)}</text>'
+            f'<line class="span" x1="{x(row.low)}" y1="{y}" x2="{x(row.high)}" y2="{y}"/>'
+            f'<circle cx="{x(row.value)}" cy="{y}" r="5"/></g>'
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Return round numbers from below or at one value to above or at another, at even distances."""
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / most
+    power = 10.0 ** floor(log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    first = floor(low / step + 1e-9)
+    found = []
+    while True:
+        value = round(first * step, 12)
+        found.append(value)
+        if value >= high - 1e-9 * span:
+            return found
+        first += 1

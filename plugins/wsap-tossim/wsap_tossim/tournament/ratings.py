@@ -1,0 +1,157 @@
+"""Ratings: how strong each entrant is in each faction, and in each role that it played often enough.
+
+Each game is a match of teams, by the roles at the start: the players of a side together, and everybody who
+wins beside others as a team of one. The winners come first together, all others second. Ratings
+are OpenSkill's, by the model of Plackett and Luce (Weng and Lin, "A Bayesian approximation method for
+online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game in the
+order of their numbers.
+
+What is rated is an entrant as one faction or role. Where it sits at several seats as the same, each seat
+counts: the changes of its mean add up, and the shrinkings of its deviation multiply.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.victory import side_of
+from wsap_tossim.tournament.intervals import quantile
+from wsap_tossim.tournament.ledger import Line
+
+__all__ = ["Rating", "faction_of", "rate", "rated", "resampled", "wins"]
+
+Key = tuple[int, str]
+"""An entrant, and what it plays as: a faction or a role."""
+LOW, HIGH = 0.025, 0.975
+
+
+@dataclass(frozen=True)
+class Rating:
+    """How strong an entrant is as something."""
+
+    mu: float
+    """The mean; 25 at the beginning."""
+    sigma: float
+    """The deviation; 25/3 at the beginning."""
+    low: float
+    high: float
+    """The 95 % bootstrap interval of the mean."""
+
+
+def faction_of(role: str) -> str:
+    """Return the faction of a role: what a player began as is what it is rated as."""
+    return ROLES[role].faction.value
+
+
+def rate(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> dict[Key, tuple[float, float]]:
+    """Return mean and deviation of every entrant as everything that it played.
+
+    Args:
+        lines: games, in their order.
+        kind: role -> what it is rated as.
+    """
+    return _rate([_teams(line, kind) for line in lines])
+
+
+def rated(
+    lines: Sequence[Line],
+    *,
+    kind: Callable[[str], str] = faction_of,
+    resamples: int = 200,
+    seed: int = 0,
+    among: Callable[[Key], bool] = lambda key: True,
+) -> dict[Key, Rating]:
+    """Return the ratings with intervals, by key.
+
+    Args:
+        lines: games, by number.
+        kind: role -> what it is rated as.
+        resamples: how often blocks of games are drawn again, with replacement; 0 for no intervals, which are
+            then the mean alone.
+        seed: of the lots.
+        among: which keys are wanted.
+    """
+    matches = {line["game"]: _teams(line, kind) for line in lines}
+    found = _rate(list(matches.values()))
+    values: dict[Key, list[float]] = {key: [] for key in found if among(key)}
+    for drawn in resampled(lines, resamples, seed) if values else ():
+        again = _rate([matches[line["game"]] for line in drawn])
+        for key, seen in values.items():
+            if key in again:
+                seen.append(again[key][0])
+    ratings: dict[Key, Rating] = {}
+    for key in sorted(values):
+        mu, sigma = found[key]
+        seen = sorted(values[key]) or [mu]
+        ratings[key] = Rating(mu, sigma, quantile(seen, LOW), quantile(seen, HIGH))
+    return ratings
+
+
+def resampled(lines: Sequence[Line], resamples: int, seed: int) -> list[list[Line]]:
+    """Return the games drawn again so many times: whole blocks, with replacement, in the order drawn.
+
+    Games of a block share their deal, so they are no independent draws; blocks are.
+    """
+    blocks: dict[int, list[Line]] = {}
+    for line in lines:
+        blocks.setdefault(line["block"], []).append(line)
+    pool = [blocks[number] for number in sorted(blocks)]
+    rng = random.Random(f"{seed}:bootstrap")  # play, not secrets
+    return [[line for block in rng.choices(pool, k=len(pool)) for line in block] for _ in range(resamples)]
+
+
+@dataclass(frozen=True)
+class _Match:
+    teams: list[list[Key]]
+    ranks: list[float]
+
+
+def _teams(line: Line, kind: Callable[[str], str]) -> _Match:
+    """Return the teams of a game with their ranks, by the roles that the players began with."""
+    members: dict[str, list[Key]] = {}
+    won: dict[str, bool] = {}
+    for seat, role in enumerate(line["roles"]):
+        side = side_of(ROLES[role])
+        team = side or f"seat {seat}"
+        members.setdefault(team, []).append((line["seats"][seat], kind(role)))
+        won[team] = line["side"] == side if side else seat in line["winners"]
+    return _Match(list(members.values()), [1.0 if won[team] else 2.0 for team in members])
+
+
+def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
+    from openskill.models import PlackettLuce  # deferred for weight
+
+    model: Any = PlackettLuce()  # Any: its rating's type differs from model to model
+    standing: dict[Key, tuple[float, float]] = {}
+    begin = (float(model.mu), float(model.sigma))
+    for match in matches:
+        if len(match.teams) < 2:
+            continue
+        before = [[standing.get(key, begin) for key in team] for team in match.teams]
+        given = [[model.rating(mu=mu, sigma=sigma) for mu, sigma in team] for team in before]
+        after = model.rate(given, ranks=match.ranks)
+        moved: dict[Key, tuple[float, float]] = {}
+        for keys, olds, news in zip(match.teams, before, after, strict=True):
+            for key, (mu, sigma), new in zip(keys, olds, news, strict=True):
+                shift, shrink = moved.get(key, (0.0, 1.0))
+                moved[key] = (shift + new.mu - mu, shrink * new.sigma / sigma)
+        for key, (shift, shrink) in moved.items():
+            mu, sigma = standing.get(key, begin)
+            standing[key] = (mu + shift, sigma * shrink)
+    return standing
+
+
+def wins(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> Mapping[Key, tuple[int, int]]:
+    """Return seats that won and all seats of every entrant as everything that it played."""
+    found: dict[Key, tuple[int, int]] = {}
+    for line in lines:
+        winners = set(line["winners"])
+        for seat, role in enumerate(line["roles"]):
+            key = (line["seats"][seat], kind(role))
+            won, of = found.get(key, (0, 0))
+            found[key] = (won + (seat in winners), of + 1)
+    return found

@@ -1,0 +1,189 @@
+"""The report: one HTML file that needs no network and no script, with every word of others escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from wsap_core.untrusted import one_line
+from wsap_tossim.engine.model import Faction
+from wsap_tossim.tournament.plots import Dot, dot_plot
+from wsap_tossim.tournament.table import MEASURES
+
+__all__ = ["report_html"]
+
+_STYLE = """
+:root{color-scheme:light dark;--bg:#fbfaf7;--ink:#1d2430;--soft:#5a6372;--line:#d9d6cd;--card:#fff;
+--c0:#1f6fb2;--c1:#b4500f;--c2:#217a46;--c3:#8a3ea8;--c4:#a32c48;--c5:#5c6a10}
+@media (prefers-color-scheme:dark){:root{--bg:#14181f;--ink:#e7e9ee;--soft:#a3acba;--line:#343c49;--card:#1b212a;
+--c0:#6cb2f0;--c1:#f0a15c;--c2:#6fd097;--c3:#d19bea;--c4:#f28ba2;--c5:#c3d165}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 4rem}
+h1{font-size:1.6rem;line-height:1.2;margin:0 0 .25rem}h2{margin:2.5rem 0 .5rem;font-size:1.25rem}
+h3{margin:1.25rem 0 .25rem;font-size:1rem}
+p{max-width:46rem}.soft,caption,figcaption{color:var(--soft)}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:34rem;width:100%}
+caption{text-align:left;padding:.25rem 0}
+th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right}
+th:first-child,td:first-child,th.w,td.w{text-align:left}
+td.w,th.w{overflow-wrap:anywhere;max-width:18rem}
+figure{margin:.5rem 0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.5rem}
+figure .scroll svg{min-width:30rem}
+svg{display:block;width:100%;height:auto}
+svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .tick{fill:var(--soft)}
+.grid{stroke:var(--line)}.mark{stroke:var(--soft);stroke-dasharray:4 3}
+.span{stroke-width:2.5;stroke-linecap:round}
+"""
+_COLOURS = "".join(f".c{n} circle{{fill:var(--c{n})}}.c{n} .span{{stroke:var(--c{n})}}" for n in range(6))
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def report_html(summary: Mapping[str, Any]) -> str:
+    """Return the report of a tournament as HTML; `summary` is what `summary_of` gave."""
+    entrants = [e["label"] for e in summary["settings"]["entrants"]]
+    title = f"Tournament: {summary['games']} games of hidden roles"
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<title>{escape(title)}</title><style>{_STYLE}{_COLOURS}</style></head><body><main>",
+        f"<h1>{escape(title)}</h1>",
+        _about(summary),
+    ]
+    if summary["games"]:
+        parts += [
+            _factions(summary, entrants),
+            _measures(summary, entrants),
+            _sides(summary),
+            _roles(summary),
+        ]
+    else:
+        parts.append("<p>No game has been played yet.</p>")
+    parts.append(_method(summary))
+    return "\n".join([*parts, "</main></body></html>", ""])
+
+
+def _text(value: object) -> str:
+    return escape(one_line(value))
+
+
+def _about(summary: Mapping[str, Any]) -> str:
+    settings = summary["settings"]
+    options = ", ".join(f"{name}={value}" for name, value in settings["options"].items()) or "mode=classic"
+    seating = {
+        "mixed": "all entrants mixed at one table",
+        "sides": "each side of a game played by one entrant",
+    }[settings["seating"]]
+    field = ", ".join(
+        e["label"] if e["address"] in ("", e["label"]) else f"{e['label']} ({e['address']})"
+        for e in settings["entrants"]
+    )
+    return f'<p class="soft">{_text(field)}. {_text(options)}; {seating}; seed {int(settings["seed"])}.</p>'
+
+
+def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
+    rows = summary["factions"]
+    parts = ["<h2>Ratings and wins by faction</h2>"]
+    for faction in (f.value for f in Faction):
+        of = [r for r in rows if r["as"] == faction]
+        if not of:
+            continue
+        ratings = [
+            Dot(one_line(r["entrant"]), r["mu"], r["mu_low"], r["mu_high"], entrants.index(r["entrant"])) for r in of
+        ]
+        shares = [
+            Dot(one_line(r["entrant"]), r["win_rate"], r["win_low"], r["win_high"], entrants.index(r["entrant"]))
+            for r in of
+        ]
+        parts += [
+            f"<h3>{escape(faction)}</h3>",
+            _figure(dot_plot(ratings, f"Ratings as {faction}", mark=25.0), "OpenSkill mean; all begin at 25."),
+            _figure(dot_plot(shares, f"Win rates as {faction}"), "Share of seats that won."),
+        ]
+    return "\n".join([*parts, _rating_table(rows, "Faction", "All factions, with 95 % intervals")])
+
+
+def _figure(svg: str, caption: str) -> str:
+    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) -> str:
+    body = []
+    for r in rows:
+        rating = "too few" if r["mu"] is None else f"{r['mu']:.2f} ± {r['sigma']:.2f}"
+        interval = "" if r["mu"] is None else f"{r['mu_low']:.2f} to {r['mu_high']:.2f}"
+        body.append(
+            f'<tr><td class="w">{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
+            f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}</td>"
+            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td><td>{rating}</td><td>{interval}</td></tr>"
+        )
+    head = (
+        f'<tr><th class="w">{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>95 % (Wilson)</th>'
+        "<th>Rating</th><th>95 % (bootstrap)</th></tr>"
+    )
+    return _table(caption, head, body)
+
+
+def _table(caption: str, head: str, body: Sequence[str]) -> str:
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
+    parts = ["<h2>Deception and detection</h2>", "<p>Computed from what really was, never from anybody's opinion.</p>"]
+    for name, (about, words, _) in MEASURES.items():
+        rows = [r for r in summary["measures"] if r["measure"] == name and r["value"] is not None]
+        if not rows:
+            continue
+        dots = [
+            Dot(one_line(r["entrant"]), r["value"], r["low"], r["high"], entrants.index(r["entrant"])) for r in rows
+        ]
+        mark = 0.0 if name.endswith(("_above", "_fall")) else None
+        parts += [
+            f"<h3>{escape(about.capitalize())}: {escape(name)}</h3>",
+            _figure(dot_plot(dots, words, mark=mark), words),
+        ]
+    body = []
+    for r in summary["measures"]:
+        value = "none" if r["value"] is None else f"{r['value']:.3f}"
+        interval = "" if r["value"] is None else f"{r['low']:.3f} to {r['high']:.3f}"
+        body.append(
+            f'<tr><td class="w">{escape(r["measure"])}</td><td class="w">{_text(r["entrant"])}</td>'
+            f"<td>{value}</td><td>{interval}</td></tr>"
+        )
+    head = '<tr><th class="w">Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (bootstrap)</th></tr>'
+    return "\n".join([*parts, _table("All measures", head, body)])
+
+
+def _sides(summary: Mapping[str, Any]) -> str:
+    games = summary["games"]
+    body = [
+        f'<tr><td class="w">{escape(side)}</td><td>{count}</td><td>{count / games:.1%}</td></tr>'
+        for side, count in summary["sides"].items()
+    ]
+    head = '<tr><th class="w">Side</th><th>Games</th><th>Share</th></tr>'
+    return "<h2>Who won the games</h2>\n" + _table("Sides that were left", head, body)
+
+
+def _roles(summary: Mapping[str, Any]) -> str:
+    caption = f"A role is rated once an entrant has had it at {summary['enough']} seats"
+    return "<h2>By role</h2>\n" + _rating_table(summary["roles"], "Role", caption)
+
+
+def _method(summary: Mapping[str, Any]) -> str:
+    refused = ", ".join(f"{_text(label)} {count}" for label, count in summary["refused"].items())
+    return (
+        "<h2>How this was made</h2>"
+        "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game; the sides of a game are teams, "
+        "and one who wins beside others is a team of its own. Their intervals and those of the measures: percentiles "
+        f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal), drawn "
+        f"from the tournament's seed; {int(summary['blocks'])} blocks were played. Win rates: Wilson's score interval, "
+        "which takes seats for independent; those of one game are not quite.</p>"
+        f"<p>Choices that were not possible or came too late: {refused}.</p>"
+    )

@@ -1,0 +1,97 @@
+"""A tournament from the first game that is missing to its tables and report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wsap_tossim.replay.page import write_text
+from wsap_tossim.tournament.ledger import Ledger, Line
+from wsap_tossim.tournament.plan import Settings, fixture
+from wsap_tossim.tournament.play import play_all
+from wsap_tossim.tournament.report import report_html
+from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, summary_of
+
+__all__ = ["Outcome", "run_tournament", "write_results"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call came to."""
+
+    summary: dict[str, Any]
+    """What `summary.json` holds."""
+    before: int
+    """Games that had been played already."""
+    stopped: bool
+    """Whether it was stopped by Ctrl-C, so that games are missing."""
+    repaired: int
+    """Bytes that were taken away of a line that had been cut off."""
+
+
+def run_tournament(
+    folder: Path,
+    settings: Settings,
+    games: int,
+    *,
+    jobs: int = 1,
+    resamples: int = RESAMPLES,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Outcome:
+    """Play the games of a tournament that are missing, and write its results.
+
+    Args:
+        folder: where games are kept and results go; a tournament that is there is gone on with.
+        settings: what is played.
+        games: how many games there are to be in all.
+        jobs: processes that play games without models, and games with models at once.
+        resamples: how often games are drawn again for the intervals.
+        progress: told how many games of how many are played, after each.
+
+    Raises:
+        UsageError: the folder holds a tournament with other settings, or can't be used.
+        WsapError: a game failed; what was played is kept.
+    """
+    with Ledger(folder, settings) as ledger:
+        before = len(ledger.played)
+        missing = [n for n in range(games) if n not in ledger.played]
+
+        def keep(line: Line) -> None:
+            ledger.add(line)
+            progress(len(ledger.played), games)
+
+        stopped = False
+        try:
+            _play(folder, settings, missing, jobs, keep)
+        except KeyboardInterrupt:
+            stopped = True
+        lines = [line for line in ledger.lines() if line["game"] < games]
+        return Outcome(write_results(folder, settings, lines, resamples), before, stopped, ledger.repaired)
+
+
+def _play(folder: Path, settings: Settings, missing: list[int], jobs: int, keep: Callable[[Line], None]) -> None:
+    with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
+    apart = set(with_models)
+    for line in play_all(settings, [n for n in missing if n not in apart], jobs):
+        keep(line)
+    if with_models:
+        from wsap_tossim.tournament.models import play_with_models  # deferred for weight: an event loop
+
+        play_with_models(folder, settings, with_models, jobs, keep)
+
+
+def write_results(folder: Path, settings: Settings, lines: list[Line], resamples: int) -> dict[str, Any]:
+    """Write the tables and the report of games, each file whole or not at all, and return the summary.
+
+    Raises:
+        UsageError: one can't be written.
+    """
+    summary = summary_of(settings, lines, resamples=resamples)
+    write_text(folder / "ratings.csv", ratings_csv(summary))
+    write_text(folder / "games.csv", games_csv(lines))
+    write_text(folder / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
+    write_text(folder / "report.html", report_html(summary))
+    return summary

@@ -1,0 +1,249 @@
+"""What a tournament came to, as tables: ratings, win rates and measures of each entrant."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from wsap_tossim.engine.model import Faction
+from wsap_tossim.tournament.intervals import quantile, wilson
+from wsap_tossim.tournament.ledger import Line
+from wsap_tossim.tournament.measures import COUNTS
+from wsap_tossim.tournament.plan import Settings
+from wsap_tossim.tournament.ratings import HIGH, LOW, faction_of, rated, resampled, wins
+
+__all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "summary_of"]
+
+ENOUGH = 20
+"""Seats that an entrant must have played a role at for a rating in it."""
+RESAMPLES = 200
+"""How often games are drawn again for the intervals, unless another number is given."""
+Sums = Mapping[str, float]
+
+
+def _per(over: str, under: str) -> Callable[[Sums], float | None]:
+    return lambda sums: sums[over] / sums[under] if sums[under] else None
+
+
+def _above(what: str) -> Callable[[Sums], float | None]:
+    return lambda sums: (sums[f"{what}_hit"] - sums[f"{what}_base"]) / sums[what] if sums[what] else None
+
+
+MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
+    "false_claims": (
+        "deception",
+        "Share of its own-role claims as an enemy of the Town that were false",
+        _per("enemy_false_claims", "enemy_claims"),
+    ),
+    "belief_fall": (
+        "deception",
+        "By how much the Town's belief in its guilt fell on days when it claimed falsely",
+        _per("fall", "falls"),
+    ),
+    "acquitted": (
+        "deception",
+        "Share of its trials as an enemy in which it was not condemned",
+        _per("enemy_acquitted", "enemy_trials"),
+    ),
+    "votes_against": (
+        "deception",
+        "Votes for its trial on each day that it saw as an enemy (fewer is better)",
+        _per("enemy_votes", "enemy_days"),
+    ),
+    "votes_above": ("detection", "Share of its votes as Town that hit an enemy, above voting by lot", _above("votes")),
+    "guilty_above": (
+        "detection",
+        "Share of its guilty verdicts as Town that hit an enemy, above judging by lot",
+        _above("guilty"),
+    ),
+    "accusations_above": (
+        "detection",
+        "Share of its accusations as Town that hit an enemy, above accusing by lot",
+        _above("accusations"),
+    ),
+    "log_loss": ("detection", "Log loss of its beliefs as Town, in nats (less is better)", _per("loss", "beliefs")),
+    "log_loss_above": (
+        "detection",
+        "That, above the log loss of believing the share of enemies of everybody (below 0 is better)",
+        lambda sums: (sums["loss"] - sums["loss_base"]) / sums["beliefs"] if sums["beliefs"] else None,
+    ),
+    "true_claims": (
+        "honesty",
+        "Share of all its own-role claims, in any role, that were true",
+        lambda sums: 1 - sums["false_claims"] / sums["claims"] if sums["claims"] else None,
+    ),
+}
+"""Name -> what it tells of, in words, and its formula from the sums of `COUNTS` over all seats of an entrant."""
+
+
+def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RESAMPLES) -> dict[str, Any]:
+    """Return all that a tournament came to; JSON-ready, and the same for the same games.
+
+    Args:
+        settings: of the tournament.
+        lines: its games, by number.
+        resamples: how often blocks of games are drawn again for the intervals.
+    """
+    labels = [e.label for e in settings.entrants]
+    sides: dict[str, int] = {}
+    for line in lines:
+        sides[line["side"] or "draw"] = sides.get(line["side"] or "draw", 0) + 1
+    return {
+        "games": len(lines),
+        "blocks": len({line["block"] for line in lines}),
+        "settings": settings.to_json(),
+        "resamples": resamples,
+        "enough": ENOUGH,
+        "sides": dict(sorted(sides.items())),
+        "refused": {label: _refused(lines, n) for n, label in enumerate(labels)},
+        "factions": _rows(settings, lines, resamples, faction_of, 1),
+        "roles": _rows(settings, lines, resamples, lambda role: role, ENOUGH),
+        "measures": _measures(settings, lines, resamples),
+    }
+
+
+def _refused(lines: Sequence[Line], entrant: int) -> int:
+    return sum(n for line in lines for e, n in zip(line["seats"], line["refused"], strict=True) if e == entrant)
+
+
+def _rows(
+    settings: Settings, lines: Sequence[Line], resamples: int, kind: Callable[[str], str], enough: int
+) -> list[dict[str, Any]]:
+    """Return a row for each entrant as each faction or role that it has played often enough to be rated."""
+    counts = wins(lines, kind)
+    ratings = rated(
+        lines,
+        kind=kind,
+        resamples=resamples,
+        seed=settings.seed,
+        among=lambda key: counts[key][1] >= enough,
+    )
+    rows = []
+    order = [f.value for f in Faction]
+    for entrant, played_as in sorted(counts, key=lambda k: (order.index(k[1]) if k[1] in order else 9, k[1], k[0])):
+        won, seats = counts[entrant, played_as]
+        low, high = wilson(won, seats)
+        rating = ratings.get((entrant, played_as))
+        rows.append(
+            {
+                "entrant": settings.entrants[entrant].label,
+                "as": played_as,
+                "seats": seats,
+                "won": won,
+                "win_rate": round(won / seats, 6),
+                "win_low": round(low, 6),
+                "win_high": round(high, 6),
+                "mu": None if rating is None else round(rating.mu, 6),
+                "sigma": None if rating is None else round(rating.sigma, 6),
+                "mu_low": None if rating is None else round(rating.low, 6),
+                "mu_high": None if rating is None else round(rating.high, 6),
+            }
+        )
+    return rows
+
+
+def _measures(settings: Settings, lines: Sequence[Line], resamples: int) -> list[dict[str, Any]]:
+    drawn = resampled(lines, resamples, settings.seed)
+    of_game = {line["game"]: _by_entrant(line, len(settings.entrants)) for line in lines}
+    totals = _added(of_game[line["game"]] for line in lines)
+    again = [_added(of_game[line["game"]] for line in sample) for sample in drawn]
+    rows = []
+    for entrant, one in enumerate(settings.entrants):
+        for name, (about, _, formula) in MEASURES.items():
+            value = formula(_named(totals, entrant))
+            seen = sorted(v for s in again if (v := formula(_named(s, entrant))) is not None)
+            rows.append(
+                {
+                    "entrant": one.label,
+                    "about": about,
+                    "measure": name,
+                    "value": _rounded(value),
+                    "low": _rounded(quantile(seen, LOW)) if seen and value is not None else None,
+                    "high": _rounded(quantile(seen, HIGH)) if seen and value is not None else None,
+                }
+            )
+    return rows
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _by_entrant(line: Line, entrants: int) -> list[list[float]]:
+    sums = [[0.0] * len(COUNTS) for _ in range(entrants)]
+    for entrant, seat in zip(line["seats"], line["measures"], strict=True):
+        row = sums[entrant]
+        for at, name in enumerate(COUNTS):
+            row[at] += seat[name]
+    return sums
+
+
+def _added(games: Iterable[list[list[float]]]) -> list[list[float]]:
+    total: list[list[float]] = []
+    for game in games:
+        if not total:
+            total = [list(row) for row in game]
+            continue
+        for row, more in zip(total, game, strict=True):
+            for at, value in enumerate(more):
+                row[at] += value
+    return total
+
+
+def _named(sums: list[list[float]], entrant: int) -> Sums:
+    return dict(zip(COUNTS, sums[entrant] if sums else [0.0] * len(COUNTS), strict=True))
+
+
+# --- as CSV -----------------------------------------------------------------------------------
+
+
+def ratings_csv(summary: Mapping[str, Any]) -> str:
+    """Return the rows of all factions and roles."""
+    rows = [{"level": level, **row} for level in ("factions", "roles") for row in summary[level]]
+    head = ("level", "entrant", "as", "seats", "won", "win_rate", "win_low", "win_high")
+    return _csv((*head, "mu", "sigma", "mu_low", "mu_high"), rows)
+
+
+def games_csv(lines: Sequence[Line]) -> str:
+    """Return a row for each seat of each game, with its sums."""
+    rows = []
+    for line in lines:
+        for seat, entrant in enumerate(line["entrants"]):
+            rows.append(
+                {
+                    "game": line["game"],
+                    "block": line["block"],
+                    "seed": line["seed"],
+                    "days": line["days"],
+                    "side": line["side"] or "draw",
+                    "seat": seat + 1,
+                    "name": line["names"][seat],
+                    "entrant": entrant,
+                    "role": line["roles"][seat],
+                    "faction": faction_of(line["roles"][seat]),
+                    "final_role": line["final"][seat],
+                    "won": int(seat in line["winners"]),
+                    "refused": line["refused"][seat],
+                    **line["measures"][seat],
+                }
+            )
+    head = ("game", "block", "seed", "days", "side", "seat", "name", "entrant", "role", "faction", "final_role", "won")
+    return _csv((*head, "refused", *COUNTS), rows)
+
+
+def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow([_cell(row[name]) for name in head])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return a value that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t"):
+        return "'" + value
+    return value
