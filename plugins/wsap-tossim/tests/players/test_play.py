@@ -35,7 +35,7 @@ ONE_FIXTURE = [HealthCheck.function_scoped_fixture]
 # --- against chance --------------------------------------------------------------------------
 
 
-GAMES = 60
+GAMES = 100
 Z95 = 1.96
 
 

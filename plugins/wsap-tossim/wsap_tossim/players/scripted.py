@@ -76,7 +76,9 @@ class ScriptedMind:
             line = diary_line(knowledge.day, choice.verb, choice.targets, self.names)
             papers["notebook"] = _appended(knowledge.notebook, line, longest)
         looks = knowledge.phase in _AT_LEISURE and not view.notes.spoken.get(self.player)
-        if rules.get("wills", True) and (acts or (looks and view.notes.will_day != knowledge.day)):
+        looks = looks and view.notes.will_day != knowledge.day
+        differs = choice.verb is Verb.SPEAK and not knowledge.will.startswith(f"{view.told_role}.")
+        if rules.get("wills", True) and (acts or looks or differs):
             will = self._will(view, choice if acts else None, longest)
             if will != knowledge.will:
                 papers["will"] = will

@@ -102,10 +102,13 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
     rng = random.Random(f"{seed}:cover")  # play, not secrets
     blames = knowledge.role == "Executioner"
     best, most = "Citizen", -1.0
+    beside = next((g for g in GROUPS if knowledge.role in g), ())  # what an Investigator would bear out
     for name in COVERS:
         worth = (0.3 + rng.random()) * min(1.5, roles.expected.get(name, 0.0) - 0.6 * slots.count(name))
-        if blames and name in _ACCUSING:
-            worth += 3.0
+        if name in _ACCUSING:
+            worth = worth + 3.0 if blames else 0.6 * worth  # what one says one found can be found wrong
+        if name in beside:
+            worth += 1.0
         if roles.most.get(name, 0) > taken.get(name, 0) and worth > most:
             best, most = name, worth
     if most < 0:
