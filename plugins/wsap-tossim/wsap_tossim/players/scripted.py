@@ -10,9 +10,10 @@ from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.chances import is_town
 from wsap_tossim.players.day import by_day
 from wsap_tossim.players.minds import Turn
-from wsap_tossim.players.night import at_night, in_secret
+from wsap_tossim.players.night import at_night
 from wsap_tossim.players.notes import Notes
 from wsap_tossim.players.stories import PAST, diary_line, nights_of, will_of
+from wsap_tossim.players.together import in_secret
 from wsap_tossim.players.view import Character, View
 
 __all__ = ["ScriptedMind"]

@@ -1,0 +1,105 @@
+"""A scripted player together with others at night: what it says on a channel, and whom its side attacks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from wsap_tossim.engine.model import WAIT, Choice, Verb
+from wsap_tossim.players.claims import named
+from wsap_tossim.players.stories import diary
+from wsap_tossim.players.view import View
+from wsap_tossim.players.words import say
+
+__all__ = ["attacked_before", "common_target", "in_secret", "leader", "why_kill"]
+
+Answer = tuple[Choice, str]
+"""What is done, and why."""
+
+
+def in_secret(view: View) -> Answer:
+    """Return what the player says on its channel at night, and why."""
+    knowledge = view.knowledge
+    if not knowledge.alive:
+        return _of_the_dead(view)
+    if knowledge.jailed and view.role != "Jailor":
+        return _spoken(view, "jail_answer", "I must not be executed.", role=view.told_role, log=view.log())
+    if view.role == "Jailor":
+        return _spoken(view, "jail_ask", "I want to hear what the prisoner claims.")
+    if view.side in ("mafia", "vampires") and view.mates:
+        target = common_target(view)
+        if target is None:
+            return WAIT, "There is nobody to agree on."
+        why = why_kill(view, target)
+        heard = view.notes.channel
+        if heard and leader(view) != view.me:
+            return _spoken(view, "mafia_agree", "I go with the others.", who=view.name(target))
+        return _spoken(view, "mafia_plan", f"We should agree on one: {why}.", who=view.name(target), why=why)
+    return WAIT, "I listen."
+
+
+def _of_the_dead(view: View) -> Answer:
+    told = any(e.data["player"] == view.me and e.data["channel"] == "dead" for e in view.knowledge.of_kind("said"))
+    if view.side == "town" and view.nights and not told:
+        return _spoken(view, "dead_tell", "Whoever hears me may use what I know.", role=view.role, log=view.log())
+    return WAIT, "I have nothing to tell the living."
+
+
+def _spoken(view: View, key: str, thought: str, **words: str) -> Answer:
+    choice = view.say(say(view.rng, key, view.longest, **words))
+    return (choice, thought) if choice is not None else (WAIT, thought)
+
+
+def leader(view: View) -> int:
+    """Return who decides for its side tonight: the Godfather, else the Mafioso, else the first by seat."""
+    standing = view.knowledge.standing
+    own = [view.me, *(n for n in view.others if n in view.mates)]
+    for role in ("Godfather", "Mafioso"):
+        for n in sorted(own):
+            if standing[n].role == role or (n == view.me and view.role == role):
+                return n
+    return min(own)
+
+
+def common_target(view: View, allowed: Sequence[int] | None = None) -> int | None:
+    """Return whom a side attacks tonight; all on it find the same.
+
+    What the leader has said tonight counts; otherwise it follows from what all of them know.
+    """
+    pool = [n for n in (view.others if allowed is None else allowed) if n not in view.mates and n != view.me]
+    if not pool:
+        return None
+    said = view.notes.channel.get(leader(view))
+    if said is not None:
+        for n in named(said, view.names):
+            if n in pool:
+                return n
+    together = sorted([view.me, *(n for n in view.others if n in view.mates)])
+    rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
+    threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
+    for n in attacked_before(view, Verb.KILL, Verb.BITE):
+        if n in threat:
+            threat[n] -= 4.0
+    return max(threat, key=lambda n: threat[n])
+
+
+def _threat(view: View, player: int, together: Iterable[int]) -> float:
+    """Return how much a side gains by a player's death, from what all on it know."""
+    own = list(together)
+    accused = sum(1 for by_day in (view.notes.accusers.get(n, {}) for n in own) if player in by_day)
+    return view.worth(player) + 0.5 * accused
+
+
+def attacked_before(view: View, *verbs: Verb) -> list[int]:
+    """Return the living whom the player has attacked before: they are too strong, or well guarded."""
+    done = diary(view.knowledge.notebook, view.names)
+    return [n for _, verb, targets in done if verb in verbs for n in targets if view.knowledge.standing[n].alive]
+
+
+def why_kill(view: View, target: int) -> str:
+    claim = view.notes.claims.get(target)
+    if claim:
+        return f"says they are the {claim[-1]}"
+    if target in view.notes.plans.values():
+        return "too many ask about that one already"
+    return "the town trusts them too much"
