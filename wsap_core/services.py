@@ -6,14 +6,20 @@ its `Context`; with the kernel alone it gets a sentence that says which package 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.models import Observation, View
 
 T = TypeVar("T")
+
+RUNTIME_SERVICES = "wsap_nexus.services:opened"
+"""Where the runtime opens its services for commands; a name, as in `wsap_core.commands`, because nothing of it is
+imported before it is used."""
 
 
 class EventLog(Protocol):
@@ -28,11 +34,42 @@ class EventLog(Protocol):
         ...
 
 
-class Runner(Protocol):
-    """Plays games, one or many."""
+@dataclass(frozen=True)
+class Player:
+    """Who takes a seat."""
 
-    def play(self, game: str, agent: str, *, seed: int = 0, steps: int | None = None) -> Mapping[str, Any]:
-        """Play and return the summary, as `wsap play --json` prints it."""
+    agent: str
+    """A registered agent, such as `llm`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's own, such as `model`."""
+
+
+class Runner(Protocol):
+    """Plays games, one or several at once, each as a recorded run."""
+
+    async def play(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+        run: str | None = None,
+        begun: Callable[[str], None] | None = None,
+    ) -> Mapping[str, Any]:
+        """Play one episode to its end and return its summary, as `wsap play --json` prints it.
+
+        Args:
+            game: a registered game.
+            seats: who takes each seat that the game has with these options.
+            seed: of the run.
+            options: the game's own.
+            run: a run of the same that was begun before, to go on with; one that is finished is not played again.
+            begun: told the run's id before it begins.
+
+        Raises:
+            WsapError: whatever ended the run; it can be gone on with.
+        """
         ...
 
 
@@ -113,3 +150,26 @@ class Services:
                 f"install it with: pip install {package}"
             )
         return service
+
+
+def runtime_services(database: str | None = None) -> AbstractContextManager[Services]:
+    """Open the services of the installed runtime, for a command; those of a game or agent are in its context.
+
+    Args:
+        database: path or URL of the database that runs are recorded in; the usual one when None.
+
+    Raises:
+        MissingServiceError: there is no runtime.
+        StorageError: the database can't be used.
+    """
+    name, _, attribute = RUNTIME_SERVICES.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise MissingServiceError(
+            "This needs the runtime, which is not installed; install it with: pip install wsap-nexus"
+        ) from None
+    opened: AbstractContextManager[Services] = getattr(module, attribute)(database)
+    return opened

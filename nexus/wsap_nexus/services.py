@@ -1,0 +1,91 @@
+"""The runtime's services for commands of plugins: playing games, and reading runs back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from wsap_core.errors import UsageError
+from wsap_core.host import PluginHost
+from wsap_core.references import load_adapter_spec
+from wsap_core.services import Player, Services
+from wsap_nexus.confidential import is_reference
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runtime.session import Installed, load_parts, resume, start
+from wsap_nexus.runtime.store import Store, open_store
+from wsap_nexus.storage.export import RecordedRuns
+from wsap_nexus.storage.records import RunStatus
+
+__all__ = ["StoreRunner", "opened"]
+
+
+@contextmanager
+def opened(database: str | None = None) -> Iterator[Services]:
+    """Give services that record into a database.
+
+    Args:
+        database: path or URL; the usual one when None.
+
+    Raises:
+        StorageError: it can't be used; the message says why.
+    """
+    host = PluginHost.discovered()
+    with open_store(database) as store:
+        yield Services(runner=StoreRunner(host, store), runs=RecordedRuns(store.repository), parts=Installed(host))
+
+
+class StoreRunner:
+    """Plays games into a database: the kernel's `Runner`. Several can be played at once in one event loop.
+
+    Each run asks models through backends of its own, which are closed when it ends.
+    """
+
+    def __init__(self, host: PluginHost, store: Store) -> None:
+        self._host = host
+        self._store = store
+
+    async def play(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+        run: str | None = None,
+        begun: Callable[[str], None] | None = None,
+    ) -> Mapping[str, Any]:
+        """Play one episode to its end and return its summary; see `wsap_core.services.Runner`.
+
+        Raises:
+            UsageError: a seat that the game does not have, a person at one, or a key among the options.
+            WsapError: whatever ended the run; it can be gone on with.
+        """
+        if run is not None:
+            record = self._store.repository.get_run(run)
+            if record.status is RunStatus.FINISHED:
+                return record.summary or {}
+            with resume(run, self._host, self._store) as session:
+                return (await session.play()).to_json()
+        plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
+        parts = load_parts(plan, self._host)
+        for seat in plan.seats:
+            if parts.agents[seat.name].interactive:
+                raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
+        with start(plan, self._host, self._store, parts=parts) as session:
+            if begun is not None and session.run.run_id is not None:
+                begun(session.run.run_id)
+            return (await session.play()).to_json()
+
+    def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
+        for player in seats.values():
+            key = player.options.get("model.api_key")
+            if key is not None and not (isinstance(key, str) and is_reference(key)):
+                raise UsageError(
+                    "A run's options are recorded, so no key may be among them; set it in the environment, "
+                    "and name the variable if it is not the usual one: api_key=env:NAME."
+                )
+        spec = load_adapter_spec(game, self._host)
+        agents = {name: player.agent for name, player in seats.items()}
+        planned = plan_seats(spec, seats=agents, game_options=options)
+        return tuple(SeatPlan(s.name, s.agent, dict(seats[s.name].options) if s.name in seats else {}) for s in planned)
