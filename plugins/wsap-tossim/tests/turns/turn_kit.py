@@ -20,13 +20,18 @@ class Scene:
     scene = Scene("Sheriff", "Doctor", "Citizen", "Citizen", "Mafioso")
     scene.on(1, "discussion", 2, "speak: Good morning.")
     scene.play(1, "night", 1)
+
+    With `hidden` the role list that all know says nothing of the roles.
     """
 
-    def __init__(self, *roles: str, seed: int = 0, **options: Any) -> None:
-        self.options = TownOptions.read({"roles": list(roles), **options})
+    def __init__(self, *roles: str, seed: int = 0, hidden: bool = False, **options: Any) -> None:
+        slots = ["Any"] * len(roles) if hidden else list(roles)
+        self.options = TownOptions.read({"roles": slots, **options})
         self.seed = seed
         self.game = Game(self.options.setup, self.options.rules, seed, roles=roles)
         self._lines: Lines = {}
+        self.writings: dict[tuple[int, str], list[tuple[int, str, str]]] = {}
+        """What is written when a phase is reached first: player, what, text."""
 
     def on(self, day: int, phase: str, player: int, *lines: str) -> Scene:
         """Let a player do this the next times it is asked in that phase: "speak: words", "heal 5", "transport 1 2"."""
@@ -39,6 +44,11 @@ class Scene:
         assert not refused, refused
         return self
 
+    def writes(self, day: int, phase: str, player: int, what: str, text: str) -> Scene:
+        """Let a player write when the phase is reached, in `history`."""
+        self.writings.setdefault((day, phase), []).append((player, what, text))
+        return self
+
     def play(self, day: int, phase: str, player: int = 0) -> Scene:
         """Go on until a player is asked there and has nothing left to do; for 0, until anybody is asked there."""
         game = self.game
@@ -47,7 +57,7 @@ class Scene:
             asked = [number + 1 for number in game.waiting]
             if here == (day, phase) and (player == 0 or (player in asked and not self._lines.get((*here, player)))):
                 return self
-            game.resolve({number - 1: self._next(*here, number) for number in asked})
+            game.resolve({number - 1: self.next_choice(*here, number) for number in asked})
         raise AssertionError(f"the game was over before day {day}, {phase}: {game.ending}")
 
     def finish(self) -> Scene:
@@ -55,10 +65,11 @@ class Scene:
         game = self.game
         while not game.over:
             here = (game.state.day, game.phase.value)
-            game.resolve({number: self._next(*here, number + 1) for number in game.waiting})
+            game.resolve({number: self.next_choice(*here, number + 1) for number in game.waiting})
         return self
 
-    def _next(self, day: int, phase: str, player: int) -> Choice:
+    def next_choice(self, day: int, phase: str, player: int) -> Choice:
+        """Return what a player does now: the next of its lines, or nothing."""
         lines = self._lines.get((day, phase, player))
         if not lines:
             return WAIT

@@ -1,0 +1,297 @@
+"""Two games that differ only in what a player can't know show it the same, byte by byte.
+
+A fact is changed in one of two games, or done in one alone; whoever can't know it is then compared at
+each of its turns: text, data, what it can do, the step, what tools say, and the order of what it is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from turn_kit import Scene
+
+from wsap_core.models import Action
+from wsap_core.wire import encode
+from wsap_tossim.desk import look_up
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import WAIT, Choice
+from wsap_tossim.verbs import TOOLS
+from wsap_tossim.world import Town, seat_name
+
+ROLES = (
+    "Sheriff, Lookout, Citizen, Citizen, Jailor, Medium, Godfather, Mafioso, Framer, Serial Killer, Citizen, Citizen"
+).split(", ")
+LOOKS = [name for name in TOOLS if name not in ("write_will", "write_death_note", "notebook", "summarise_day")]
+
+
+def history(scene: Scene, player: int, until: tuple[int, str]) -> list[str]:
+    """Return everything that a player is shown at its turns up to a phase, in the order in which it comes."""
+    game, number = scene.game, player - 1
+    town = Town(scene.options, scene.seed)
+    kept = json.loads(town.snapshot())
+    kept["game"] = game.to_json()  # before its first round
+    town.restore(json.dumps(kept).encode())
+    found: list[str] = []
+    live = town.game
+    while not live.over and (live.state.day, live.phase.value) != until:
+        here = (live.state.day, live.phase.value)
+        if number in live.waiting:
+            found += list(everything(town, player))
+        for writer, what, text in scene.writings.pop(here, []):
+            assert not live.write(writer - 1, what, text)
+        choices = {n: scene.next_choice(*here, n + 1) for n in live.waiting}
+        turn(town, choices)
+    assert not live.over, live.ending
+    return [*found, *everything(town, player)]
+
+
+def turn(town: Town, choices: dict[int, Choice]) -> None:
+    """Carry out a round as the world does when all have acted."""
+    from wsap_tossim.verbs import to_action
+
+    actions = {seat_name(n): to_action(c, town.names) for n, c in choices.items()}
+    town._resolve(actions)
+
+
+def everything(town: Town, player: int) -> Iterator[str]:
+    """Give what a player is shown now, and what each tool would tell it."""
+    seat = seat_name(player - 1)
+    seen = town.observation(seat)
+    yield seen.to_text()
+    yield json.dumps(encode(seen), sort_keys=True)
+    knows = town.knowledge(player - 1)
+    for tool in LOOKS:
+        for given in (
+            {"player": n, "role": "Sheriff", "day": d} for n, d in zip(town.names, range(1, 13), strict=True)
+        ):
+            yield look_up(tool, given, knows, town.names, town.game.options(player - 1))
+
+
+def roles_with(*changed: tuple[int, str]) -> list[str]:
+    roles = list(ROLES)
+    for player, role in changed:
+        roles[player - 1] = role
+    return roles
+
+
+def scene(roles: list[str] = ROLES, **options: object) -> Scene:
+    return Scene(*roles, hidden=True, **options)
+
+
+def told(a: Scene, b: Scene, player: int, until: tuple[int, str] = (3, "discussion")) -> None:
+    one, other = history(a, player, until), history(b, player, until)
+    assert len(one) == len(other), f"player {player} is asked at other times"
+    for first, second in zip(one, other, strict=True):
+        assert first == second
+
+
+Make = Callable[[], tuple[Scene, Scene]]
+
+
+def plain(line: Callable[[Scene], object], roles: list[str] = ROLES, **options: object) -> Make:
+    """Return a game in which something is done, and one in which it is not."""
+
+    def make() -> tuple[Scene, Scene]:
+        done = scene(roles, **options)
+        line(done)
+        return done, scene(roles, **options)
+
+    return make
+
+
+def instead(one: Callable[[Scene], object], other: Callable[[Scene], object], **options: object) -> Make:
+    """Return two games, in which different things are done."""
+
+    def make() -> tuple[Scene, Scene]:
+        a, b = scene(**options), scene(**options)
+        one(a)
+        other(b)
+        return a, b
+
+    return make
+
+
+def swapped(first: int, second: int, line: Callable[[Scene], object] = lambda s: None) -> Make:
+    """Return two games in which two players have each other's role."""
+
+    def make() -> tuple[Scene, Scene]:
+        a = scene()
+        b = scene(roles_with((first, ROLES[second - 1]), (second, ROLES[first - 1])))
+        line(a)
+        line(b)
+        return a, b
+
+    return make
+
+
+FACTS: dict[str, tuple[Make, tuple[int, ...]]] = {
+    "the role of another": (swapped(1, 10), (3, 7)),
+    "who the Jailor is": (swapped(5, 11), (1, 3, 7, 10)),
+    "who the Medium is": (swapped(6, 12), (1, 5, 7, 10)),
+    "who is of the Mafia": (swapped(8, 11), (1, 3, 5, 10)),
+    "whether the Jailor jails": (
+        plain(lambda s: s.on(1, "dusk", 5, "jail 1").on(2, "dusk", 5, "jail 1")),
+        (2, 3, 7, 10),
+    ),
+    "whom the Jailor jails": (
+        instead(lambda s: s.on(1, "dusk", 5, "jail 1"), lambda s: s.on(1, "dusk", 5, "jail 2")),
+        (3, 4, 7, 10),
+    ),
+    "what is said in jail": (
+        instead(
+            lambda s: s.on(1, "dusk", 5, "jail 1").on(1, "talk at night", 1, "say: I am the Sheriff."),
+            lambda s: s.on(1, "dusk", 5, "jail 1").on(1, "talk at night", 5, "say: Who are you?"),
+        ),
+        (2, 3, 7, 10),
+    ),
+    "what the Mafia says": (plain(lambda s: s.on(1, "talk at night", 7, "say: Kill 3.")), (1, 3, 5, 10)),
+    "how often the Mafia talks": (
+        plain(lambda s: [s.on(1, "talk at night", n, *["say: Kill 3."] * 3) for n in (7, 8, 9)], night_talk_rounds=3),
+        (1, 3, 5, 10),
+    ),
+    "a frame": (plain(lambda s: s.on(1, "night", 9, "frame 3")), (1, 3, 5, 10)),
+    "what the Sheriff finds": (
+        instead(lambda s: s.on(1, "night", 1, "interrogate 7"), lambda s: s.on(1, "night", 1, "interrogate 8")),
+        (2, 3, 7, 8),
+    ),
+    "whom the Lookout watches": (plain(lambda s: s.on(1, "night", 2, "watch 7")), (1, 3, 7)),
+    "which of the Mafia spoke for a kill": (
+        instead(lambda s: s.on(1, "night", 7, "kill 3"), lambda s: s.on(1, "night", 8, "kill 3")),
+        (1, 2, 4, 10),
+    ),
+    "a will of another": (plain(lambda s: s.writes(1, "discussion", 1, "will", "I am the Sheriff.")), (2, 3, 7)),
+    "a death note": (plain(lambda s: s.writes(1, "discussion", 10, "note", "Boo!")), (1, 2, 7)),
+    "a notebook": (plain(lambda s: s.writes(1, "discussion", 1, "notebook", "7 is strange.")), (2, 3, 7)),
+    "the words of a whisper": (
+        instead(
+            lambda s: s.on(1, "discussion", 1, "whisper 2: I am the Sheriff."),
+            lambda s: s.on(1, "discussion", 1, "whisper 2: Who are you, if I may ask?"),
+        ),
+        (3, 5, 7, 10),
+    ),
+}
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_what_a_player_cannot_know_changes_nothing_that_it_is_shown(fact: str) -> None:
+    make, players = FACTS[fact]
+    for player in players:
+        a, b = make()
+        told(a, b, player)
+
+
+def test_a_cleaned_role_and_the_will_with_it_are_hidden() -> None:
+    def made(role: str, will: str) -> Scene:
+        roles = roles_with((9, "Janitor"), (3, role))
+        s = scene(roles).on(1, "night", 8, "kill 3").on(1, "night", 9, "clean 3")
+        return s.writes(1, "discussion", 3, "will", will)
+
+    for player in (1, 2, 7, 10):
+        told(made("Doctor", "I am the Doctor."), made("Escort", "I am the Escort."), player)
+
+
+def test_whether_a_will_was_forged_and_by_whom_is_hidden() -> None:
+    text = "I am the Framer."
+
+    def forged() -> Scene:
+        roles = roles_with((9, "Forger"))
+        return scene(roles).on(1, "night", 8, "kill 3").on(1, "night", 9, f"forge 3: {text}")
+
+    def own() -> Scene:
+        roles = roles_with((9, "Forger"))
+        return scene(roles).on(1, "night", 8, "kill 3").writes(1, "discussion", 3, "will", text)
+
+    for player in (1, 2, 5, 10):
+        told(forged(), own(), player)
+
+
+def test_a_douse_is_hidden_from_all_others() -> None:
+    def made(target: int) -> Scene:
+        return scene(roles_with((10, "Arsonist"))).on(1, "night", 10, f"douse {target}")
+
+    for player in (1, 2, 7):
+        told(made(3), made(4), player)
+
+
+def test_closed_verdicts_are_hidden() -> None:
+    def made(guilty: int, innocent: int) -> Scene:
+        s = scene(open_verdicts=False)
+        for voter in (1, 2, 3, 4, 5, 6, 7):
+            s.on(2, "nomination", voter, "vote 12", *["wait"] * 3)
+        return s.on(2, "judgement", guilty, "guilty").on(2, "judgement", innocent, "innocent")
+
+    for player in (1, 5, 10, 12):
+        told(made(3, 4), made(4, 3), player)
+
+
+def test_a_lot_drawn_unseen_changes_no_lot_that_all_see() -> None:
+    """An Executioner's target is drawn; with `floor=random` the order of the floor is, too."""
+
+    def made(*roles: tuple[int, str]) -> Scene:
+        return scene(roles_with(*roles), floor="random", seed=3)
+
+    told(made((12, "Jester")), made((12, "Executioner")), 1)
+
+
+def test_what_the_dead_say_is_hidden_from_the_living() -> None:
+    def made(words: str) -> Scene:
+        s = scene(dead_talk=True).on(1, "night", 8, "kill 3").on(1, "night", 10, "stab 4")
+        return s.on(2, "talk at night", 3, words)
+
+    for player in (1, 5, 7):
+        told(made("say: The Mafioso is 8."), made("wait"), player)
+
+
+def test_achievements_that_tell_who_is_an_enemy_wait_for_the_end() -> None:
+    def earned(accused: str) -> list[tuple[str, ...]]:
+        s = scene(roles_with((12, accused)))
+        for voter in (1, 2, 3, 4, 5, 6, 7):
+            s.on(2, "nomination", voter, "vote 12")
+        s.play(2, "judgement")
+        town = s.town()
+        turn(town, {n: WAIT for n in town.game.waiting})
+        return [town._result(n).achievements for n in range(12)]
+
+    assert earned("Jester") == earned("Escort")
+
+
+def test_the_step_is_a_players_own_count_of_turns() -> None:
+    s = scene()
+    town = s.town()
+    steps = []
+    game = town.game
+    while (game.state.day, game.phase.value) != (2, "discussion"):
+        if 0 in game.waiting:
+            steps.append(town.observation("player-1").step)
+        turn(town, {n: WAIT for n in game.waiting})
+    assert steps == list(range(len(steps)))
+    assert game.round > len(steps)
+
+
+def test_what_a_tool_writes_is_hidden_from_the_others() -> None:
+    import asyncio
+
+    def made(*actions: Action) -> Town:
+        town = scene().town()
+
+        async def use() -> None:
+            seat = town.seat("player-1")
+            await seat.observe()
+            for action in actions:
+                assert (await seat.act(action)).success
+
+        asyncio.run(use())
+        return town
+
+    busy, idle = made(Action("roles"), Action("notebook", {"text": "7?"}), Action("write_will", {"text": "x"})), made()
+    for town in (busy, idle):
+        turn(town, {0: WAIT})
+    for player in range(2, 13):
+        assert list(everything(busy, player)) == list(everything(idle, player))
+
+
+def test_a_game_is_the_same_with_the_same_seed() -> None:
+    assert isinstance(scene().game, Game)
+    told(scene(), scene(), 1)
