@@ -62,6 +62,8 @@ def harmless(text: str, limit: int = 500, *, lines: bool = False) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isascii():
+        return text  # nothing of what follows is there
     text = unicodedata.normalize("NFKC", text)
     kept = "".join(
         c for c in _IGNORABLE.sub("", text) if unicodedata.category(c) not in ("Cf", "Co", "Cn") or c == "\n"
