@@ -129,7 +129,7 @@ def _take_up(state: State, one: Player, role: str) -> None:
     elif role == "Vampire":
         one.converted_on = state.day
     become(state, one, role, "remembering")
-    if one.target is not None and role == "Executioner":
+    if role == "Executioner":
         state.tell_one(one.number, "role", role=role, mates={}, target=one.target)
 
 
