@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from wsap_tossim.players.beliefs import believe
+from wsap_tossim.players.notes import Notes
+
 LIST = ("Jailor", "Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Godfather", "Mafioso", "Framer")
 """Each role once: six of the Town, three of the Mafia."""
 
@@ -146,3 +149,13 @@ def test_a_role_told_in_a_whisper_gains_a_little_trust_of_who_hears_it_alone(sto
     told.see("whisper", player=1, to=0, text="I trust you. I'm the Sheriff.")
     beliefs = told.beliefs()
     assert beliefs["Bo"] < beliefs["Cy"]
+
+
+def test_what_was_heard_in_secret_is_no_part_of_what_everybody_thinks(story: Any, names: tuple[str, ...]) -> None:
+    told = story(0, "Spy", ("Spy", *LIST[1:]))
+    told.see("whisper", player=1, to=2, text="N1: interrogated Dana: suspicious.")
+    notes = Notes(0, names[:9]).update(told.knowledge)
+    public = believe(notes, told.knowledge, public=True)
+    assert public.of(3) == pytest.approx(public.of(4), abs=0.001)
+    own = believe(notes, told.knowledge)
+    assert own.of(3) > own.of(4)

@@ -220,7 +220,7 @@ def _findings(
     for finding in notes.findings:
         said, by = finding.said, finding.by
         target = said.target
-        if target is None or target == by or not standing[target].alive or by == me:
+        if target is None or target == by or not standing[target].alive or by == me or (finding.secret and me is None):
             continue
         if said.what in ("suspicious", "clear", "role", "group"):
             if counted.get((by, target, said.what)):

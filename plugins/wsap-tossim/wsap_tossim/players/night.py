@@ -16,9 +16,6 @@ Answer = tuple[Choice, str]
 """What is done, and why."""
 
 
-# --- deeds ---------------------------------------------------------------------------------
-
-
 def at_night(view: View) -> Answer:
     """Return what the player does at dusk or at night, and why."""
     for verb in sorted(view.options, key=lambda v: v not in _FIRST):

@@ -39,6 +39,8 @@ class Finding(NamedTuple):
     said: Said
     written: bool
     """Whether it stood in a dead player's will."""
+    secret: bool = False
+    """Whether it was whispered, or said where not all could hear it."""
 
 
 class Notes:
@@ -140,7 +142,7 @@ class Notes:
         for said in read(event.data["text"], self.names):
             if said.kind == "finding" and (by, said) not in self._seen:
                 self._seen.add((by, said))
-                self.findings.append(Finding(by, event.day, said, False))
+                self.findings.append(Finding(by, event.day, said, False, True))
             elif said.kind != "role" or to != self.player or by in self.confided:
                 continue
             elif is_town(said.role) and said.role != knowledge.role:
@@ -154,7 +156,7 @@ class Notes:
             for said in read(text, self.names):
                 if said.kind == "finding" and (by, said) not in self._seen:
                     self._seen.add((by, said))
-                    self.findings.append(Finding(by, event.day, said, False))
+                    self.findings.append(Finding(by, event.day, said, False, True))
                 elif said.kind == "role" and event.data["channel"] == "jail":
                     self._claim(by, said.role)
 

@@ -97,6 +97,7 @@ def attacked_before(view: View, *verbs: Verb) -> list[int]:
 
 
 def why_kill(view: View, target: int) -> str:
+    """Return a reason to kill a player, in words that follow its name."""
     claim = view.notes.claims.get(target)
     if claim:
         return f"says they are the {claim[-1]}"
