@@ -183,7 +183,7 @@ def _method(summary: Mapping[str, Any]) -> str:
         "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game; the sides of a game are teams, "
         "and one who wins beside others is a team of its own. Their intervals and those of the measures: percentiles "
         f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal) "
-        f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. Win rates: Wilson's score interval, "
-        "which takes seats for independent; those of one game are not quite.</p>"
+        f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. "
+        "Win rates: Wilson's score interval, which takes seats for independent; those of one game are not quite.</p>"
         f"<p>Choices that were not possible or came too late: {refused}.</p>"
     )

@@ -154,14 +154,16 @@ def _measures(settings: Settings, lines: Sequence[Line], resamples: int) -> list
         for name, (about, _, formula) in MEASURES.items():
             value = formula(_named(totals, entrant))
             seen = sorted(v for s in again if (v := formula(_named(s, entrant))) is not None)
+            if not seen and value is not None:
+                seen = [value]
             rows.append(
                 {
                     "entrant": one.label,
                     "about": about,
                     "measure": name,
                     "value": _rounded(value),
-                    "low": _rounded(quantile(seen, LOW)) if seen and value is not None else None,
-                    "high": _rounded(quantile(seen, HIGH)) if seen and value is not None else None,
+                    "low": None if value is None else _rounded(quantile(seen, LOW)),
+                    "high": None if value is None else _rounded(quantile(seen, HIGH)),
                 }
             )
     return rows

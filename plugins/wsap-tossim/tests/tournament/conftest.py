@@ -1,0 +1,53 @@
+"""Lines of games as a tournament keeps them, written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from wsap_tossim.tournament.measures import COUNTS
+from wsap_tossim.tournament.plan import Settings, entrants_of
+
+FIVE = ("Sheriff", "Doctor", "Citizen", "Citizen", "Mafioso")
+
+
+def written(
+    game: int,
+    seats: Sequence[int],
+    winners: Sequence[int],
+    side: str | None,
+    *,
+    block: int | None = None,
+    roles: Sequence[str] = FIVE,
+    sums: Sequence[dict[str, float]] = (),
+) -> dict[str, Any]:
+    """Return the line of a game of five without its record."""
+    empty: dict[str, float] = dict.fromkeys(COUNTS, 0.0)
+    return {
+        "game": game,
+        "block": game if block is None else block,
+        "seed": 7,
+        "seats": list(seats),
+        "entrants": [("one", "two")[n] for n in seats],
+        "names": ["Ann", "Bo", "Cy", "Dana", "Eve"],
+        "roles": list(roles),
+        "final": list(roles),
+        "side": side,
+        "winners": list(winners),
+        "days": 3,
+        "refused": [0] * 5,
+        "measures": [{**empty, **(sums[n] if n < len(sums) else {})} for n in range(5)],
+    }
+
+
+@pytest.fixture
+def line() -> Callable[..., dict[str, Any]]:
+    return written
+
+
+@pytest.fixture
+def two() -> Settings:
+    """A tournament of two entrants."""
+    return Settings(entrants_of(["one=scripted", "two=random"]), {"mode": "five"})

@@ -1,0 +1,111 @@
+"""Ratings: OpenSkill called by hand, and what is drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from openskill.models import PlackettLuce
+
+from wsap_tossim.tournament.plan import Settings
+from wsap_tossim.tournament.ratings import rate, rated, resampled
+from wsap_tossim.tournament.table import games_csv, ratings_csv, summary_of
+
+Line = Callable[..., dict[str, Any]]
+
+
+def test_one_game_is_rated_as_openskill_does_by_hand(line: Line) -> None:
+    # All of the Town is played by the first, the Mafioso by the second.
+    found = rate([line(0, [0, 0, 0, 0, 1], [0, 1, 2, 3], "Town")])
+    model: Any = PlackettLuce()
+    town, mafia = model.rate([[model.rating() for _ in range(4)], [model.rating()]], ranks=[1, 2])
+    assert found[0, "Town"][0] == pytest.approx(25 + 4 * (town[0].mu - 25)), "its four seats count, each of them"
+    assert found[0, "Town"][1] == pytest.approx(model.sigma * (town[0].sigma / model.sigma) ** 4)
+    assert found[1, "Mafia"] == pytest.approx((mafia[0].mu, mafia[0].sigma))
+    assert set(found) == {(0, "Town"), (1, "Mafia")}
+
+
+def test_a_second_game_begins_where_the_first_left_off(line: Line) -> None:
+    roles = ("Mafioso", "Godfather", "Survivor", "Serial Killer", "Sheriff")
+    seats = [0, 0, 1, 1, 1]
+    first = line(0, seats, [0, 1, 2], "Mafia", roles=roles)
+    again = rate([first, line(1, seats, [3], "Serial Killer", roles=roles)], lambda role: role)
+    model: Any = PlackettLuce()
+    teams = [[model.rating(), model.rating()], [model.rating()], [model.rating()], [model.rating()]]
+    for ranks in ([1, 1, 2, 2], [2, 2, 1, 2]):  # the Mafia; the Survivor alone; the killer; the Town
+        teams = model.rate(teams, ranks=ranks)
+    flat = [(r.mu, r.sigma) for team in teams for r in team]
+    keys = [(0, "Mafioso"), (0, "Godfather"), (1, "Survivor"), (1, "Serial Killer"), (1, "Sheriff")]
+    for key, one in zip(keys, flat, strict=True):
+        assert again[key] == pytest.approx(one), key
+
+
+def test_a_draw_moves_nobody_far_and_all_alike(line: Line) -> None:
+    roles = ("Sheriff", "Sheriff", "Mafioso", "Mafioso", "Mafioso")
+    found = rate([line(0, [0, 0, 1, 1, 1], [], None, roles=roles)])
+    model: Any = PlackettLuce()
+    town, mafia = model.rate([[model.rating() for _ in range(n)] for n in (2, 3)], ranks=[2, 2])
+    assert found[0, "Town"][0] == pytest.approx(25 + 2 * (town[0].mu - 25))
+    assert found[1, "Mafia"][0] == pytest.approx(25 + 3 * (mafia[0].mu - 25))
+
+
+def many(line: Line) -> list[dict[str, Any]]:
+    """Twelve games in six blocks; the first entrant's Town wins, the second's loses."""
+    lines = []
+    for block in range(6):
+        lines.append(line(2 * block, [0, 0, 0, 0, 1], [0, 1, 2, 3], "Town", block=block))
+        lines.append(line(2 * block + 1, [1, 1, 1, 1, 0], [4], "Mafia", block=block))
+    return lines
+
+
+def test_the_same_seed_draws_the_same_games_and_whole_blocks(line: Line) -> None:
+    lines = many(line)
+    assert resampled(lines, 5, 3) == resampled(lines, 5, 3)
+    assert resampled(lines, 5, 3) != resampled(lines, 5, 4)
+    for sample in resampled(lines, 5, 3):
+        numbers = [one["game"] for one in sample]
+        assert len(numbers) == 12
+        assert all(b == a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=True)), "a block stays whole"
+
+
+def test_intervals_hold_the_rating_and_the_better_one_is_above(line: Line) -> None:
+    found = rated(many(line), resamples=30, seed=1)
+    assert found == rated(many(line), resamples=30, seed=1)
+    assert found[0, "Town"].low > found[1, "Town"].high
+    assert found[0, "Mafia"].low > found[1, "Mafia"].high
+    none = rated(many(line), resamples=0)
+    assert all(r.low == r.mu == r.high for r in none.values())
+
+
+def test_roles_are_rated_once_they_were_played_often_enough(line: Line, two: Settings) -> None:
+    summary = summary_of(two, many(line), resamples=3)
+    rows = {(r["entrant"], r["as"]): r for r in summary["roles"]}
+    citizen = rows["one", "Citizen"]
+    assert (citizen["seats"], citizen["won"], citizen["mu"]) == (12, 12, None)
+    more = summary_of(
+        two,
+        [{**one, "game": one["game"] + n, "block": one["block"] + n} for n in (0, 12) for one in many(line)],
+        resamples=3,
+    )
+    assert {r["as"] for r in more["roles"] if r["mu"] is not None} == {"Citizen"}
+
+
+def test_sums_of_all_seats_make_the_measures_of_an_entrant(line: Line, two: Settings) -> None:
+    sums = [{"votes": 2.0, "votes_hit": 2.0, "votes_base": 0.5}, {"votes": 2.0, "votes_hit": 0.0, "votes_base": 0.5}]
+    lines = [line(0, [0, 0, 1, 1, 1], [], None, sums=sums), line(1, [1, 0, 1, 1, 1], [], None, sums=sums)]
+    rows = {(r["entrant"], r["measure"]): r for r in summary_of(two, lines, resamples=20)["measures"]}
+    one, other = rows["one", "votes_above"], rows["two", "votes_above"]
+    assert one["value"] == pytest.approx(2 / 6 - 1.5 / 6, abs=1e-6), "three seats of two votes; one hit twice"
+    assert other["value"] == pytest.approx(0.75)
+    assert one["low"] <= one["value"] <= one["high"]
+    assert rows["one", "log_loss"]["value"] is None
+
+
+def test_tables_have_a_row_for_each_seat_and_nothing_that_a_spreadsheet_runs(line: Line, two: Settings) -> None:
+    evil = line(0, [0, 0, 0, 0, 1], [0], "Town")
+    evil["entrants"] = ['=HYPERLINK("http://x")'] * 5
+    rows = games_csv([evil]).splitlines()
+    assert len(rows) == 6
+    assert all('"\'=HYPERLINK(""http://x"")"' in row for row in rows[1:])
+    assert ratings_csv(summary_of(two, [evil], resamples=2)).startswith("level,entrant,as,seats,won,win_rate")
