@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,19 +73,10 @@ def record_of(run: str, database: str | None) -> Record:
         UnknownNameError: there is no such run.
         WireError: it is no run of this game.
     """
-    from wsap_core.errors import MissingServiceError
+    from wsap_tossim.cli.sources import exported
     from wsap_tossim.replay.runs import record_of_run, rows_of_export
 
-    here = click.get_current_context()
-    root = here.find_root()
-    export = root.command.get_command(root, "export") if isinstance(root.command, click.Group) else None
-    if export is None:
-        raise MissingServiceError("A recorded run is read by the runtime: pip install wsap-nexus")
-    with tempfile.TemporaryDirectory() as folder:
-        lines = Path(folder) / "run.jsonl"
-        with contextlib.redirect_stderr(io.StringIO()):  # it says how many lines it wrote, which is nobody's business
-            here.invoke(export, run=run, form="jsonl", output=lines, force=True, database=database)
-        return record_of_run(rows_of_export(lines.read_bytes(), run), run)
+    return record_of_run(rows_of_export(exported(run, database), run), run)
 
 
 def _file_name(run: str) -> str:

@@ -1,0 +1,97 @@
+"""`wsap tossim export`: games as data to learn from."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from wsap_tossim.export.games import Tally
+
+FORMS = ("chat", "episodes")
+
+
+@click.command()
+@click.argument("sources", metavar="[FILE_OR_RUN]...", nargs=-1)
+@click.option("--format", "form", type=click.Choice(FORMS), default="chat",
+              show_default=True,
+              help="chat: one turn a line, for fine-tuning. episodes: one player's game with its reward.")  # fmt: skip
+@click.option("--dialect", type=click.Choice(["tags", "json"]), default="tags", show_default=True,
+              help="How the model answers: tags of seed 002, or JSON.")  # fmt: skip
+@click.option("--observations", type=click.Choice(["inline", "turns"]), default="inline", show_default=True,
+              help="With tags: what a tool gave stands in the assistant's text, or is a user message.")  # fmt: skip
+@click.option("--winners", is_flag=True, help="Only players who won.")
+@click.option(
+    "--role", "roles", multiple=True, metavar="ROLE", help="Only players who ended in this role; may be repeated."
+)
+@click.option("--faction", "factions", multiple=True, metavar="FACTION",
+              help="Only players who ended in this faction; may be repeated.")  # fmt: skip
+@click.option("--mind", "minds", multiple=True, metavar="NAME",
+              help="Only seats played by this model or agent; may be repeated.")  # fmt: skip
+@click.option(
+    "--forced", is_flag=True, help="Keep turns that were taken for a player: missed deadlines, unread replies."
+)
+@click.option("--advantage", type=click.Choice(["none", "faction", "role"]), default="faction", show_default=True,
+              help="With episodes: rewards normalised over all players of a faction, or of a role.")  # fmt: skip
+@click.option("--bare", is_flag=True, help="With chat: write nothing but the messages.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; standard output without."
+)
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the format's lines, and do nothing else.")
+@click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
+def export(
+    sources: tuple[str, ...], *, form: str, dialect: str, observations: str, winners: bool, roles: tuple[str, ...],
+    factions: tuple[str, ...], minds: tuple[str, ...], forced: bool, advantage: str, bare: bool, out: Path | None,
+    force: bool, schema: bool, database: str | None,
+) -> None:  # fmt: skip
+    """Write games as data to learn from: each player's turns, as that player was shown them and nothing more.
+
+    FILE is a game's record (town.json), an exported run, a file of records (JSON lines) or a folder with
+    such files; RUN is the id of a recorded run, the beginning or end of it, or last. Every line is held
+    against its JSON Schema before it is written.
+    """
+    # Deferred for weight: the engine, the prompts, pydantic.
+    from wsap_core.errors import UsageError
+    from wsap_tossim.cli.sources import named
+    from wsap_tossim.export.games import Wanted
+    from wsap_tossim.export.lines import schema_of
+    from wsap_tossim.export.writing import write_chat, write_episodes, written_to
+
+    if schema:
+        click.echo(json.dumps(schema_of(form), indent=2, sort_keys=True))
+        return
+    if not sources:
+        raise UsageError("Name what to export: files, folders or runs; `wsap runs` lists the runs.")
+    if bare and form != "chat":
+        raise UsageError("--bare goes with --format chat: without its reward an episode is none.")
+    if out is not None and out.exists() and not force:
+        raise UsageError(f"There is a file {out} already; choose another name, or write over it with --force.")
+    wanted = Wanted(dialect, observations == "inline", winners, roles, factions, minds, forced)  # type: ignore[arg-type]  # click has checked it
+    games = named(sources, database)
+    with contextlib.ExitStack() as open_files:
+        file = sys.stdout if out is None else open_files.enter_context(written_to(out))
+        if form == "chat":
+            tally = write_chat(games, wanted, file, bare=bare)
+        else:
+            tally = write_episodes(games, wanted, file, advantage)  # type: ignore[arg-type]  # click has checked it
+    _report(tally, out)
+
+
+def _report(tally: Tally, out: Path | None) -> None:
+    where = f" to {out}" if out is not None else ""
+    click.echo(f"Wrote {tally.lines} lines{where}: {tally.turns} turns of {tally.games} games.", err=True)
+    if tally.forced:
+        click.echo(f"Left out: {tally.forced} turns that were taken for their players (--forced keeps them).", err=True)
+    if tally.unreadable:
+        click.echo(
+            f"Left out: {tally.unreadable} turns that would not be read back as what was done, such as words "
+            "with tags in them.", err=True,
+        )  # fmt: skip
+    if tally.unfinished:
+        click.echo(f"Left out: {len(tally.unfinished)} games that have no end, and so no reward.", err=True)

@@ -1,0 +1,180 @@
+"""A turn as the messages that a model reads and writes, in the words of the kernel's own prompts and dialects.
+
+A player that is no model is put into the same words: its reason stands where a model thinks, its papers are
+calls of tools. What comes out is read back with the kernel's reader, and a turn that does not come back as
+what was done is not exported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wsap_core.llm.agent import LLMAgent
+from wsap_core.llm.json_style import read_reply
+from wsap_core.llm.lookup import LONGEST_RESULT, split
+from wsap_core.llm.options import LLMOptions
+from wsap_core.llm.parsing import ToolCall, Understood
+from wsap_core.llm.prompts import Prompts
+from wsap_core.llm.quoting import harmless
+from wsap_core.llm.scripted import ScriptedBackend
+from wsap_core.llm.styles import JsonStyle, TagStyle, said
+from wsap_core.llm.tag_scan import FinalTag, TagScanner, ToolTag
+from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_core.models import Action, ActionDef, ActionSpace, Tool
+from wsap_core.wire import dumps
+from wsap_tossim.export.walk import Turn, Walked
+from wsap_tossim.plugin import wsap_adapters
+
+__all__ = ["Dialect", "Said", "messages_of", "system_prompts"]
+
+Dialect = Literal["tags", "json"]
+PROMPTS = Prompts()
+_LIMITS = TagLimits(calls=50)
+
+
+@dataclass(frozen=True)
+class Said:
+    """A turn in a dialect."""
+
+    messages: Sequence[tuple[str, str]]
+    """Role (user or assistant) and text, from the question to the end of the turn."""
+    observations: Sequence[tuple[int, int]]
+    """Where in the last message something stands that the game put there: from which character to which."""
+
+
+def system_prompts(walked: Walked, dialect: Dialect) -> list[str]:
+    """Return what each player is told at the start, as a model is told it."""
+    return asyncio.run(_system_prompts(walked.descriptions, walked.space, dialect))
+
+
+async def _system_prompts(descriptions: Sequence[str], space: ActionSpace, dialect: Dialect) -> list[str]:
+    (spec,) = wsap_adapters()
+    found = []
+    for description in descriptions:
+        agent = LLMAgent(
+            ScriptedBackend([]),
+            LLMOptions(
+                game_name=spec.name, objective=spec.objective, window=0, plan=False, reflect=False, constrain=False
+            ),
+            style=_style(dialect),
+            prompts=PROMPTS,
+        )
+        await agent.initialize(description, space)
+        found.append(agent.system_prompt)
+    return found
+
+
+def _style(dialect: Dialect) -> JsonStyle | TagStyle:
+    return JsonStyle() if dialect == "json" else TagStyle(_LIMITS)
+
+
+def messages_of(turn: Turn, dialect: Dialect, *, inline: bool = True) -> Said | None:
+    """Return a turn in a dialect; None for one that would not be read back as what was done.
+
+    Args:
+        turn: of a player.
+        dialect: tags, as seed 002 has them, or JSON.
+        inline: of tags: what a tool gave stands in the assistant's text, which goes on after it, as where a
+            model's reply is gone on with; otherwise it comes as a message of its own.
+    """
+    question = _style(dialect).question(PROMPTS)
+    user = PROMPTS.render("user", observation=turn.shown, plan=[], memories=[], question=question)
+    if dialect == "json":
+        return _in_json(turn, user, question)
+    return _in_tags(turn, user, inline=inline)
+
+
+# --- tags --------------------------------------------------------------------------------------
+
+
+def _in_tags(turn: Turn, user: str, *, inline: bool) -> Said | None:
+    finals, world = split(turn.legal)
+    tags = TagTurn([Tool(a.name, a.description, a.parameters) for a in world], finals, limits=_LIMITS)
+    if turn.action.name not in tags.finals or any(u.action.name not in tags.tools for u in turn.uses):
+        return None
+    messages = [("user", user)]
+    text, spans, opening = "", [], OPENING
+    for use in turn.uses:
+        leg = f"{opening}{_thought(use.action)}{_call(use.action, tags)}"
+        if not _comes_back(leg, use.action, tags, inside=not opening):
+            return None
+        if inline:
+            begin = len((text + leg).rstrip()) + 1
+            text = continue_text(text + leg, use.result, limit=LONGEST_RESULT)
+            spans.append((begin, len(text) - 1))
+        else:
+            told = f"<observation>{harmless(use.result, LONGEST_RESULT)}</observation>\nGo on thinking."
+            messages += [("assistant", leg), ("user", told)]
+        opening = ""
+    leg = f"{opening}{_thought(turn.action)}</thinking>\n{said(turn.action, tags)}"
+    if not _comes_back(leg, turn.action, tags, inside=not opening):
+        return None
+    messages.append(("assistant", text + leg))
+    return Said(messages, spans)
+
+
+def _thought(action: Action) -> str:
+    thought = (action.reasoning or "").strip()
+    return f"{thought}\n" if thought else ""
+
+
+def _call(action: Action, tags: TagTurn) -> str:
+    definition = tags.tools[action.name]
+    if not definition.parameters:
+        return f"<{action.name}/>"
+    if len(definition.parameters) == 1:
+        return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"
+    return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
+
+
+def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> bool:
+    """Return whether the kernel's own reader takes a leg for what it stands for, to its last character."""
+    scanner = TagScanner(tags, inside_thinking=inside)
+    scanner.feed(leg)
+    event = scanner.finish()
+    if isinstance(event, ToolTag):
+        return event.end == len(leg) and event.call.tool == action.name and _same(event.call.parameters, action)
+    if isinstance(event, FinalTag):
+        return event.end == len(leg) and event.action.name == action.name and _same(event.action.parameters, action)
+    return False
+
+
+def _same(found: Any, action: Action) -> bool:
+    # Any: parameters, whatever they hold.
+    def plain(given: Any) -> dict[str, str]:
+        return {name: str(value).strip() for name, value in dict(given).items()}
+
+    return plain(found) == plain(action.parameters)
+
+
+# --- JSON --------------------------------------------------------------------------------------
+
+
+def _in_json(turn: Turn, user: str, question: str) -> Said | None:
+    messages = [("user", user)]
+    for use in turn.uses:
+        reply = _as_json(use.action)
+        if not _understood(reply, use.action, turn.legal):
+            return None
+        told = f"Result of {use.action.name}: {harmless(use.result, LONGEST_RESULT)}\n\n{question}"
+        messages += [("assistant", reply), ("user", told)]
+    reply = _as_json(turn.action)
+    if not _understood(reply, turn.action, turn.legal):
+        return None
+    return Said([*messages, ("assistant", reply)], ())
+
+
+def _as_json(action: Action) -> str:
+    head = {"action": action.name, "params": dict(action.parameters), "reasoning": action.reasoning or ""}
+    return json.dumps(head, ensure_ascii=False)
+
+
+def _understood(reply: str, action: Action, legal: Sequence[ActionDef]) -> bool:
+    reading = read_reply(reply, legal)
+    if not isinstance(reading, Understood) or isinstance(reading.choice, ToolCall):
+        return False
+    return reading.choice.name == action.name and _same(reading.choice.parameters, action)

@@ -1,0 +1,213 @@
+"""Games as lines of the two formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, Literal
+
+from wsap_core.errors import UsageError
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.export.dialects import Dialect, Said, messages_of, system_prompts
+from wsap_tossim.export.lines import ChatLine, Decision, Done, EpisodeLine, Message
+from wsap_tossim.export.walk import Source, Turn, Walked, walk
+
+__all__ = ["Advantage", "Tally", "Wanted", "chat_lines", "episode_lines", "with_advantage"]
+
+Advantage = Literal["none", "faction", "role"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which turns are exported, and how."""
+
+    dialect: Dialect = "tags"
+    inline: bool = True
+    """See `messages_of`."""
+    winners: bool = False
+    """Only players who won."""
+    roles: Sequence[str] = ()
+    """Only players with one of these roles at the end; all when empty."""
+    factions: Sequence[str] = ()
+    """Only players of these factions at the end; all when empty."""
+    minds: Sequence[str] = ()
+    """Only seats that one of these played; all when empty."""
+    forced: bool = False
+    """Whether turns are kept that somebody else took for the player."""
+
+    def __post_init__(self) -> None:
+        known = {role.faction.value for role in ROLES.values()}
+        for role in self.roles:
+            if role not in ROLES:
+                raise UsageError(f"There is no role {role[:40]!r}; there are: {', '.join(ROLES)}.")
+        for faction in self.factions:
+            if faction not in known:
+                raise UsageError(f"There is no faction {faction[:40]!r}; there are: {', '.join(sorted(known))}.")
+
+    def takes(self, role: str, mind: str, *, won: bool | None) -> bool:
+        """Return whether a player is one of those that were asked for."""
+        return not (
+            (self.winners and not won)
+            or (self.roles and role not in self.roles)
+            or (self.factions and ROLES[role].faction.value not in self.factions)
+            or (self.minds and mind not in self.minds)
+        )
+
+
+@dataclass
+class Tally:
+    """What an export came to."""
+
+    games: int = 0
+    lines: int = 0
+    turns: int = 0
+    forced: int = 0
+    """Turns left out because somebody else took them."""
+    unreadable: int = 0
+    """Turns left out because they would not be read back as what was done."""
+    unfinished: list[str] = field(default_factory=list)
+    """Games left out because nobody has won or lost them."""
+    rewards: dict[str, list[float]] = field(default_factory=dict)
+    """Faction, and role, at the end -> the reward of every such player of every finished game, exported or not."""
+
+
+@dataclass(frozen=True)
+class _Player:
+    walked: Walked
+    source: Source
+    number: int
+    system: str
+    dialect: Dialect
+
+    @property
+    def role(self) -> str:
+        return self.walked.game.state.players[self.number].role.name
+
+    @property
+    def won(self) -> bool | None:
+        ending = self.walked.game.ending
+        return None if ending is None else self.number in ending.winners
+
+    @property
+    def mind(self) -> str:
+        return self.source.minds[self.number]
+
+    def head(self) -> dict[str, Any]:
+        """Return what every line says of its player."""
+        return {
+            "game": self.source.id,
+            "player": self.number,
+            "name": self.source.options.names[self.number],
+            "mind": self.mind,
+            "role": self.role,
+            "faction": ROLES[self.role].faction.value,
+            "dialect": self.dialect,
+        }
+
+
+def _players(source: Source, wanted: Wanted, tally: Tally) -> Iterator[_Player]:
+    walked = walk(source)
+    tally.games += 1
+    systems = system_prompts(walked, wanted.dialect)
+    for number, system in enumerate(systems):
+        player = _Player(walked, source, number, system, wanted.dialect)
+        if player.won is not None:
+            for group in (player.role, f"faction {ROLES[player.role].faction.value}"):
+                tally.rewards.setdefault(group, []).append(float(player.won))
+        if wanted.takes(player.role, player.mind, won=player.won):
+            yield player
+
+
+def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn, Said]]:
+    for turn in player.walked.turns:
+        if turn.player != player.number:
+            continue
+        if turn.forced and not wanted.forced:
+            tally.forced += 1
+            continue
+        said = messages_of(turn, wanted.dialect, inline=wanted.inline)
+        if said is None:
+            tally.unreadable += 1
+            continue
+        tally.turns += 1
+        yield turn, said
+
+
+def _messages(said: Said) -> list[Message]:
+    return [Message(role=role, content=text) for role, text in said.messages]  # type: ignore[arg-type]  # checked there
+
+
+def chat_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[ChatLine]:
+    """Give one line for each turn; what is left out is counted.
+
+    Raises:
+        SnapshotError: a game can't be played again.
+    """
+    for source in sources:
+        for player in _players(source, wanted, tally):
+            for turn, said in _turns(player, wanted, tally):
+                tally.lines += 1
+                yield ChatLine(
+                    **player.head(),
+                    turn=turn.number,
+                    day=turn.day,
+                    phase=turn.phase,
+                    won=player.won,
+                    forced=turn.forced,
+                    messages=[Message(role="system", content=player.system), *_messages(said)],
+                    observations=list(said.observations),
+                )
+
+
+def episode_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[EpisodeLine]:
+    """Give one line for each player of each finished game, without advantages; what is left out is counted.
+
+    Raises:
+        SnapshotError: a game can't be played again.
+    """
+    for source in sources:
+        for player in _players(source, wanted, tally):
+            if player.won is None:
+                if source.id not in tally.unfinished:
+                    tally.unfinished.append(source.id)
+                continue
+            decisions = [
+                Decision(
+                    turn=turn.number, day=turn.day, phase=turn.phase, forced=turn.forced, messages=_messages(said),
+                    observations=list(said.observations),
+                    action=Done(name=turn.action.name, parameters=dict(turn.action.parameters)),
+                )
+                for turn, said in _turns(player, wanted, tally)
+            ]  # fmt: skip
+            if not decisions:
+                continue  # it died before it was ever asked, or nothing that it did can be shown
+            tally.lines += 1
+            yield EpisodeLine(
+                **player.head(),
+                first_role=player.walked.game.state.players[player.number].first_role.name,
+                reward=1 if player.won else 0,
+                advantage=None,
+                system=player.system,
+                decisions=decisions,
+            )
+
+
+def with_advantage(line: EpisodeLine, by: Advantage, rewards: Mapping[str, Sequence[float]]) -> EpisodeLine:
+    """Return a line with its advantage: (reward - mean) / standard deviation over its group.
+
+    A group is all players of one faction, or of one role, at the end of all finished games that were read,
+    whether they are exported or not; the deviation is divided by the group's size, not by one less. Where all
+    of a group fared alike, the advantage is 0.
+
+    Args:
+        line: of a player.
+        by: what makes a group.
+        rewards: see `Tally.rewards`.
+    """
+    if by == "none":
+        return line
+    group = rewards[line.role if by == "role" else f"faction {line.faction}"]
+    mean = sum(group) / len(group)
+    deviation = sqrt(sum((r - mean) ** 2 for r in group) / len(group))
+    return line.model_copy(update={"advantage": round((line.reward - mean) / deviation, 6) if deviation else 0.0})

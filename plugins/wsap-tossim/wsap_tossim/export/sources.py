@@ -1,0 +1,193 @@
+"""Where games come from: exported runs, game records, and lines of records as tournaments keep them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import ConfigError, UsageError, WireError
+from wsap_core.models import Action
+from wsap_tossim.engine.game import WRITINGS, Game
+from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.export.walk import Deed, Source
+from wsap_tossim.options import TownOptions
+from wsap_tossim.replay.record import FORMAT, Record, parsed, read_bytes, record_from_json
+from wsap_tossim.replay.runs import RUN_FORMAT, rows_of_export
+from wsap_tossim.verbs import to_action
+
+__all__ = ["games_of_run", "source_of_record", "sources_in"]
+
+_TOOL_OF: Mapping[str, str] = {"will": "write_will", "note": "write_death_note", "notebook": "notebook"}
+_HOLDS = ("record", "town", "game")
+"""Members of a line in which a record may stand."""
+
+
+def sources_in(path: Path) -> Iterator[Source]:
+    """Give the games in a file or in a folder's files (`*.json`, `*.jsonl`), one by one.
+
+    A file is a game's record, an exported run, or JSON lines of records: each line is one, or has one in its
+    member `record`, `town` or `game`; other lines are passed over.
+
+    Raises:
+        UsageError: there is no such file, it can't be read or is too large, or the folder has no game in it.
+        WireError: a file is none of these, or is damaged.
+        SnapshotError: a game can't be played again by the rules.
+    """
+    if not path.is_dir():
+        yield from _in_file(path)
+        return
+    found = False
+    for file in sorted(p for p in path.rglob("*.json*") if p.suffix in (".json", ".jsonl") and p.is_file()):
+        for source in _in_file(file, anything=True):
+            found = True
+            yield source
+    if not found:
+        raise UsageError(f"There is no game of the town in {str(path)!r}: no file there has a record in it.")
+
+
+def _in_file(path: Path, *, anything: bool = False) -> Iterator[Source]:
+    data = read_bytes(path)
+    head = data.split(b"\n", 1)[0]
+    if f'"{RUN_FORMAT}"'.encode() in head:
+        yield from games_of_run(rows_of_export(data, str(path)), str(path))
+    elif path.suffix == ".jsonl":
+        yield from _in_lines(data, str(path), anything=anything)
+    else:
+        whole = parsed(data, str(path))
+        record = _record_in(whole)
+        if record is None and anything:
+            return
+        yield source_of_record(record_from_json(whole if record is None else record, str(path)))
+
+
+def _in_lines(data: bytes, name: str, *, anything: bool) -> Iterator[Source]:
+    found = False
+    for number, row in enumerate(rows_of_export(data, name), start=1):
+        record = _record_in(row)
+        if record is not None:
+            found = True
+            yield source_of_record(record_from_json(record, f"{name}, game {number}"))
+    if not found and not anything:
+        raise WireError(f"{name!r} has no game of the town in it.")
+
+
+def _record_in(row: Any) -> Mapping[str, Any] | None:
+    # Any: JSON from outside.
+    if not isinstance(row, dict):
+        return None
+    for held in (row, *(row.get(name) for name in _HOLDS)):
+        if isinstance(held, dict) and held.get("format") == FORMAT:
+            return held
+    return None
+
+
+def source_of_record(record: Record) -> Source:
+    """Return a record as a game to walk through. Which tools were looked things up with is not in a record."""
+    game = record.game
+    options = TownOptions(game.setup, game.rules, tuple(record.names), 8, "public")
+    thoughts: dict[tuple[int, int], list[str]] = {}
+    for number, player, text in record.thoughts:
+        if text.strip():
+            thoughts.setdefault((number, player), []).append(text)
+    deeds = []
+    books: dict[int, str] = {}
+    for entry in game.record:
+        if entry.verb in WRITINGS:
+            text = entry.text
+            if entry.verb == "notebook":
+                text = _added(books.get(entry.player, ""), text)
+                books[entry.player] = entry.text
+            deeds.append(Deed(entry.player, Action(_TOOL_OF[entry.verb], {"text": text}), whole=entry.text))
+            continue
+        why = "\n".join(thoughts.get((entry.round, entry.player), ())) or None
+        choice = Choice(Verb(entry.verb), entry.targets, entry.text)
+        deeds.append(Deed(entry.player, to_action(choice, record.names, why), entry.forced))
+    minds = tuple(record.minds) or ("",) * len(record.names)
+    return Source(_digest(game), options, game.fork(0), deeds, minds)
+
+
+def _added(before: str, after: str) -> str:
+    """Return what was added to a notebook, from which lines may have been left out at its beginning."""
+    at = 0
+    while before:
+        if after.startswith(f"{before}\n"):
+            return after[len(before) + 1 :]
+        at = before.find("\n") + 1
+        before = before[at:] if at else ""
+    return after
+
+
+def _digest(game: Game) -> str:
+    text = json.dumps(game.to_json(), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def games_of_run(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Source]:
+    """Give the games of an exported run, one for each episode, with the tools that were used.
+
+    Args:
+        rows: the lines of the export.
+        name: what they are of, for messages.
+
+    Raises:
+        WireError: it is no run of this game, or is damaged.
+    """
+    try:
+        yield from _games(iter(rows), name)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise WireError(f"{name!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
+    except ConfigError as error:
+        raise WireError(f"{name!r} can't be played again: {error}") from error
+
+
+def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
+    head = next(rows, {})
+    if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
+        raise WireError(f"{name!r} is no exported run that this package can read.")
+    if head.get("game") != "tossim":
+        raise WireError(f"{name!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
+    config = head["config"]
+    options = TownOptions.read(config["options"])
+    minds = [""] * len(options.names)
+    for seat in config["seats"]:
+        minds[_player(seat["name"], options)] = str((seat.get("options") or {}).get("model") or seat["agent"])
+    episode = -1
+    seed: int | None = None
+    deeds: list[Deed] = []
+
+    def source() -> Source:
+        assert seed is not None, "an episode has begun"
+        begins = Game(options.setup, options.rules, seed)
+        # A runtime resets a world before the first game, too.
+        return Source(f"{head['run']}/{episode + 1}", options, begins, tuple(deeds), tuple(minds), episode + 1)
+
+    for row in rows:
+        kind = row.get("kind")
+        if kind == "episode":
+            if seed is not None:
+                yield source()
+            seed, episode, deeds = int(row["body"]["seed"]), episode + 1, []
+        elif kind == "chosen":
+            deeds.append(_deed(row, options))
+        elif kind == "left":
+            deeds.append(Deed(_player(row["seat"], options), None))
+    if seed is None:
+        raise WireError(f"{name!r} has no game in it: nothing was played yet.")
+    yield source()
+
+
+def _deed(row: Mapping[str, Any], options: TownOptions) -> Deed:
+    body = row["body"]
+    action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
+    forced = bool((body.get("decision") or {}).get("forced"))
+    return Deed(_player(row["seat"], options), action, forced)
+
+
+def _player(seat: Any, options: TownOptions) -> int:
+    number = int(str(seat).removeprefix("player-")) - 1
+    if not 0 <= number < len(options.names):
+        raise ValueError(f"there is no seat {str(seat)[:20]!r}")
+    return number

@@ -1,0 +1,184 @@
+"""A game played again through the world itself, so that every turn is what its player was shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from wsap_core.llm.json_style import legal_actions
+from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace
+from wsap_tossim.engine.game import Game
+from wsap_tossim.options import TownOptions
+from wsap_tossim.verbs import TOOLS
+from wsap_tossim.world import Town
+
+__all__ = ["Deed", "Source", "Turn", "Use", "Walked", "walk"]
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that a player did, in the order in which the world heard of it."""
+
+    player: int
+    action: Action | None
+    """A tool or a choice, with the player's reasoning; None for leaving."""
+    forced: bool = False
+    """Whether it was done for a player who missed the deadline or whose answer was not understood."""
+    whole: str | None = None
+    """Of a paper: all that stands in it afterwards, where the record holds that and not what was added."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A game that can be walked through."""
+
+    id: str
+    """What it is called in what is exported; says nothing of what happens in it."""
+    options: TownOptions
+    begins: Game
+    """The game before anything was chosen."""
+    deeds: Sequence[Deed]
+    minds: Sequence[str]
+    """Who played each seat; empty where it is not known."""
+    episode: int = 0
+    """How often the world had been reset when this game began; once it was, players are told their role in full
+    with every turn, because what an agent was told at the start may be of another game."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A tool that was used in mid-turn."""
+
+    action: Action
+    result: str
+    """What the player was told."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of one player, from being asked to its choice."""
+
+    player: int
+    number: int
+    """Counted by the player's own turns, from 0."""
+    day: int
+    phase: str
+    """As the player sees it."""
+    shown: str
+    """The turn as a model reads it."""
+    legal: Sequence[ActionDef]
+    """What could be done, tools included, with the targets that were possible."""
+    uses: Sequence[Use]
+    action: Action
+    forced: bool
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What a walk through a game gives."""
+
+    game: Game
+    """As it stands at the end."""
+    space: ActionSpace
+    descriptions: Sequence[str]
+    """What each player is told of the game and its role, when it begins."""
+    turns: Sequence[Turn]
+    """In the order in which they ended."""
+
+
+@dataclass
+class _Open:
+    """A turn that has begun."""
+
+    shown: str
+    day: int
+    phase: str
+    legal: Sequence[ActionDef]
+    uses: list[Use] = field(default_factory=list)
+
+
+def walk(source: Source) -> Walked:
+    """Play a game again, and return each turn as its player was shown it.
+
+    It runs an event loop of its own, so it can't be called from a coroutine.
+
+    Raises:
+        SnapshotError: the game can't be begun.
+    """
+    return asyncio.run(_walk(source))
+
+
+async def _walk(source: Source) -> Walked:
+    town = Town(source.options, source.begins.seed)
+    # The world's own way to be put into a given game, which may have roles that were not dealt by its seed.
+    state = json.loads(town.snapshot())
+    state |= {"game": source.begins.to_json(), "seed": source.begins.seed, "episode": source.episode}
+    town.restore(json.dumps(state).encode())
+    descriptions = [town.seat(seat).game_description for seat in town.seats]
+    walker = _Walker(town)
+    try:
+        for deed in source.deeds:
+            if town.game.over:
+                break
+            await walker.take(deed)
+    finally:
+        await walker.stop()
+    return Walked(town.game, town.action_space, descriptions, walker.turns)
+
+
+class _Walker:
+    def __init__(self, town: Town) -> None:
+        self.turns: list[Turn] = []
+        self._town = town
+        self._open: dict[int, _Open] = {}
+        self._taken: dict[int, int] = {}
+        self._waiting: list[asyncio.Task[ActionResult]] = []
+
+    async def take(self, deed: Deed) -> None:
+        """Do it, and note the turn that it ends."""
+        town, player = self._town, deed.player
+        seat = town.seats[player]
+        if deed.action is None:
+            town.leave(seat)
+            return
+        opened = self._opened(player)
+        if deed.whole is not None:
+            refused = town.game.write(player, _PAPERS[deed.action.name], deed.whole)
+            opened.uses.append(Use(deed.action, refused or "Written."))
+            return
+        asked = asyncio.create_task(town.play(seat, deed.action, town.game.round))
+        await asyncio.sleep(0)  # it runs until it waits for others, or has its answer
+        if deed.action.name in TOOLS:
+            opened.uses.append(Use(deed.action, (await asked).message))
+            return
+        if asked.done() and not asked.result().success:
+            del self._open[player]  # the world refused it, and asked again
+            return
+        self._waiting = [task for task in self._waiting if not task.done()] + [asked]
+        del self._open[player]
+        number = self._taken.get(player, 0)
+        self._taken[player] = number + 1
+        self.turns.append(
+            Turn(
+                player, number, opened.day, opened.phase, opened.shown, opened.legal, tuple(opened.uses),
+                replace(deed.action), deed.forced,
+            )
+        )  # fmt: skip
+
+    def _opened(self, player: int) -> _Open:
+        if player not in self._open:
+            seen = self._town.observation(self._town.seats[player])
+            day, phase = int(str(seen.status["day"])), str(seen.status["phase"])
+            self._open[player] = _Open(seen.to_text(), day, phase, legal_actions(self._town.action_space, seen))
+        return self._open[player]
+
+    async def stop(self) -> None:
+        """Let nobody wait any more."""
+        for task in self._waiting:
+            task.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
+
+
+_PAPERS: Mapping[str, str] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
