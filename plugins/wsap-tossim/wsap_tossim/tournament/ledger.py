@@ -54,11 +54,13 @@ class Ledger:
         with _told(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(folder / ".lock", timeout=0)
-        try:
-            with _told(folder):
+        with _told(folder):
+            try:
                 self._lock.acquire()
-        except Timeout:
-            raise StorageLockedError(f"Another process plays the tournament in {str(folder)!r}; wait for it.") from None
+            except Timeout:
+                raise StorageLockedError(
+                    f"Another process plays the tournament in {str(folder)!r}; wait for it, or stop it."
+                ) from None
         try:
             self._check(settings)
             self.played: dict[int, Line] = {}
