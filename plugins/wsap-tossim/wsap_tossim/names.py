@@ -54,9 +54,15 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
             raise ConfigError(f"The name {shown!r} has no letters or digits in it.")
         if len(plain) > LONGEST:
             raise ConfigError(f"The name {shown[:LONGEST]!r}... has {len(plain)} characters; at most {LONGEST}.")
-        if plain != shown or any(c in plain for c in '|<>{}[]\\"`'):
-            raise ConfigError(f"The name {shown!r} has characters in it that are not plain text; use letters.")
-        if plain.casefold() in RESERVED or _shape(plain) in {_shape(word) for word in RESERVED}:
+        if plain != shown or not all(map(_plain, plain)):
+            raise ConfigError(
+                f"The name {shown!r} has characters in it that are not plain text; use letters, digits, spaces and -_.'"
+            )
+        if (
+            plain.casefold().rstrip("0123456789 ") in ("day", "night")
+            or plain.casefold() in RESERVED
+            or _shape(plain) in {_shape(word) for word in RESERVED}
+        ):
             raise ConfigError(f"The name {shown!r} stands for something else in the game; choose another.")
         shape = _shape(plain)
         if shape in seen:
@@ -64,6 +70,11 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
         seen[shape] = shown
         cleaned.append(plain)
     return tuple(cleaned)
+
+
+def _plain(character: str) -> bool:
+    """Return whether a character can be in a name: letters, digits, the marks of their scripts, and a few more."""
+    return character.isalnum() or character in " -_.'" or unicodedata.category(character)[0] == "M"
 
 
 def _shape(name: str) -> str:

@@ -20,9 +20,10 @@ from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.verbs import TOOLS
 from wsap_tossim.world import Town, seat_name
 
-ROLES = (
-    "Sheriff, Lookout, Citizen, Citizen, Jailor, Medium, Godfather, Mafioso, Framer, Serial Killer, Citizen, Citizen"
-).split(", ")
+ROLES = [
+    *("Sheriff", "Lookout", "Citizen", "Citizen", "Jailor", "Medium", "Godfather", "Mafioso", "Framer"),
+    *("Serial Killer", "Citizen", "Citizen"),
+]
 LOOKS = [name for name in TOOLS if name not in ("write_will", "write_death_note", "notebook", "summarise_day")]
 
 
@@ -251,7 +252,7 @@ def test_achievements_that_tell_who_is_an_enemy_wait_for_the_end() -> None:
             s.on(2, "nomination", voter, "vote 12")
         s.play(2, "judgement")
         town = s.town()
-        turn(town, {n: WAIT for n in town.game.waiting})
+        turn(town, dict.fromkeys(town.game.waiting, WAIT))
         return [town._result(n).achievements for n in range(12)]
 
     assert earned("Jester") == earned("Escort")
@@ -265,7 +266,7 @@ def test_the_step_is_a_players_own_count_of_turns() -> None:
     while (game.state.day, game.phase.value) != (2, "discussion"):
         if 0 in game.waiting:
             steps.append(town.observation("player-1").step)
-        turn(town, {n: WAIT for n in game.waiting})
+        turn(town, dict.fromkeys(game.waiting, WAIT))
     assert steps == list(range(len(steps)))
     assert game.round > len(steps)
 
