@@ -52,8 +52,8 @@ class _Place:
         choices were made that it can't know of."""
         self.rounds: dict[int, int] = {}
         """Turn -> the game's round in which it is asked."""
-        self.earned: list[str] = []
-        """Achievements that it has not been told of."""
+        self.earned: dict[str, bool] = {}
+        """Achievement -> whether it has been told of it."""
         self.summed_up: dict[int, str] = {}
         """Day -> what the player itself says of it, made harmless."""
 
@@ -326,7 +326,8 @@ class Town:
             {self.number(seat): choice_of(action, self.names) for seat, action in actions.items()}, forced
         )
         for player, names in honours(self.game, self.game.log[before:], votes).items():
-            self._places[player].earned += names
+            for name in names:
+                self._places[player].earned.setdefault(name, False)
         self._ask()
         named = range(len(self.seats)) if self.game.over else self.game.waiting
         return {self.seats[player]: self._result(player) for player in named}
@@ -343,8 +344,8 @@ class Town:
 
     def _result(self, player: int) -> ActionResult:
         place, over = self._places[player], self.game.over
-        earned = tuple(name for name in place.earned if over or name in TELLS_NOTHING)
-        place.earned = [] if over else [name for name in place.earned if name not in TELLS_NOTHING]
+        earned = tuple(sorted(n for n, told in place.earned.items() if not told and (over or n in TELLS_NOTHING)))
+        place.earned |= dict.fromkeys(earned, True)
         seen = self.observation(self.seats[player])
         ending = self.game.ending
         if ending is None:
@@ -396,7 +397,7 @@ class Town:
                 place.told, place.calls, place.turns = int(kept["told"]), int(kept["calls"]), int(kept["turns"])
                 for day, text in kept["summaries"]:
                     place.sum_up(int(day), str(text))
-                place.earned = [str(name) for name in kept["earned"]]
+                place.earned = {str(name): bool(told) for name, told in kept["earned"].items()}
                 place.lookups = [Lookup(int(d), str(t), str(a), str(r)) for d, t, a, r in kept["lookups"]]
             seed, episode = int(state["seed"]), int(state["episode"])
         except SnapshotError:

@@ -318,7 +318,7 @@ class Game:
             self._end(draw(state, f"Nobody has won in {self.rules.longest_game} days."))
             return
         if state.day - state.last_death_day > self.rules.deathless_days:
-            self._end(draw(state, f"Nobody has died for {self.rules.deathless_days} days."))
+            self._end(draw(state, f"Nobody has died or been converted for {self.rules.deathless_days} days."))
             return
         self.trials_today = 0
         self._enter(Phase.DISCUSSION)
