@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,39 +16,54 @@ from wsap_tossim.tournament.table import games_csv, ratings_csv, summary_of
 Line = Callable[..., dict[str, Any]]
 
 
-def test_one_game_is_rated_as_openskill_does_by_hand(line: Line) -> None:
-    # All of the Town is played by the first, the Mafioso by the second.
+def by_hand() -> Any:
+    return PlackettLuce(tau=0.0)
+
+
+def test_one_game_of_two_sides_is_rated_as_openskill_does_by_hand(line: Line) -> None:
+    # All of the Town is played by the first, the Mafioso by the second: one against one.
     found = rate([line(0, [0, 0, 0, 0, 1], [0, 1, 2, 3], "Town")])
-    model: Any = PlackettLuce()
-    town, mafia = model.rate([[model.rating() for _ in range(4)], [model.rating()]], ranks=[1, 2])
-    assert found[0, "Town"][0] == pytest.approx(25 + 4 * (town[0].mu - 25)), "its four seats count, each of them"
-    assert found[0, "Town"][1] == pytest.approx(model.sigma * (town[0].sigma / model.sigma) ** 4)
-    assert found[1, "Mafia"] == pytest.approx((mafia[0].mu, mafia[0].sigma))
+    model = by_hand()
+    (town,), (mafia,) = model.rate([[model.rating()], [model.rating()]], ranks=[1, 2])
     assert set(found) == {(0, "Town"), (1, "Mafia")}
+    assert found[0, "Town"] == pytest.approx((town.mu, town.sigma))
+    assert found[1, "Mafia"] == pytest.approx((mafia.mu, mafia.sigma))
+    # The model's own formula: with equal means p = 1/2, and mu moves by sigma^2 / c times 1 - p.
+    c = math.sqrt(2 * (25 / 3) ** 2 + 2 * (25 / 6) ** 2)
+    assert found[0, "Town"][0] == pytest.approx(25 + (25 / 3) ** 2 / c / 2)
+
+
+def test_a_mixed_team_moves_by_its_members_shares(line: Line) -> None:
+    # Three seats of the Town are the first's, one is the second's; w is 3/4 and 1/4.
+    found = rate([line(0, [0, 0, 0, 1, 1], [0, 1, 2, 3], "Town")])
+    model = by_hand()
+    start = 25 / 3
+    variance = (9 / 16 + 1 / 16) * start**2
+    (town,), (mafia,) = model.rate([[model.rating(mu=25, sigma=math.sqrt(variance))], [model.rating()]], ranks=[1, 2])
+    moved, shrunk = town.mu - 25, 1 - town.sigma**2 / variance
+    assert found[0, "Town"][0] == pytest.approx(25 + 0.75 / 0.625 * moved)
+    assert found[1, "Town"][0] == pytest.approx(25 + 0.25 / 0.625 * moved)
+    assert found[0, "Town"][1] == pytest.approx(start * math.sqrt(1 - 0.5625 / 0.625 * shrunk))
+    assert found[1, "Mafia"] == pytest.approx((mafia.mu, mafia.sigma))
+    assert 0.75 * found[0, "Town"][0] + 0.25 * found[1, "Town"][0] == pytest.approx(town.mu), "the team's mean"
 
 
 def test_a_second_game_begins_where_the_first_left_off(line: Line) -> None:
-    roles = ("Mafioso", "Godfather", "Survivor", "Serial Killer", "Sheriff")
-    seats = [0, 0, 1, 1, 1]
-    first = line(0, seats, [0, 1, 2], "Mafia", roles=roles)
-    again = rate([first, line(1, seats, [3], "Serial Killer", roles=roles)], lambda role: role)
-    model: Any = PlackettLuce()
-    teams = [[model.rating(), model.rating()], [model.rating()], [model.rating()], [model.rating()]]
-    for ranks in ([1, 1, 2, 2], [2, 2, 1, 2]):  # the Mafia; the Survivor alone; the killer; the Town
+    roles = ("Mafioso", "Survivor", "Jester", "Serial Killer", "Sheriff")
+    seats = [0, 1, 1, 1, 1]
+    first = line(0, seats, [0, 1], "Mafia", roles=roles)
+    again = rate([first, line(1, seats, [2, 3], "Serial Killer", roles=roles)], lambda role: role)
+    model = by_hand()
+    teams = [[model.rating()] for _ in roles]
+    for ranks in ([1, 1, 2, 2, 2], [2, 2, 1, 1, 2]):  # those who win beside a side share its rank
         teams = model.rate(teams, ranks=ranks)
-    flat = [(r.mu, r.sigma) for team in teams for r in team]
-    keys = [(0, "Mafioso"), (0, "Godfather"), (1, "Survivor"), (1, "Serial Killer"), (1, "Sheriff")]
-    for key, one in zip(keys, flat, strict=True):
-        assert again[key] == pytest.approx(one), key
+    for seat, role in enumerate(roles):
+        assert again[seats[seat], role] == pytest.approx((teams[seat][0].mu, teams[seat][0].sigma)), role
 
 
-def test_a_draw_moves_nobody_far_and_all_alike(line: Line) -> None:
-    roles = ("Sheriff", "Sheriff", "Mafioso", "Mafioso", "Mafioso")
-    found = rate([line(0, [0, 0, 1, 1, 1], [], None, roles=roles)])
-    model: Any = PlackettLuce()
-    town, mafia = model.rate([[model.rating() for _ in range(n)] for n in (2, 3)], ranks=[2, 2])
-    assert found[0, "Town"][0] == pytest.approx(25 + 2 * (town[0].mu - 25))
-    assert found[1, "Mafia"][0] == pytest.approx(25 + 3 * (mafia[0].mu - 25))
+def test_a_draw_of_equals_moves_no_mean(line: Line) -> None:
+    found = rate([line(0, [0, 0, 1, 1, 1], [], None, roles=("Sheriff", "Sheriff", "Mafioso", "Mafioso", "Mafioso"))])
+    assert [mu for mu, _ in found.values()] == pytest.approx([25, 25])
 
 
 def many(line: Line) -> list[dict[str, Any]]:

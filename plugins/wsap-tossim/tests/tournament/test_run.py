@@ -20,7 +20,7 @@ from wsap_tossim.cli.tournament import tournament
 from wsap_tossim.replay.record import record_from_json
 from wsap_tossim.tournament import run as running
 from wsap_tossim.tournament.ledger import Ledger
-from wsap_tossim.tournament.plan import Settings, entrants_of, fixture
+from wsap_tossim.tournament.plan import Entrant, Settings, entrants_of, fixture
 from wsap_tossim.tournament.play import play_one
 from wsap_tossim.tournament.report import report_html
 from wsap_tossim.tournament.run import run_tournament
@@ -68,7 +68,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from wsap_tossim.tournament import run, ledger
-from wsap_tossim.tournament.plan import Settings, entrants_of
+from wsap_tossim.tournament.plan import Entrant, Settings, entrants_of
 folder, at = Path(sys.argv[1]), int(sys.argv[2])
 class Dies:
     def __init__(self, file): self.file, self.left = file, at
@@ -194,7 +194,7 @@ class Tags(HTMLParser):
 
 
 def test_hostile_labels_stay_text_in_the_report(line: Callable[..., dict[str, Any]]) -> None:
-    cup = Settings(entrants_of([f"{EVIL[:50]}\u202e=scripted", "a\"b&c'=random"]), QUICK)
+    cup = Settings((Entrant(f"{EVIL}\u202e", "scripted"), Entrant("a\"b&c'", "random")), QUICK)
     sums = [{"votes": 1.0, "votes_hit": 1.0, "votes_base": 0.2}] * 5
     lines = [line(n, [n % 2, 0, 1, 0, 1], [0], "Town", sums=sums) for n in range(4)]
     page = report_html(summary_of(cup, lines, resamples=5))

@@ -6,15 +6,21 @@ are OpenSkill's, by the model of Plackett and Luce (Weng and Lin, "A Bayesian ap
 online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game in the
 order of their numbers.
 
-What is rated is an entrant as one faction or role. Where it sits at several seats as the same, each seat
-counts: the changes of its mean add up, and the shrinkings of its deviation multiply.
+What is rated is an entrant as one faction or role. A team is as strong as its seats on average: its mean is
+the sum of w times mu over what is rated, with w the share of the team's seats, and its variance the sum of
+w squared times sigma squared. OpenSkill updates the team, and each member takes its part of that, as in a
+linear model with Gaussian noise: mu moves by w sigma^2 / s^2 times what the team's mean moved (s^2: the
+team's variance), and sigma^2 shrinks by w^2 sigma^2 / s^2 times the share by which s^2 shrank. Without that, a
+side would be rated by how many it is. Nobody learns during a tournament, so tau, the drift of OpenSkill, is 0.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
 from typing import Any
 
 from wsap_tossim.engine.roles import ROLES
@@ -109,6 +115,11 @@ class _Match:
     teams: list[list[Key]]
     ranks: list[float]
 
+    @cached_property
+    def shares(self) -> list[dict[Key, float]]:
+        """For each team: what is rated -> its share of the team's seats."""
+        return [{key: team.count(key) / len(team) for key in dict.fromkeys(team)} for team in self.teams]
+
 
 def _teams(line: Line, kind: Callable[[str], str]) -> _Match:
     """Return the teams of a game with their ranks, by the roles that the players began with."""
@@ -125,24 +136,39 @@ def _teams(line: Line, kind: Callable[[str], str]) -> _Match:
 def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
     from openskill.models import PlackettLuce  # deferred for weight
 
-    model: Any = PlackettLuce()  # Any: its rating's type differs from model to model
+    model: Any = PlackettLuce(tau=0.0)  # Any: its rating's type differs from model to model
     standing: dict[Key, tuple[float, float]] = {}
     begin = (float(model.mu), float(model.sigma))
     for match in matches:
         if len(match.teams) < 2:
             continue
-        before = [[standing.get(key, begin) for key in team] for team in match.teams]
-        given = [[model.rating(mu=mu, sigma=sigma) for mu, sigma in team] for team in before]
-        after = model.rate(given, ranks=match.ranks)
+        before = [_Team(team, [standing.get(key, begin) for key in team]) for team in match.shares]
+        after = model.rate([[model.rating(mu=t.mu, sigma=t.sigma)] for t in before], ranks=match.ranks)
         moved: dict[Key, tuple[float, float]] = {}
-        for keys, olds, news in zip(match.teams, before, after, strict=True):
-            for key, (mu, sigma), new in zip(keys, olds, news, strict=True):
-                shift, shrink = moved.get(key, (0.0, 1.0))
-                moved[key] = (shift + new.mu - mu, shrink * new.sigma / sigma)
+        for team, (new,) in zip(before, after, strict=True):
+            for key, shift, shrink in team.parts(new.mu, new.sigma):
+                sum_, product = moved.get(key, (0.0, 1.0))
+                moved[key] = (sum_ + shift, product * shrink)
         for key, (shift, shrink) in moved.items():
             mu, sigma = standing.get(key, begin)
-            standing[key] = (mu + shift, sigma * shrink)
+            standing[key] = (mu + shift, sigma * sqrt(shrink))
     return standing
+
+
+class _Team:
+    """A team in one game: as strong as its seats on average."""
+
+    def __init__(self, shares: Mapping[Key, float], ratings: Sequence[tuple[float, float]]) -> None:
+        self._members = [(key, w, sigma) for (key, w), (_, sigma) in zip(shares.items(), ratings, strict=True)]
+        self.mu = sum(w * mu for w, (mu, _) in zip(shares.values(), ratings, strict=True))
+        self.sigma = sqrt(sum((w * sigma) ** 2 for _, w, sigma in self._members))
+
+    def parts(self, mu: float, sigma: float) -> Iterator[tuple[Key, float, float]]:
+        """Give for each member by how much its mean moves and to which share its variance shrinks."""
+        variance = self.sigma**2
+        shrunk = 1 - (sigma / self.sigma) ** 2
+        for key, w, own in self._members:
+            yield key, w * own**2 / variance * (mu - self.mu), 1 - w**2 * own**2 / variance * shrunk
 
 
 def wins(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> Mapping[Key, tuple[int, int]]:

@@ -29,7 +29,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:34rem
 caption{text-align:left;padding:.25rem 0}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child,td:first-child,th.w,td.w{text-align:left}
-td.w,th.w{overflow-wrap:anywhere;max-width:18rem}
+td,th{white-space:nowrap}td.w,th.w{white-space:normal;overflow-wrap:anywhere;min-width:7rem;max-width:18rem}
 figure{margin:.5rem 0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.5rem}
 figure .scroll svg{min-width:30rem}
 svg{display:block;width:100%;height:auto}
@@ -150,7 +150,8 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             _figure(dot_plot(dots, words, mark=mark), words),
         ]
     body = []
-    for r in summary["measures"]:
+    names = list(MEASURES)
+    for r in sorted(summary["measures"], key=lambda r: names.index(r["measure"])):
         value = "none" if r["value"] is None else f"{r['value']:.3f}"
         interval = "" if r["value"] is None else f"{r['low']:.3f} to {r['high']:.3f}"
         body.append(
@@ -181,7 +182,8 @@ def _method(summary: Mapping[str, Any]) -> str:
     return (
         "<h2>How this was made</h2>"
         "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game; the sides of a game are teams, "
-        "and one who wins beside others is a team of its own. Their intervals and those of the measures: percentiles "
+        "each as strong as its seats on average, and one who wins beside others is a team of its own. "
+        "Their intervals and those of the measures: percentiles "
         f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal) "
         f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. "
         "Win rates: Wilson's score interval, which takes seats for independent; those of one game are not quite.</p>"
