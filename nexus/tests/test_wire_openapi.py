@@ -57,8 +57,8 @@ def test_every_route_says_what_it_answers_and_how_it_refuses() -> None:
             assert refusal == {"$ref": "#/components/schemas/ErrorAnswer"}
             assert "422" not in operation["responses"]
             for status, answer in operation["responses"].items():
-                for kind, given in answer.get("content", {}).items():
-                    assert given["schema"], f"{method} {path} {status} says nothing of its {kind}"
+                for kind, offered in answer.get("content", {}).items():
+                    assert offered["schema"], f"{method} {path} {status} says nothing of its {kind}"
             if method != "get" and path.startswith("/nexus"):
                 assert operation["security"] == [{"token": []}], (method, path)
 
