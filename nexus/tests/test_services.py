@@ -1,0 +1,80 @@
+"""The runtime's services for commands of plugins: several games at once, recorded, gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core.errors import MissingServiceError, UsageError
+from wsap_core.services import Player, Services, runtime_services
+
+SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    return str(tmp_path / "runs.db")
+
+
+def played(services: Services, *seeds: int, **more: Any) -> list[Mapping[str, Any]]:
+    """Return the summaries of games that are played at once."""
+
+    async def all_of_them() -> list[Mapping[str, Any]]:
+        runner = services.require("runner")
+        return list(await asyncio.gather(*(runner.play("matrix", SEATS, seed=seed, **more) for seed in seeds)))
+
+    return asyncio.run(all_of_them())
+
+
+def test_games_with_an_agent_for_each_seat_are_played_at_once_and_recorded(database: str) -> None:
+    with runtime_services(database) as services:
+        summaries = played(services, 1, 2, 3)
+        assert [s["seed"] for s in summaries] == [1, 2, 3]
+        assert all(s["done"] for s in summaries)
+        assert [(s["seat"], s["agent"]) for s in summaries[0]["seats"]] == [("row", "random"), ("column", "llm")]
+        runs = services.require("runs")
+        assert set(runs.runs()) == {s["run"] for s in summaries}
+        kinds = [event["kind"] for event in runs.events(summaries[0]["run"])]
+        assert {"episode", "step"} <= set(kinds)
+
+
+def test_a_run_is_told_before_it_begins_and_is_not_played_twice(database: str) -> None:
+    begun: list[str] = []
+    with runtime_services(database) as services:
+        (first,) = played(services, 4, begun=begun.append)
+        assert begun == [first["run"]]
+        (again,) = played(services, 4, run=first["run"])
+        assert {**again, "seconds": 0} == {**first, "seconds": 0}
+        assert len(services.require("runs").runs()) == 1
+
+
+def test_people_keys_and_seats_that_are_not_there_are_refused(database: str) -> None:
+    with runtime_services(database) as services:
+        runner = services.require("runner")
+        for seats, says in (
+            ({"row": Player("human")}, "would be played by a person"),
+            ({"middle": Player("random")}, "has no seat 'middle'"),
+            ({"row": Player("llm", {"model": "scripted/x", "model.api_key": "sk-1"})}, "no key may be among them"),
+        ):
+            with pytest.raises(UsageError, match=says):
+                asyncio.run(runner.play("matrix", seats))
+        assert services.require("runs").runs() == []
+
+
+def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hidden:
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name.partition(".")[0] == "wsap_nexus":
+                raise ModuleNotFoundError(f"No module named {name!r}", name="wsap_nexus")
+
+    for name in [n for n in sys.modules if n.partition(".")[0] == "wsap_nexus"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
+    with pytest.raises(MissingServiceError, match="pip install wsap-nexus"):
+        runtime_services()

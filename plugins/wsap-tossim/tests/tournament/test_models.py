@@ -1,0 +1,87 @@
+"""Games in which models take part: through the runtime, several at once, and gone on with after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsap_core.errors import WsapError
+from wsap_tossim.replay.record import record_from_json
+from wsap_tossim.tournament.plan import Settings, entrants_of
+from wsap_tossim.tournament.run import run_tournament
+
+pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+OPTIONS = {"mode": "five", "rules": "quick", "longest_game": 3}
+
+
+def cup(reply: str = "wait") -> Settings:
+    return Settings(entrants_of(["one=scripted", "bot=scripted/x"]), OPTIONS, 2, model_options={"model.reply": reply})
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """Return the games by number, without the runs' ids, which are drawn."""
+    found = [json.loads(line) for line in (folder / "games.jsonl").read_text().splitlines()]
+    return sorted(({**line, "run": None} for line in found), key=lambda line: line["game"])
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from wsap_tossim.tournament import models, run
+from wsap_tossim.tournament.plan import Settings, entrants_of
+from wsap_nexus.runtime.recorder import Recorder
+folder, left = Path(sys.argv[1]), [40]
+noted = Recorder.chosen
+def dies(self, *given, **more):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return noted(self, *given, **more)
+Recorder.chosen = dies
+options = {"mode": "five", "rules": "quick", "longest_game": 3}
+entrants = entrants_of(["one=scripted", "bot=scripted/x"])
+run.run_tournament(folder, Settings(entrants, options, 2, model_options={"model.reply": "wait"}), 2, jobs=2)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_models_sit_beside_scripted_players_and_a_kill_changes_nothing(tmp_path: Path) -> None:
+    outcome = run_tournament(tmp_path / "whole", cup(), 2, jobs=2, resamples=2)
+    whole = lines(tmp_path / "whole")
+    assert outcome.summary["games"] == len(whole) == 2
+    assert {label for line in whole for label in line["entrants"]} == {"one", "bot"}
+    for line in whole:
+        record = record_from_json(line["record"])
+        assert record.game.ending is not None
+        bots = [n for n, label in enumerate(line["entrants"]) if label == "bot"]
+        said = {e.verb for e in record.game.record if e.player in bots}
+        assert said == {"wait"}, "the model said nothing else"
+        assert {e.verb for e in record.game.record if e.player not in bots} > {"wait", "speak"}
+    killed = tmp_path / "killed"
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(killed)], env=dict(os.environ), timeout=100, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    begun = [json.loads(row) for row in (killed / "begun.jsonl").read_text().splitlines()]
+    assert sorted(row["game"] for row in begun) == [0, 1]
+    run_tournament(killed, cup(), 2, jobs=1, resamples=2)
+    assert lines(killed) == whole
+    runs = {json.loads(line)["run"] for line in (killed / "games.jsonl").read_text().splitlines()}
+    assert runs == {row["run"] for row in begun}, "games that had begun were gone on with"
+
+
+def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(tmp_path: Path) -> None:
+    nobody = Settings(entrants_of(["one=scripted", "nosuch/model"]), OPTIONS)
+    with pytest.raises(WsapError, match="nosuch"):
+        run_tournament(tmp_path, nobody, 2, resamples=0)
+    assert (tmp_path / "games.jsonl").read_bytes() == b""
