@@ -75,13 +75,18 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
-    """The dashboard, and the page of a game, in a browser: needs the system's Chromium (apt-get install chromium)."""
+    """The dashboard, a game's page and a tournament's report in a browser: needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         session.skip("there is no Chromium here; install it with: apt-get install chromium")
     _install(session, "test", "browser")
     # The tests are skipped where Playwright is missing; here they may not be.
     session.run("python", "-c", "import playwright.sync_api")
-    pages = ["nexus/tests/test_dashboard.py", "plugins/wsap-tossim/tests/replay/test_replay_page.py"]
+    town = "plugins/wsap-tossim/tests"
+    pages = [
+        "nexus/tests/test_dashboard.py",
+        f"{town}/replay/test_replay_page.py",
+        f"{town}/tournament/test_report_page.py",
+    ]
     session.run("python", "-m", "pytest", *(session.posargs or pages))
 
 

@@ -23,7 +23,7 @@ body{margin:0;background:var(--bg);color:var(--ink);font:16px/1.5 system-ui,sans
 main{max-width:62rem;margin:0 auto;padding:1.5rem 1rem 4rem}
 h1{font-size:1.6rem;line-height:1.2;margin:0 0 .25rem}h2{margin:2.5rem 0 .5rem;font-size:1.25rem}
 h3{margin:1.25rem 0 .25rem;font-size:1rem}
-p{max-width:46rem}.soft,caption,figcaption{color:var(--soft)}
+p{max-width:46rem;overflow-wrap:anywhere}.soft,caption,figcaption{color:var(--soft)}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:34rem;width:100%}
 caption{text-align:left;padding:.25rem 0}
