@@ -187,6 +187,11 @@ class LLMAgent:
         tool gave, unless the game has moved on to another step meanwhile.
         """
         legal = legal_actions(self._space, observation)
+        if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
+            action = Action(fallback_action(self._space.actions, self.options.fallback, self._random))
+            self.last_decision = DecisionInfo(forced=True, usage=self._account.take())
+            self._seen = (observation, action)
+            return action
         opened = self._open
         if opened is not None and opened.goes_on(observation):
             opened = opened.hearing(observation)

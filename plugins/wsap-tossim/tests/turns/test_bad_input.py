@@ -156,6 +156,22 @@ def test_a_tool_loop_comes_to_an_end() -> None:
     assert len(model.requests) == 5, "three tools, the fourth refused, asked again, and then it waits"
 
 
+def test_a_model_is_not_asked_where_the_game_was_over_before_its_turn_came() -> None:
+    scene = Scene("Citizen", "Citizen", "Citizen", "Sheriff", "Mafioso", first_day="none", deathless_days=1).finish()
+    town = scene.town()
+    model = ScriptedBackend([])
+    agent = LLMAgent(model, LLMOptions("ToSSim", plan=False, window=0))
+
+    async def play() -> ActionResult:
+        seat = town.seat("player-1")
+        await agent.initialize(seat.game_description, seat.action_space)
+        return await seat.act(await agent.decide(await seat.observe()))
+
+    result = asyncio.run(asyncio.wait_for(play(), 10))
+    assert result.done
+    assert not model.requests
+
+
 # --- time ----------------------------------------------------------------------------------------
 
 

@@ -70,9 +70,7 @@ def test_what_is_left_out_can_be_read_page_by_page() -> None:
         await seat.observe()
         first = (await seat.act(Action("chat_history", {"day": 6}))).message
         pages = int(first.rpartition("page 1 of ")[2].split()[0])
-        rest = [
-            (await seat.act(Action("chat_history", {"day": f"6/{n}"}))).message for n in range(2, min(pages, 7) + 1)
-        ]
+        more = [Action("chat_history", {"day": f"6/{n}"}) for n in range(2, min(7, pages + 1))]
         return [first, *[(await seat.act(action)).message for action in more]]
 
     pages = asyncio.run(read())
