@@ -75,7 +75,7 @@ def models(session: nox.Session) -> None:
 
 @nox.session
 def dashboard(session: nox.Session) -> None:
-    """The dashboard, a game's page and a tournament's report in a browser: needs the system's Chromium (apt-get install chromium)."""
+    """The dashboard and the pages of the town in a browser: needs the system's Chromium (apt-get install chromium)."""
     if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
         session.skip("there is no Chromium here; install it with: apt-get install chromium")
     _install(session, "test", "browser")
