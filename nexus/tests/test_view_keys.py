@@ -117,6 +117,50 @@ def test_a_typed_line_that_is_no_action_is_answered_with_the_reason(typed: str, 
     assert reason in said
 
 
+TOWN = ActionSpace(
+    (
+        ActionDef("whisper", "Say it to one", (ParamDef("player", "Player 1|Player 10|Ann"), ParamDef("text"))),
+        ActionDef(
+            "control",
+            "Force one onto another",
+            (ParamDef("player", "Ann|Bob Fox|Cid"), ParamDef("onto", "Ann|Bob Fox|Cid")),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "parameters"),
+    [
+        ("whisper Player 1 hello there", {"player": "Player 1", "text": "hello there"}),
+        ("whisper player 10 0 votes", {"player": "Player 10", "text": "0 votes"}),
+        ("whisper Ann player=Ann is it", {"player": "Ann", "text": "player=Ann is it"}),
+        ("control bob fox Cid", {"player": "Bob Fox", "onto": "Cid"}),
+        ("control player=Ann onto='Bob Fox'", {"player": "Ann", "onto": "Bob Fox"}),
+    ],
+)
+def test_what_an_action_needs_is_typed_in_its_order(typed: str, parameters: dict[str, str]) -> None:
+    action, reason = typed_action(typed, TOWN)
+    assert reason == ""
+    assert action is not None
+    assert dict(action.parameters) == parameters
+
+
+@pytest.mark.parametrize("typed", ["whisper Zoe hello", "control Ann", "control Ann Zoe", "whisper Ann"])
+def test_what_is_missing_or_unknown_is_not_guessed(typed: str) -> None:
+    action, reason = typed_action(typed, TOWN)
+    assert action is None
+    assert reason
+
+
+def test_tab_completes_one_thing_after_the_other() -> None:
+    assert completions("whisper p", TOWN) == ["whisper Player 1", "whisper Player 10"]
+    assert completions("whisper Ann ", TOWN) == []
+    assert completions("control ", TOWN) == ["control Ann", "control Bob Fox", "control Cid"]
+    assert completions("control Bob Fox ", TOWN) == ["control Bob Fox Ann", "control Bob Fox Cid"]
+    assert completions("control bob fox c", TOWN) == ["control bob fox Cid"]
+
+
 def test_tab_goes_through_what_fits() -> None:
     assert completions("l", ROOM) == ["lean"]
     assert completions("lean ", ROOM) == ["lean left", "lean right"]

@@ -250,6 +250,18 @@ def test_who_plays_does_not_see_the_world_s_own_picture_of_a_game_for_several() 
     assert playing._view() is None
 
 
+def test_who_plays_sees_nothing_of_what_the_other_seats_see_and_do() -> None:
+    session, playing = watched("matrix", agent="random", seats={"column": "human"})
+    asyncio.run(session.run._set_up())
+    stage = playing.stage()
+    assert stage.seat.name == "column"
+    other = next(seat for seat in stage.seats if seat.name == "row")
+    assert (other.hidden, other.observation, other.notes) == (True, None, ())
+    for _ in range(3):
+        playing.press("tab")
+        assert playing.stage().seat.name == "column"
+
+
 def test_an_impossible_action_is_not_taken() -> None:
     from wsap_core import ActionAvailability, ActionDef
     from wsap_nexus.view.question import Question

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wsap_core.models import Action, ActionDef, ActionSpace, Observation
+from wsap_core.models import Action, ActionDef, ActionSpace, Observation, ParamDef
 from wsap_core.text import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""
+
+LONGEST_LINE = 2000
+"""Characters that can be typed: a will, or a page of a notebook."""
 
 _ARROWS = {
     "up": ("move_up", "up", "move_north", "north", "go_north", "forward", "move_forward"),
@@ -55,7 +58,8 @@ KEY_SIGNS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "space":
 def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
     """Return the action that a person typed, or None with the reason why it is none.
 
-    `name`, `name key=value ...`, or, where an action needs one thing only, `name that thing`.
+    `name`, `name key=value ...`, or what it needs in its order, as in `whisper Player 2 hello there`: words of
+    an enumeration first, and then the one thing that can be anything.
     """
     line = one_line(text)
     if not line:
@@ -85,6 +89,9 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
         needed = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
         if len(needed) == 1:
             return {needed[0].name: rest}, ""
+        in_order, left = _in_order(needed, rest)
+        if in_order and not left:
+            return dict(in_order), ""
     try:
         words = shlex.split(rest)
     except ValueError as error:
@@ -98,6 +105,28 @@ def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], st
     return given, ""
 
 
+def _in_order(parameters: Sequence[ParamDef], rest: str) -> tuple[dict[str, str], str]:
+    """Return the values that stand one after the other, as far as they can be told apart, and what is left over.
+
+    A word of an enumeration is told by what it can be, whatever blanks are in it; the first parameter
+    that can be anything takes all that is left, if nothing comes after it.
+    """
+    given: dict[str, str] = {}
+    for number, parameter in enumerate(parameters):
+        choices = parameter.choices()
+        if choices is None:
+            if number + 1 == len(parameters) and rest:
+                given[parameter.name], rest = rest, ""
+            break
+        low = rest.lower()
+        fits = [c for c in choices if low == c.lower() or low.startswith(f"{c.lower()} ")]
+        if not fits:
+            break
+        found = max(fits, key=len)
+        given[parameter.name], rest = found, rest[len(found) :].lstrip()
+    return given, rest
+
+
 def completions(text: str, space: ActionSpace) -> list[str]:
     """Return what a typed beginning can go on to: names of actions, then words of an enumeration."""
     name, blank, rest = text.partition(" ")
@@ -106,11 +135,18 @@ def completions(text: str, space: ActionSpace) -> list[str]:
     definition = space.find(name)
     if definition is None:
         return []
+    if len(definition.parameters) > 1 and "=" not in rest:
+        given, left = _in_order(definition.parameters, rest)
+        if len(given) < len(definition.parameters):
+            begun = text[: len(text) - len(left)] if left else text
+            begun = begun if begun.endswith(" ") else f"{begun} "
+            choices = definition.parameters[len(given)].choices() or ()
+            return [f"{begun}{c}" for c in choices if c.lower().startswith(left.lower()) and c not in given.values()]
     return [
         f"{name} {parameter.name}={choice}" if len(definition.parameters) > 1 else f"{name} {choice}"
         for parameter in definition.parameters
         for choice in parameter.choices() or ()
-        if choice.startswith(rest) or f"{parameter.name}={choice}".startswith(rest)
+        if choice.lower().startswith(rest.lower()) or f"{parameter.name}={choice}".startswith(rest)
     ]
 
 
@@ -146,7 +182,7 @@ class Line:
             self.text = self.text[:-1]
         elif key == "space":
             self.text += " "
-        elif len(key) == 1 and len(self.text) < 500:
+        elif len(key) == 1 and len(self.text) < LONGEST_LINE:
             self.text += key
         return None
 

@@ -31,7 +31,7 @@ from wsap_nexus.view.picture import can_decode
 from wsap_nexus.view.question import Question
 from wsap_nexus.view.screen import SMALLEST, Look, compose, fits
 from wsap_nexus.view.spending import spending_so_far
-from wsap_nexus.view.story import Note, SeatStory, Stage, note_of
+from wsap_nexus.view.story import Note, SeatScene, SeatStory, Stage, note_of
 
 PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
 """Steps a second that + and - go through; None for as fast as it goes."""
@@ -177,7 +177,7 @@ class LiveView:
         elif key == "?":
             self._help = True
         elif key == "tab":
-            self._focus += 1
+            self._focus_next()
         elif key == "m":
             self._toggle_frame()
         elif self._interactive:
@@ -191,6 +191,15 @@ class LiveView:
             self._change_pace(1 if key in "+=" else -1)
         elif key == "f":
             self._set_pace(None if controls.pace else self._last_pace)
+
+    def _focus_next(self) -> None:
+        """Look at the next seat: of those that people play, where any do."""
+        names = list(self._stories)
+        at = self._focus % len(names) if names else 0
+        for number in range(at + 1, at + 1 + len(names)):
+            if not self._interactive or names[number % len(names)] in self._interactive:
+                self._focus = number % len(names)
+                return
 
     def _toggle_frame(self) -> None:
         if "render" not in (self._spec.abilities if self._spec else ()):
@@ -298,7 +307,10 @@ class LiveView:
         names = list(self._stories)
         focus = self._focus % len(names)
         scenes = tuple(
-            story.scene(self._view() if index == focus else None) for index, story in enumerate(self._stories.values())
+            SeatScene(name, story.agent, hidden=True)
+            if self._interactive and name not in self._interactive
+            else story.scene(self._view() if index == focus else None)
+            for index, (name, story) in enumerate(self._stories.items())
         )
         scores = []
         with contextlib.suppress(WsapError):

@@ -248,6 +248,9 @@ def table_of_seats(stage: Stage) -> list[Text]:
         line = Text("▸ " if chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
         line.append(f"{one_line(seat.name):<{longest}} ", "bold" if chosen else "")
         line.append(f"{one_line(seat.agent)} ", "cyan")
+        if seat.hidden:
+            lines.append(line)
+            continue
         line.append(f" step {seat.steps}  reward {number(seat.reward)}", "dim")
         if seat.notes:
             line.append(f"  {seat.notes[-1].action}", "")

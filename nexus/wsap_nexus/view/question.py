@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from wsap_core.llm.json_style import legal_actions
 from wsap_core.models import Action, ActionSpace, Observation
 from wsap_core.text import one_line
 from wsap_nexus.view.keymap import Line, by_action, keymap, typed_action, why_not
@@ -31,11 +32,13 @@ class Question:
         """Why the last try was not taken."""
         self._space = space
         self._keys = keymap(space)
+        self._open = ActionSpace(legal_actions(space, observation))
+        """What is possible now, with what each of it can be done to."""
 
     def press(self, key: str) -> bool:
         """Take a key; return whether it was meant for this question."""
         if self.line.open:
-            typed = self.line.press(key, self._space)
+            typed = self.line.press(key, self._open if key == "tab" else self._space)
             if typed is not None:
                 action, self.reason = typed_action(typed, self._space)
                 if action is not None:
@@ -67,12 +70,17 @@ class Question:
             cell.append(f" {one_line(action.name)}", "" if can else "dim strike")
             (possible if can else impossible).append(cell)
         lines = [*_flowing(possible, width), *_flowing(impossible, width)]
-        return [self._last_line(), *lines]
+        return [self._last_line(width), *lines]
 
-    def _last_line(self) -> Text:
+    def _last_line(self, width: int) -> Text:
         if self.line.open:
-            return Text.assemble((": ", "bold yellow"), (one_line(self.line.text) or "", "bold"), ("▏", "blink"),
-                                 ("  Tab completes, Esc leaves", "dim"), no_wrap=True, overflow="ellipsis")  # fmt: skip
+            hint = "  Tab completes, Esc leaves"
+            room = max(10, width - 4)
+            typed = one_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
+            if cell_len(typed) > room:  # what is typed now is at its end
+                typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
+            line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)
+            return line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line
         if self.reason:
             return Text(self.reason, "bold red", no_wrap=False)
         return Text("Press a key, or : to type an action.", "dim", no_wrap=True, overflow="ellipsis")

@@ -11,13 +11,14 @@ from rich.layout import Layout
 from rich.panel import Panel
 from rich.text import Text
 
-from wsap_core.models import GridMapBlock, ImageBlock, View
+from wsap_core.models import ChatBlock, GridMapBlock, ImageBlock, View
 from wsap_core.text import one_line
 from wsap_nexus.view import panels
 from wsap_nexus.view.blocks import blocks_of, draw_block, image_of, map_of, title_of
 from wsap_nexus.view.gridmap import GridMap
 from wsap_nexus.view.palette import light_of
 from wsap_nexus.view.picture import Picture
+from wsap_nexus.view.stacked import Stacked
 from wsap_nexus.view.story import SeatScene, Stage
 
 SMALLEST = (60, 18)
@@ -179,12 +180,11 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
     blocks = blocks_of(seat.view, observation)
     titles = [title_of(block) for block in blocks]
     title = titles[0] if len(blocks) == 1 and titles[0] else "What there is to see"
-    drawn_blocks: list[RenderableType] = []
-    for block, name in zip(blocks, titles, strict=True):
-        if name and len(blocks) > 1:
-            drawn_blocks.append(Text(name, "bold"))
-        drawn_blocks.append(draw_block(block, plain=look.plain))
-    return _panel(Group(*drawn_blocks), title, subtitle=here)
+    drawn_blocks = [
+        (name if len(blocks) > 1 else "", draw_block(block, plain=look.plain), not isinstance(block, ChatBlock))
+        for block, name in zip(blocks, titles, strict=True)
+    ]
+    return _panel(Stacked(drawn_blocks), title, subtitle=here)
 
 
 def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory: bool) -> Layout:

@@ -101,6 +101,8 @@ class SeatScene:
     """The highest value of each number in the status so far."""
     done: bool = False
     plan: tuple[str, ...] = ()
+    hidden: bool = False
+    """Whether nothing but its name and agent may be shown: somebody plays who sits elsewhere."""
 
 
 @dataclass(frozen=True)
