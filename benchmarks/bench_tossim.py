@@ -75,7 +75,7 @@ def watched() -> Iterator[dict[int, list[Part]]]:
     try:
         yield rounds
     finally:
-        Town._resolve = resolve  # type: ignore[method-assign, assignment]
+        Town._resolve = resolve  # type: ignore[method-assign]
 
 
 async def play(port: int, folder: str, plans: Sequence[RunPlan], limit: int) -> tuple[list[list[Part]], float, float]:

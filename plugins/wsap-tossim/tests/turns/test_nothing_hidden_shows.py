@@ -132,6 +132,14 @@ FACTS: dict[str, tuple[Make, tuple[int, ...]]] = {
     "who the Jailor is": (swapped(5, 11), (1, 3, 7, 10)),
     "who the Medium is": (swapped(6, 12), (1, 5, 7, 10)),
     "who is of the Mafia": (swapped(8, 11), (1, 3, 5, 10)),
+    "whether there is a Jailor, who is asked at dusk": (
+        lambda: (scene(), scene(roles_with((5, "Citizen")))),
+        (1, 2, 3, 7, 10),
+    ),
+    "whether the Mafia has anybody to talk to": (
+        lambda: (scene(), scene(roles_with((7, "Citizen"), (9, "Citizen")))),
+        (1, 2, 3, 5, 10),
+    ),
     "whether the Jailor jails": (
         plain(lambda s: s.on(1, "dusk", 5, "jail 1").on(2, "dusk", 5, "jail 1")),
         (2, 3, 7, 10),
