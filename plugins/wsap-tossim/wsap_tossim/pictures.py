@@ -27,13 +27,17 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
     """
     by_night = knows.phase in ("night", "dusk", "talk at night")
     title = f"{'Night' if by_night else 'Day'} {knows.day}, {knows.phase}"
+    voting = bool(knows.votes)
     rows = []
     for one in knows.standing:
         role = secrets.state.players[one.number].role.name if secrets is not None else one.role
-        state = "alive" if one.alive else f"died on day {one.died}"
+        known = role or ("" if one.alive else "?")
+        known = known if one.alive else f"died day {one.died}: {known}"
         vote = names[knows.votes[one.number]] if one.number in knows.votes else ""
-        rows.append((names[one.number], state, role or "", vote))
-    blocks: list[TableBlock | ChatBlock | TextBlock] = [TableBlock(("player", "state", "role", "votes for"), rows)]
+        rows.append((names[one.number], known, *([vote] if voting else [])))
+    # Few and narrow columns: half a small terminal is 30 characters wide.
+    columns = ("player", "known of it", *(["votes for"] if voting else []))
+    blocks: list[TableBlock | ChatBlock | TextBlock] = [TableBlock(columns, rows)]
     lines = []
     for event in knows.events:
         if event.day < knows.day - 1:
@@ -43,7 +47,7 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
             channel = CHANNELS.get(event.data.get("channel", ""), "whisper" if event.kind == "whisper" else "")
             lines.append(ChatLine("?" if speaker is None else names[speaker], str(event.data["text"]), channel))
         elif event.kind in SHOWN and (text := sentence(event, names, knows.player)):
-            lines.append(ChatLine("", text, "town"))
+            lines.append(ChatLine("Town", text))
     blocks.append(ChatBlock(lines[-MOST_LINES:], "Today"))
     if knows.winners is not None:
         won = ", ".join(names[n] for n in knows.winners) or "nobody"
