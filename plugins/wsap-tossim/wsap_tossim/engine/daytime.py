@@ -1,0 +1,198 @@
+"""The day: who has the floor, votes, trials and ballots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wsap_tossim.engine.death import lynch
+from wsap_tossim.engine.events import bit
+from wsap_tossim.engine.floor import Floor
+from wsap_tossim.engine.model import Choice, Phase, Verb
+from wsap_tossim.engine.progress import Progress
+from wsap_tossim.engine.victory import draw
+
+__all__ = ["Daytime"]
+
+
+class Daytime(Progress):
+    """The part of a game from the morning to dusk."""
+
+    def _morning(self) -> None:
+        state = self.state
+        if state.day > self.rules.longest_game:
+            self._end(draw(state, f"Nobody has won in {self.rules.longest_game} days."))
+            return
+        if state.day - state.last_death_day > self.rules.deathless_days:
+            self._end(draw(state, f"Nobody has died or been converted for {self.rules.deathless_days} days."))
+            return
+        self.trials_today = 0
+        self._enter(Phase.DISCUSSION)
+        self._step = self._after_floor
+        self._floor = Floor(state, self.rules.discussion_rounds)
+        self._next_on_floor()
+
+    def _next_on_floor(self) -> None:
+        """Give the floor to the next one, or go on to the next part of the day."""
+        state = self.state
+        while True:
+            if state.phase is Phase.NOMINATION and self._floor.round_is_over and self._floor.idle:
+                self._floor.end()
+            player = self._floor.next()
+            if player is None:
+                break
+            if state.phase is Phase.DISCUSSION and state.players[player].blackmailed:
+                state.tell("silent", state.everyone, player=player)
+                continue
+            self.waiting = (player,)
+            return
+        if state.phase is Phase.DISCUSSION and not (state.day == 1 and self.rules.first_day == "talk"):
+            if self.rules.lynching == "ballot":
+                self._enter(Phase.BALLOT)
+                self.waiting = tuple(p.number for p in state.players if p.alive)
+                self._step = self._after_ballot
+                return
+            self._nominate(self.rules.nomination_rounds)
+            return
+        self._dusk()
+
+    def _nominate(self, rounds: int) -> None:
+        self.votes.clear()
+        self._enter(Phase.NOMINATION)
+        self._step = self._after_floor
+        self._floor = Floor(self.state, rounds)
+        self._floor.idle = False
+        self._next_on_floor()
+
+    def _after_floor(self, choices: Mapping[int, Choice]) -> None:
+        state = self.state
+        ((player, choice),) = choices.items()
+        verb = choice.verb
+        if verb is not Verb.WAIT:
+            self._floor.idle = False
+        if verb is Verb.SPEAK:
+            state.tell("speech", state.everyone, player=player, text=choice.text)
+        elif verb is Verb.WHISPER:
+            self._whisper(player, choice.targets[0], choice.text)
+        elif verb is Verb.REVEAL:
+            state.players[player].revealed = True
+            self._offered.clear()
+            state.tell("revealed", state.everyone, player=player)
+        elif verb is Verb.UNVOTE:
+            state.tell("unvote", state.everyone, player=player, target=self.votes.pop(player))
+        elif verb is Verb.VOTE:
+            target = choice.targets[0]
+            self.votes[player] = target
+            needed = self.needed
+            state.tell("vote", state.everyone, player=player, target=target, weight=self.weight(player), needed=needed)
+            if sum(self.weight(p) for p, t in self.votes.items() if t == target) >= needed:
+                self._try(target)
+                return
+        else:
+            state.tell("silent", state.everyone, player=player)
+        self._next_on_floor()
+
+    def _whisper(self, player: int, to: int, text: str) -> None:
+        state = self.state
+        heard = bit(player) | bit(to)
+        for p in state.players:
+            if p.alive and p.role.name in ("Spy", "Blackmailer"):
+                heard |= bit(p.number)
+        state.tell("whispered", state.everyone, player=player, to=to)
+        state.tell("whisper", heard, player=player, to=to, text=text)
+
+    def _try(self, target: int) -> None:
+        self.trials_today += 1
+        self.accused = target
+        self.votes.clear()
+        self.state.tell("trial", self.state.everyone, player=target, number=self.trials_today)
+        self._enter(Phase.DEFENSE)
+        if self.state.players[target].blackmailed:
+            self.state.tell("silent", self.state.everyone, player=target)
+            self._judge()
+            return
+        self.waiting = (target,)
+        self._step = self._after_defense
+
+    def _after_defense(self, choices: Mapping[int, Choice]) -> None:
+        self._one_speaks(choices)
+        self._judge()
+
+    def _one_speaks(self, choices: Mapping[int, Choice]) -> None:
+        ((player, choice),) = choices.items()
+        state = self.state
+        if choice.verb is Verb.SPEAK:
+            state.tell("speech", state.everyone, player=player, text=choice.text)
+        else:
+            state.tell("silent", state.everyone, player=player)
+
+    def _judge(self) -> None:
+        self._enter(Phase.JUDGEMENT)
+        self.waiting = tuple(p.number for p in self.state.players if p.alive and p.number != self.accused)
+        self._step = self._after_judgement
+
+    def _after_judgement(self, choices: Mapping[int, Choice]) -> None:
+        state, accused = self.state, self.accused
+        assert accused is not None, "somebody is on trial"
+        guilty = innocent = 0
+        voted_guilty = []
+        known_by = state.everyone if self.rules.open_verdicts else 0
+        for player in self.waiting:
+            verb = choices[player].verb
+            weight = self.weight(player)
+            if verb is Verb.GUILTY:
+                guilty += weight
+                voted_guilty.append(player)
+            elif verb is Verb.INNOCENT:
+                innocent += weight
+            else:
+                verb = Verb.ABSTAIN
+            state.tell("verdict", known_by, player=player, verdict=verb.value, weight=weight)
+        condemned = guilty > innocent
+        state.tell("judged", state.everyone, player=accused, guilty=guilty, innocent=innocent, condemned=condemned)
+        if not condemned:
+            self.accused = None
+            rounds = self._floor.rounds_left + (0 if self._floor.round_is_over else 1)
+            if self.trials_today < self.rules.trials_a_day and rounds > 0:
+                self._nominate(rounds)
+            else:
+                self._dusk()
+            return
+        self._voted_guilty = voted_guilty
+        self._enter(Phase.LAST_WORDS)
+        if state.players[accused].blackmailed:
+            state.tell("silent", state.everyone, player=accused)
+            self._lynch(accused)
+            return
+        self.waiting = (accused,)
+        self._step = self._after_last_words
+
+    def _after_last_words(self, choices: Mapping[int, Choice]) -> None:
+        self._one_speaks(choices)
+        assert self.accused is not None, "somebody is condemned"
+        self._lynch(self.accused)
+
+    def _lynch(self, player: int) -> None:
+        self.accused = None
+        lynch(self.state, player, self._voted_guilty)
+        if not self._ended():
+            self._dusk()
+
+    def _after_ballot(self, choices: Mapping[int, Choice]) -> None:
+        state = self.state
+        counts: dict[int, int] = {}
+        for player in self.waiting:
+            choice = choices[player]
+            if choice.verb is Verb.VOTE:
+                counts[choice.targets[0]] = counts.get(choice.targets[0], 0) + self.weight(player)
+        if not counts:
+            state.tell("ballot", state.everyone, counts={}, lynched=None)
+            self._dusk()
+            return
+        most = max(counts.values())
+        first = sorted(p for p, count in counts.items() if count == most)
+        lynched = first[0] if len(first) == 1 else state.public.choice(first)
+        state.tell("ballot", state.everyone, counts={str(p): counts[p] for p in sorted(counts)}, lynched=lynched)
+        self._voted_guilty = [
+            p for p in self.waiting if choices[p].verb is Verb.VOTE and choices[p].targets[0] == lynched
+        ]
+        self._lynch(lynched)

@@ -1,0 +1,128 @@
+"""The night: what is chosen at dusk, who talks with whom, and what is done unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wsap_tossim.engine.abilities import dusk_options, night_options
+from wsap_tossim.engine.events import bit, bits
+from wsap_tossim.engine.model import Choice, Faction, Phase, Verb
+from wsap_tossim.engine.night import resolve_night
+from wsap_tossim.engine.progress import Progress
+
+__all__ = ["Nighttime"]
+
+
+class Nighttime(Progress):
+    """The part of a game from dusk to the morning."""
+
+    def _dusk(self) -> None:
+        state = self.state
+        self.votes.clear()
+        self.accused = None
+        for p in state.players:
+            p.blackmailed = False
+        state.prisoner = state.seance = None
+        self._enter(Phase.DUSK)
+        asked = tuple(p.number for p in state.players if dusk_options(state, p))
+        if not asked:
+            self._talk()
+            return
+        self.waiting = asked
+        self._step = self._after_dusk
+
+    def _after_dusk(self, choices: Mapping[int, Choice]) -> None:
+        state = self.state
+        for player in self.waiting:
+            choice = choices[player]
+            if choice.verb is Verb.JAIL:
+                state.prisoner = choice.targets[0]
+                state.tell("jailed", bit(player) | bit(state.prisoner), player=state.prisoner)
+            elif choice.verb is Verb.SEANCE:
+                state.seance = choice.targets[0]
+                one = state.players[player]
+                one.uses[Verb.SEANCE] = one.uses.get(Verb.SEANCE, 1) - 1
+                state.tell("told", bit(state.seance), player=state.seance, code="seance")
+        self._talk()
+
+    def _talk(self) -> None:
+        self._talk_rounds = self.rules.night_talk_rounds
+        self._next_talk()
+
+    def _next_talk(self) -> None:
+        state = self.state
+        if self._talk_rounds > 0:
+            channels = self.channels()
+            asked = tuple(sorted({p for _, members in channels for p in members}))
+            if asked:
+                self._talk_rounds -= 1
+                state.phase = Phase.TALK_AT_NIGHT
+                self.waiting = asked
+                self._step = self._after_talk
+                return
+        self._night()
+
+    def channels(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return tonight's channels and who speaks in each: everybody in at most one."""
+        state = self.state
+        found: list[tuple[str, tuple[int, ...]]] = []
+        taken: set[int] = set()
+
+        def add(name: str, members: Sequence[int], least: int = 2) -> None:
+            free = tuple(m for m in members if m not in taken)
+            if len(free) >= least:
+                found.append((name, free))
+                taken.update(free)
+
+        if state.prisoner is not None:
+            jailors = [p.number for p in state.with_role("Jailor") if p.number != state.prisoner]
+            add("jail", [*jailors[:1], state.prisoner])
+        dead = [p.number for p in state.players if not p.alive]
+        if state.seance is not None:
+            mediums = [p.number for p in state.players if not p.alive and p.role.name == "Medium"]
+            add("seance", [*mediums[:1], state.seance])
+        add("mafia", [p.number for p in state.of_faction(Faction.MAFIA)])
+        add("vampires", [p.number for p in state.of_faction(Faction.VAMPIRES)])
+        listeners = [p.number for p in state.with_role("Medium") if p.number not in taken]
+        if dead and (listeners or self.rules.dead_talk):
+            add("dead", [*listeners, *dead])
+        return found
+
+    def _after_talk(self, choices: Mapping[int, Choice]) -> None:
+        state = self.state
+        for channel, members in self.channels():
+            known_by = bits(members)
+            spies = bits(p.number for p in state.with_role("Spy")) if channel == "mafia" else 0
+            for player in members:
+                choice = choices[player]
+                if choice.verb is not Verb.SAY:
+                    continue
+                shown: int | None = player
+                if channel == "jail" and player != state.prisoner:
+                    shown = None  # the prisoner is not told who the Jailor is
+                elif channel == "dead" and state.players[player].alive:
+                    shown = None  # nor are the dead told who the Medium is
+                state.tell("said", known_by, channel=channel, player=shown, text=choice.text)
+                if spies and self.rules.spy_hears_mafia:
+                    state.tell("said", spies, channel=channel, player=None, text=choice.text)
+        self._next_talk()
+
+    def _night(self) -> None:
+        state = self.state
+        state.phase = Phase.NIGHT
+        state.tell("phase", state.everyone, name=Phase.NIGHT.value)
+        asked = tuple(p.number for p in state.players if p.number != state.prisoner and night_options(state, p))
+        if not asked:
+            self._resolve_night({})
+            return
+        self.waiting = asked
+        self._step = self._resolve_night
+
+    def _resolve_night(self, choices: Mapping[int, Choice]) -> None:
+        state = self.state
+        resolve_night(state, choices)
+        if self._ended():
+            return
+        state.day += 1
+        state.prisoner = state.seance = None
+        self._morning()

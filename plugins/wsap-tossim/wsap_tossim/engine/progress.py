@@ -1,0 +1,123 @@
+"""How far a game is: who is asked, what stands between one choice and the next, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from wsap_tossim.engine.floor import Floor
+from wsap_tossim.engine.model import Choice, Event, Option, Phase
+from wsap_tossim.engine.record import Entry
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.rules import RuleSet
+from wsap_tossim.engine.setups import Setup, deal
+from wsap_tossim.engine.state import State
+from wsap_tossim.engine.victory import Ending, ending
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """What day and night share; `wsap_tossim.engine.game.Game` is the whole.
+
+    Args:
+        setup: the role list.
+        rules: the rule set.
+        seed: of the roles and of every lot.
+        roles: the role of each player by name, in place of dealing them.
+
+    Raises:
+        ConfigError: the list can't be played.
+    """
+
+    _step: Callable[[Mapping[int, Choice]], None]
+    """What carries out the choices of those who are asked; set by whoever asks."""
+
+    def __init__(self, setup: Setup, rules: RuleSet, seed: int, *, roles: Sequence[str] | None = None) -> None:
+        self.setup = setup
+        self.rules = rules
+        self.seed = seed
+        self.fixed_roles = tuple(roles) if roles is not None else None
+        dealt = [ROLES[name] for name in roles] if roles is not None else deal(setup, seed)
+        self.state = State(rules, dealt, seed)
+        self.round = 0
+        """How many rounds have been resolved."""
+        self.waiting: tuple[int, ...] = ()
+        """Who is asked now, by number; nobody when the game is over. A round is resolved with all of their choices."""
+        self.ending: Ending | None = None
+        self.record: list[Entry] = []
+        self.starts: list[int] = []
+        """For each resolved round, how long the log was when its choices were carried out."""
+        self.trials_today = 0
+        self.accused: int | None = None
+        """Who is on trial."""
+        self.votes: dict[int, int] = {}
+        """Standing votes for a trial: who -> whom."""
+        self._offered: dict[tuple[int, bool], tuple[Option, ...]] = {}
+        """What those without a vote can do, in this phase."""
+        self._floor = Floor(self.state, 0)
+        self._talk_rounds = 0
+        self._voted_guilty: list[int] = []
+        """Those who wanted the one who is condemned lynched."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the game has ended."""
+        return self.ending is not None
+
+    @property
+    def log(self) -> list[Event]:
+        """Everything that has happened, oldest first."""
+        return self.state.log
+
+    @property
+    def phase(self) -> Phase:
+        """Where in a day the game is."""
+        return self.state.phase
+
+    @property
+    def needed(self) -> int:
+        """The weight of votes that puts somebody on trial: more than half of the living."""
+        return len(self.state.others()) // 2 + 1
+
+    def weight(self, player: int) -> int:
+        """Return how much a player's vote counts: three for a revealed Mayor."""
+        return 3 if self.state.players[player].revealed else 1
+
+    # --- for day and night -----------------------------------------------------------------
+
+    def _enter(self, phase: Phase, known_by: int | None = None) -> None:
+        """Go on to another part of the day, and tell all or some of it."""
+        self.state.phase = phase
+        self._offered.clear()
+        self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
+
+    def _ended(self) -> bool:
+        """End the game if somebody has won, or nobody can any more; return whether it has ended."""
+        found = ending(self.state)
+        if found is None:
+            return False
+        self._end(found)
+        return True
+
+    def _end(self, found: Ending) -> None:
+        """End the game, and tell all who was who."""
+        state = self.state
+        self.ending = found
+        self.waiting = ()
+        state.phase = Phase.OVER
+        everyone = state.everyone
+        state.tell("over", everyone, winners=list(found.winners), side=found.side, reason=found.reason)
+        state.tell(
+            "truth",
+            everyone,
+            roles=[p.first_role.name for p in state.players],
+            final=[p.role.name for p in state.players],
+        )
+
+    def _morning(self) -> None:
+        """Begin a day."""
+        raise NotImplementedError
+
+    def _dusk(self) -> None:
+        """End a day and begin its night."""
+        raise NotImplementedError

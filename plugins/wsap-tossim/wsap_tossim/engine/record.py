@@ -1,0 +1,60 @@
+"""What was chosen and written in a game, in order: enough, with the seed, to play it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["WRITINGS", "Entry", "Writing", "entries_of", "rows_of", "steps_of"]
+
+Writing = str
+"""What a player writes without taking a turn: "will", "note" or "notebook"."""
+WRITINGS = ("will", "note", "notebook")
+
+
+class Entry(NamedTuple):
+    """One line of a game's record: a player's choice, or something written down."""
+
+    round: int
+    """The round that it was made in; see `Game.round`."""
+    player: int
+    verb: str
+    """A `Verb`, or "will", "note" or "notebook"."""
+    targets: tuple[int, ...] = ()
+    text: str = ""
+    forced: bool = False
+    """Whether it was taken for a player who missed the deadline."""
+
+
+def rows_of(record: Iterable[Entry]) -> list[list[Any]]:
+    """Return a record as rows that `entries_of` reads; JSON-ready."""
+    return [[e.round, e.player, str(e.verb), list(e.targets), e.text, e.forced] for e in record]
+
+
+def entries_of(rows: Iterable[Sequence[Any]]) -> list[Entry]:
+    """Return a record from its rows.
+
+    Raises:
+        ValueError, TypeError: a row is none.
+    """
+    return [
+        Entry(int(n), int(p), str(v), tuple(int(t) for t in targets), str(text), bool(forced))
+        for n, p, v, targets, text, forced in rows
+    ]
+
+
+def steps_of(entries: Sequence[Entry], rounds: int | None = None) -> Iterator[Sequence[Entry]]:
+    """Give a record piece by piece: one that is written before a round's choices, or a round from its first choice on.
+
+    Args:
+        entries: the record.
+        rounds: how many rounds to give; all when None.
+    """
+    at = 0
+    while at < len(entries) and (rounds is None or entries[at].round < rounds):
+        first, start = entries[at], at
+        at += 1
+        if first.verb not in WRITINGS:
+            while at < len(entries) and entries[at].round == first.round:
+                at += 1
+        yield entries[start:at]
