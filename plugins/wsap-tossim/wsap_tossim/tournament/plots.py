@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 __all__ = ["Dot", "dot_plot", "ticks"]
 
-WIDTH, ROW, TOP, LEFT, RIGHT = 640, 26, 8, 190, 24
-LONGEST = 26
+WIDTH, ROW, TOP, LEFT, RIGHT = 460, 30, 6, 130, 22
+LONGEST = 15
 """Characters of a label that are drawn; the whole is in its tooltip."""
 
 
@@ -44,12 +44,12 @@ def dot_plot(rows: Sequence[Dot], title: str, *, mark: float | None = None) -> s
         return round(LEFT + (value - low) / span * (WIDTH - LEFT - RIGHT), 1)
 
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {bottom + 26}" role="img" aria-label="{escape(title)}">',
+        f'<svg viewBox="0 0 {WIDTH} {bottom + 28}" role="img" aria-label="{escape(title)}">',
         f"<title>{escape(title)}</title>",
     ]
     for step in steps:
         parts.append(f'<line class="grid" x1="{x(step)}" y1="{TOP}" x2="{x(step)}" y2="{bottom}"/>')
-        parts.append(f'<text class="tick" x="{x(step)}" y="{bottom + 18}" text-anchor="middle">{step:g}</text>')
+        parts.append(f'<text class="tick" x="{x(step)}" y="{bottom + 20}" text-anchor="middle">{step:g}</text>')
     if mark is not None:
         parts.append(f'<line class="mark" x1="{x(mark)}" y1="{TOP}" x2="{x(mark)}" y2="{bottom}"/>')
     for n, row in enumerate(rows):
@@ -58,14 +58,14 @@ def dot_plot(rows: Sequence[Dot], title: str, *, mark: float | None = None) -> s
         told = f"{row.label}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g})"
         parts.append(
             f'<g class="c{row.colour % 6}"><title>{escape(told)}</title>'
-            f'<text class="label" x="{LEFT - 10}" y="{y + 4}" text-anchor="end">{escape(short)}</text>'
+            f'<text class="label" x="{LEFT - 10}" y="{y + 5}" text-anchor="end">{escape(short)}</text>'
             f'<line class="span" x1="{x(row.low)}" y1="{y}" x2="{x(row.high)}" y2="{y}"/>'
             f'<circle cx="{x(row.value)}" cy="{y}" r="5"/></g>'
         )
     return "".join([*parts, "</svg>"])
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Return round numbers from below or at one value to above or at another, at even distances."""
     span = high - low
     if not span > 0:

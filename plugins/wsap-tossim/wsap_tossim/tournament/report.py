@@ -31,9 +31,9 @@ th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child,td:first-child,th.w,td.w{text-align:left}
 td,th{white-space:nowrap}td.w,th.w{white-space:normal;overflow-wrap:anywhere;min-width:7rem;max-width:18rem}
 figure{margin:.5rem 0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.5rem}
-figure .scroll svg{min-width:30rem}
-svg{display:block;width:100%;height:auto}
-svg text{fill:var(--ink);font:13px system-ui,sans-serif}svg .tick{fill:var(--soft)}
+.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:0 .75rem}
+svg{display:block;width:100%;max-width:36rem;height:auto}
+svg text{fill:var(--ink);font:15px system-ui,sans-serif}svg .tick{fill:var(--soft)}
 .grid{stroke:var(--line)}.mark{stroke:var(--soft);stroke-dasharray:4 3}
 .span{stroke-width:2.5;stroke-linecap:round}
 """
@@ -101,14 +101,16 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
         ]
         parts += [
             f"<h3>{escape(faction)}</h3>",
+            '<div class="pair">',
             _figure(dot_plot(ratings, f"Ratings as {faction}", mark=25.0), "OpenSkill mean; all begin at 25."),
             _figure(dot_plot(shares, f"Win rates as {faction}"), "Share of seats that won."),
+            "</div>",
         ]
     return "\n".join([*parts, _rating_table(rows, "Faction", "All factions, with 95 % intervals")])
 
 
 def _figure(svg: str, caption: str) -> str:
-    return f'<figure><div class="scroll">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) -> str:
@@ -137,6 +139,7 @@ def _table(caption: str, head: str, body: Sequence[str]) -> str:
 
 def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
     parts = ["<h2>Deception and detection</h2>", "<p>Computed from what really was, never from anybody's opinion.</p>"]
+    figures: dict[str, list[str]] = {}
     for name, (about, words, _) in MEASURES.items():
         rows = [r for r in summary["measures"] if r["measure"] == name and r["value"] is not None]
         if not rows:
@@ -145,10 +148,9 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             Dot(one_line(r["entrant"]), r["value"], r["low"], r["high"], entrants.index(r["entrant"])) for r in rows
         ]
         mark = 0.0 if name.endswith(("_above", "_fall")) else None
-        parts += [
-            f"<h3>{escape(about.capitalize())}: {escape(name)}</h3>",
-            _figure(dot_plot(dots, words, mark=mark), words),
-        ]
+        figures.setdefault(about, []).append(_figure(dot_plot(dots, words, mark=mark), f"{name}: {words}."))
+    for about, plots in figures.items():
+        parts += [f"<h3>{escape(about.capitalize())}</h3>", '<div class="pair">', *plots, "</div>"]
     body = []
     names = list(MEASURES)
     for r in sorted(summary["measures"], key=lambda r: names.index(r["measure"])):
