@@ -85,3 +85,4 @@ def test_a_model_that_cannot_be_asked_ends_it_in_a_sentence(tmp_path: Path) -> N
     with pytest.raises(WsapError, match="nosuch"):
         run_tournament(tmp_path, nobody, 2, resamples=0)
     assert (tmp_path / "games.jsonl").read_bytes() == b""
+    assert json.loads((tmp_path / "summary.json").read_text())["games"] == 0, "what there is, is told"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wsap_core.errors import WsapError
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture
@@ -53,7 +54,7 @@ def run_tournament(
 
     Raises:
         UsageError: the folder holds a tournament with other settings, or can't be used.
-        WsapError: a game failed; what was played is kept.
+        WsapError: a game failed; what was played is kept, and its results are written.
     """
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
@@ -63,13 +64,19 @@ def run_tournament(
             ledger.add(line)
             progress(len(ledger.played), games)
 
+        def results() -> dict[str, Any]:
+            lines = [line for line in ledger.lines() if line["game"] < games]
+            return write_results(folder, settings, lines, resamples)
+
         stopped = False
         try:
             _play(folder, settings, missing, jobs, keep)
         except KeyboardInterrupt:
             stopped = True
-        lines = [line for line in ledger.lines() if line["game"] < games]
-        return Outcome(write_results(folder, settings, lines, resamples), before, stopped, ledger.repaired)
+        except WsapError:
+            results()
+            raise
+        return Outcome(results(), before, stopped, ledger.repaired)
 
 
 def _play(folder: Path, settings: Settings, missing: list[int], jobs: int, keep: Callable[[Line], None]) -> None:
