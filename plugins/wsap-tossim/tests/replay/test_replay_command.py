@@ -141,3 +141,32 @@ def test_a_run_that_was_cut_off_is_shown_as_far_as_it_went(there: Path, capsys: 
     lines[20] |= {"kind": "chosen", "seat": "player-77", "body": {}}
     with pytest.raises(WireError, match="damaged"):
         record_of_run(lines, "run")
+
+
+def test_a_tool_that_was_refused_does_not_count_as_used() -> None:
+    """In the town it costs nothing; what is written after it stands in the game that is played again as well."""
+    options = {"mode": "five", "wills": False, "tool_calls": 1, "first_day": "talk"}
+    seats = [{"name": f"player-{n}", "agent": "someone"} for n in range(1, 6)]
+    uses: list[tuple[str, dict[str, str]]] = [
+        ("view_will", {}),
+        ("notebook", {"text": "Counted."}),
+        ("notebook", {"text": "One too many."}),
+    ]
+    record = record_of_run(
+        [
+            {
+                "format": "wsap-run",
+                "format_version": 1,
+                "game": "tossim",
+                "config": {"options": options, "seats": seats},
+            },
+            {"kind": "episode", "body": {"seed": 1}},
+            *(
+                {"kind": "chosen", "seat": "player-1", "body": {"action": {"name": name, "parameters": parameters}}}
+                for name, parameters in uses
+            ),
+        ],
+        "run",
+    )
+    assert record.game.waiting == (0,)
+    assert record.game.state.players[0].notebook == "Counted."

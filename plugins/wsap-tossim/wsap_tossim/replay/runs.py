@@ -13,19 +13,18 @@ from typing import Any
 from wsap_core.errors import ConfigError, WireError
 from wsap_core.models import Action
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tossim.desk import noted
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.options import TownOptions
 from wsap_tossim.replay.record import Record
 from wsap_tossim.replay.story import Thought
+from wsap_tossim.tool_use import barred, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
 __all__ = ["RUN_FORMAT", "record_of_run", "rows_of_export"]
 
 RUN_FORMAT = "wsap-run"
-_WRITES: Mapping[str, str] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
 
 
 def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
@@ -140,17 +139,10 @@ class _Again:
         self._go_on()
 
     def _use(self, player: int, action: Action) -> None:
-        calls = self._calls.get(player, 0)
-        if calls >= self.options.tool_calls:
-            return
-        self._calls[player] = calls + 1
-        what = _WRITES.get(action.name)
-        if what is None:
-            return
-        text = str(action.parameters["text"])
-        if what == "notebook":
-            text = noted(self.game.state.players[player].notebook, text, self.options.rules.longest_will)
-        self.game.write(player, what, text)
+        one, calls = self.game.state.players[player], self._calls.get(player, 0)
+        if action.name not in barred(self.options, calls, alive=one.alive, day=self.game.state.day):
+            self._calls[player] = calls + 1
+            write_down(self.game, player, action)
 
     def _go_on(self) -> None:
         """Carry out rounds for which everybody has chosen, or has left."""

@@ -1,0 +1,87 @@
+"""What a town keeps for one seat, beside the game itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wsap_core.llm.quoting import harmless
+from wsap_tossim.context import LONGEST_SUMMARY, Lookup
+from wsap_tossim.engine.model import Event
+from wsap_tossim.knowledge import Knowledge, as_seen
+
+__all__ = ["Place"]
+
+
+class Place:
+    """One seat's knowledge, what it has been told, and which tools it used.
+
+    Args:
+        player: who sits there.
+    """
+
+    def __init__(self, player: int) -> None:
+        self.player = player
+        self.knowledge = Knowledge(player)
+        self.read = 0
+        """How much of the whole log its knowledge has taken in."""
+        self.told = 0
+        """How many of its own events it had been told when it acted last."""
+        self.lookups: list[Lookup] = []
+        """The tools that it used today."""
+        self.calls = 0
+        """Tools used in this turn."""
+        self.turns = 0
+        """Turns that it has taken: the step of its observations. The game's own count of rounds would tell how many
+        choices were made that it can't know of."""
+        self.rounds: dict[int, int] = {}
+        """Turn -> the game's round in which it is asked."""
+        self.earned: dict[str, bool] = {}
+        """Achievement -> whether it has been told of it."""
+        self.summed_up: dict[int, str] = {}
+        """Day -> what the player itself says of it, made harmless."""
+
+    def take_in(self, log: Sequence[Event]) -> Knowledge:
+        """Return what the player knows once it has taken in what is new in the log."""
+        bit = 1 << self.player
+        for event in log[self.read :]:
+            if event.known_by & bit:
+                self.knowledge.take(as_seen(event))
+        self.read = len(log)
+        return self.knowledge
+
+    def sum_up(self, day: int, text: str) -> None:
+        """Let a player's own words stand for a day."""
+        self.summed_up[day] = harmless(text, LONGEST_SUMMARY)
+        self.knowledge.summaries[day] = f"{self.summed_up[day]} (in your own words)"
+
+    def took_a_turn(self) -> None:
+        """Note that the player has chosen: all that it knows now has been told, and it can use tools again."""
+        self.told, self.calls = len(self.knowledge.events), 0
+        self.turns += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what can't be found in the game's own record; JSON-ready."""
+        return {
+            "told": self.told,
+            "calls": self.calls,
+            "turns": self.turns,
+            "earned": self.earned,
+            "lookups": [list(u) for u in self.lookups],
+            "summaries": sorted(self.summed_up.items()),
+        }
+
+    @classmethod
+    def from_json(cls, player: int, kept: Mapping[str, Any]) -> Place:
+        """Return a place from what `to_json` gave.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: it is damaged.
+        """
+        place = cls(player)
+        place.told, place.calls, place.turns = int(kept["told"]), int(kept["calls"]), int(kept["turns"])
+        for day, text in kept["summaries"]:
+            place.sum_up(int(day), str(text))
+        place.earned = {str(name): bool(told) for name, told in kept["earned"].items()}
+        place.lookups = [Lookup(int(d), str(t), str(a), str(r)) for d, t, a, r in kept["lookups"]]
+        return place
