@@ -47,7 +47,7 @@ def known_words(record: Record, player: int) -> set[str]:
 def test_a_players_lines_hold_no_word_that_it_never_heard(
     talk: Callable[..., Record], episodes: bool, dialect: str
 ) -> None:
-    record = talk(5)
+    record = talk(5, "classic", "classic")
     secret = {w for e in record.game.log if e.kind in ("said", "whisper") for w in WORD.findall(e.data["text"])}
     assert secret, "the game has talk that not all hear"
     shown: set[str] = set()
@@ -76,7 +76,7 @@ def nameless(lines: list[str]) -> list[dict[str, Any]]:
 def test_a_word_planted_in_secret_changes_nothing_for_those_who_do_not_hear_it(
     talk: Callable[..., Record], verb: str
 ) -> None:
-    record = talk(5)
+    record = talk(5, "classic", "classic")
     at = next(n for n, e in enumerate(record.game.record) if e.verb == verb)
     planted = other_word(record, at)
     before, after = written(record), written(planted)
@@ -91,7 +91,7 @@ def test_a_word_planted_in_secret_changes_nothing_for_those_who_do_not_hear_it(
 
 def test_a_word_said_in_jail_reaches_the_prisoner_and_the_jailor_alone(talk: Callable[..., Record]) -> None:
     for seed in range(30):
-        record = talk(seed)
+        record = talk(seed, "classic", "classic")
         said = next((e for e in record.game.log if e.kind == "said" and e.data["channel"] == "jail"), None)
         if said is not None:
             break
