@@ -125,3 +125,14 @@ def test_tables_have_a_row_for_each_seat_and_nothing_that_a_spreadsheet_runs(lin
     assert len(rows) == 6
     assert all('"\'=HYPERLINK(""http://x"")"' in row for row in rows[1:])
     assert ratings_csv(summary_of(two, [evil], resamples=2)).startswith("level,entrant,as,seats,won,win_rate")
+
+
+def test_the_interval_of_a_win_rate_knows_that_a_side_wins_together(line: Line, two: Settings) -> None:
+    # Six blocks of one game; all four of the Town win in three of them: three of six, not twelve of twenty-four.
+    lines = [line(n, [0, 0, 0, 0, 1], [0, 1, 2, 3] if n % 2 else [4], "Town" if n % 2 else "Mafia") for n in range(6)]
+    row = next(r for r in summary_of(two, lines, resamples=200)["factions"] if r["as"] == "Town")
+    assert (row["won"], row["seats"], row["win_rate"]) == (12, 24, 0.5)
+    # Of three and three drawn with replacement, 1 of 6 has a chance of 9 %, 0 of 6 of 1.6 %: the 2.5 % quantile is 1/6.
+    assert row["win_boot_low"] == pytest.approx(1 / 6, abs=1e-6)
+    assert row["win_boot_high"] == pytest.approx(5 / 6, abs=1e-6)
+    assert row["win_boot_low"] < row["win_low"] < row["win_high"] < row["win_boot_high"]

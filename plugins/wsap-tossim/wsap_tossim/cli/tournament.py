@@ -142,7 +142,7 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
     click.echo(f"{'faction':9} {'entrant':{width}} {'won':>11} {'win rate, 95 %':>22} {'rating, 95 %':>24}")
     for r in summary["factions"]:
         won = f"{r['won']}/{r['seats']}"
-        rate = f"{r['win_rate']:.1%} ({r['win_low']:.1%}-{r['win_high']:.1%})"
+        rate = f"{r['win_rate']:.1%} ({r['win_boot_low']:.1%}-{r['win_boot_high']:.1%})"
         rating = f"{r['mu']:.2f} ({r['mu_low']:.2f}-{r['mu_high']:.2f})"
         click.echo(f"{r['as']:9} {one_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
     partial = summary["games"] % len(summary["settings"]["entrants"])

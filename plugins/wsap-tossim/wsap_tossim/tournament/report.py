@@ -96,7 +96,13 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             Dot(one_line(r["entrant"]), r["mu"], r["mu_low"], r["mu_high"], entrants.index(r["entrant"])) for r in of
         ]
         shares = [
-            Dot(one_line(r["entrant"]), r["win_rate"], r["win_low"], r["win_high"], entrants.index(r["entrant"]))
+            Dot(
+                one_line(r["entrant"]),
+                r["win_rate"],
+                r["win_boot_low"],
+                r["win_boot_high"],
+                entrants.index(r["entrant"]),
+            )
             for r in of
         ]
         parts += [
@@ -121,10 +127,12 @@ def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) ->
         body.append(
             f'<tr><td class="w">{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
             f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}</td>"
-            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td><td>{rating}</td><td>{interval}</td></tr>"
+            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td>"
+            f"<td>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</td><td>{rating}</td><td>{interval}</td></tr>"
         )
     head = (
         f'<tr><th class="w">{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>95 % (Wilson)</th>'
+        "<th>95 % (bootstrap)</th>"
         "<th>Rating</th><th>95 % (bootstrap)</th></tr>"
     )
     return _table(caption, head, body)
@@ -188,6 +196,8 @@ def _method(summary: Mapping[str, Any]) -> str:
         "Their intervals and those of the measures: percentiles "
         f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal) "
         f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. "
-        "Win rates: Wilson's score interval, which takes seats for independent; those of one game are not quite.</p>"
+        "Win rates: Wilson's score interval, which takes seats for independent, "
+        "and the bootstrap's, which does not; go by the latter."
+        "</p>"
         f"<p>Choices that were not possible or came too late: {refused}.</p>"
     )

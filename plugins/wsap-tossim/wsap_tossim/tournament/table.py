@@ -120,12 +120,18 @@ def _rows(
         seed=settings.seed,
         among=lambda key: counts[key][1] >= enough,
     )
+    shares: dict[tuple[int, str], list[float]] = {}
+    of_game = {line["game"]: wins([line], kind) for line in lines}
+    for sample in resampled(lines, resamples, settings.seed):
+        for key, (won, seats) in _won(of_game[line["game"]] for line in sample).items():
+            shares.setdefault(key, []).append(won / seats)
     rows = []
     order = [f.value for f in Faction]
     for entrant, played_as in sorted(counts, key=lambda k: (order.index(k[1]) if k[1] in order else 9, k[1], k[0])):
         won, seats = counts[entrant, played_as]
         low, high = wilson(won, seats)
         rating = ratings.get((entrant, played_as))
+        drawn = sorted(shares.get((entrant, played_as), [])) or [won / seats]
         rows.append(
             {
                 "entrant": settings.entrants[entrant].label,
@@ -135,6 +141,8 @@ def _rows(
                 "win_rate": round(won / seats, 6),
                 "win_low": round(low, 6),
                 "win_high": round(high, 6),
+                "win_boot_low": round(quantile(drawn, LOW), 6),
+                "win_boot_high": round(quantile(drawn, HIGH), 6),
                 "mu": None if rating is None else round(rating.mu, 6),
                 "sigma": None if rating is None else round(rating.sigma, 6),
                 "mu_low": None if rating is None else round(rating.low, 6),
@@ -142,6 +150,15 @@ def _rows(
             }
         )
     return rows
+
+
+def _won(games: Iterable[Mapping[tuple[int, str], tuple[int, int]]]) -> dict[tuple[int, str], tuple[int, int]]:
+    total: dict[tuple[int, str], tuple[int, int]] = {}
+    for game in games:
+        for key, (won, seats) in game.items():
+            before = total.get(key, (0, 0))
+            total[key] = (before[0] + won, before[1] + seats)
+    return total
 
 
 def _measures(settings: Settings, lines: Sequence[Line], resamples: int) -> list[dict[str, Any]]:
@@ -205,7 +222,7 @@ def ratings_csv(summary: Mapping[str, Any]) -> str:
     """Return the rows of all factions and roles."""
     rows = [{"level": level, **row} for level in ("factions", "roles") for row in summary[level]]
     head = ("level", "entrant", "as", "seats", "won", "win_rate", "win_low", "win_high")
-    return _csv((*head, "mu", "sigma", "mu_low", "mu_high"), rows)
+    return _csv((*head, "win_boot_low", "win_boot_high", "mu", "sigma", "mu_low", "mu_high"), rows)
 
 
 def games_csv(lines: Sequence[Line]) -> str:
