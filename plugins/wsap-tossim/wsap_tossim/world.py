@@ -8,21 +8,22 @@ from typing import Any
 
 from wsap_core.context import Context
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Location, Observation, View
+from wsap_core.models import Action, ActionResult, ActionSpace, Observation, View
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tossim.context import role_sheet, turn_text
+from wsap_tossim.context import role_sheet
 from wsap_tossim.description import description_of
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.honours import TELLS_NOTHING, honours
 from wsap_tossim.knowledge import Knowledge, as_seen
-from wsap_tossim.observation import TownObservation, news_of, options_of
+from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions
 from wsap_tossim.pictures import town_view
 from wsap_tossim.place import Place
-from wsap_tossim.tool_use import barred, hint, use
-from wsap_tossim.verbs import TOOLS, action_space, availability, choice_of
+from wsap_tossim.showing import observed
+from wsap_tossim.tool_use import use
+from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
 __all__ = ["Town", "TownSeat", "create", "seat_name"]
 
@@ -150,34 +151,8 @@ class Town:
     def observation(self, seat: str) -> TownObservation:
         """Return what a player is shown now."""
         player = self.number(seat)
-        knows, place = self.knowledge(player), self._places[player]
-        options = self.game.options(player)
-        not_now = barred(self.options, place.calls, alive=knows.alive, day=knows.day)
-        one = self.game.state.players[player]
-        new_role = one.role is not one.first_role or self._episode > 0
-        today = [u for u in place.lookups if u.day == knows.day]
-        by_night = knows.phase in ("night", "dusk", "talk at night")
-        return TownObservation(
-            status={"day": knows.day, "phase": knows.phase, "role": knows.role or "", "alive": knows.alive},
-            location=Location((), "town", "In town" if not knows.jailed else "In jail"),
-            current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
-            step=place.turns,
-            time_of_day="night" if by_night else "day",
-            available_actions=availability(options, self.names, not_now),
-            context=turn_text(
-                knows,
-                self.names,
-                options,
-                today,
-                sheet=role_sheet(one.role) if new_role else "",
-                hint=hint(self.options, place) if options else "",
-            ),
-            player=player,
-            names=self.names,
-            first_news=place.told,
-            news=news_of(knows.events[place.told :]),
-            options=options_of(options),
-        )
+        self.knowledge(player)
+        return observed(self.options, self.game, self._places[player], later=self._episode > 0)
 
     def picture(self, seat: str) -> View:
         """Return the town as one player knows it."""

@@ -1,0 +1,54 @@
+"""Showing a player the town: its observation, from what it knows and what it can do."""
+
+from __future__ import annotations
+
+from wsap_core.models import Goal, Location
+from wsap_tossim.context import role_sheet, turn_text
+from wsap_tossim.engine.game import Game
+from wsap_tossim.observation import TownObservation, news_of, options_of
+from wsap_tossim.options import TownOptions
+from wsap_tossim.place import Place
+from wsap_tossim.tool_use import barred, hint
+from wsap_tossim.verbs import availability
+
+__all__ = ["observed"]
+
+
+def observed(options: TownOptions, game: Game, place: Place, *, later: bool) -> TownObservation:
+    """Return what a player is shown now.
+
+    Args:
+        options: of the town.
+        game: the game.
+        place: of the player; it has taken in what it came to know.
+        later: whether this is a later game of the same world: the role is then told with each turn, as the one that the
+            player was told of at first was another.
+    """
+    player, knows, names = place.player, place.knowledge, options.names
+    able = game.options(player)
+    one = game.state.players[player]
+    new_role = one.role is not one.first_role or later
+    today = [u for u in place.lookups if u.day == knows.day]
+    by_night = knows.phase in ("night", "dusk", "talk at night")
+    not_now = barred(options, place.calls, alive=knows.alive, day=knows.day)
+    return TownObservation(
+        status={"day": knows.day, "phase": knows.phase, "role": knows.role or "", "alive": knows.alive},
+        location=Location((), "town", "In town" if not knows.jailed else "In jail"),
+        current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
+        step=place.turns,
+        time_of_day="night" if by_night else "day",
+        available_actions=availability(able, names, not_now),
+        context=turn_text(
+            knows,
+            names,
+            able,
+            today,
+            sheet=role_sheet(one.role) if new_role else "",
+            hint=hint(options, place) if able else "",
+        ),
+        player=player,
+        names=names,
+        first_news=place.told,
+        news=news_of(knows.events[place.told :]),
+        options=options_of(able),
+    )
