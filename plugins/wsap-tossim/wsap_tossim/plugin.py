@@ -48,7 +48,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             seats=(5, 15),
             seat_names=tuple(f"player-{i + 1}" for i in range(15)),
             seats_of="wsap_tossim.options:seats_of",
-            timing="simultaneous",
+            timing="phased",
             deadline=300.0,
             default_action=Action("wait"),
             default_agent="tossim-player",
