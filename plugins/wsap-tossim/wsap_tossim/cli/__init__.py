@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 
-import click
+from wsap_core.cli.lazy import lazy_group
 
 _HERE = "wsap_tossim.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -20,24 +19,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Name -> where it is, and its line in the help."""
 
 
-class _Lazy(click.Group):
-    """Knows its commands by name, and imports them when they are asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
-
-
-@click.command(cls=_Lazy)
-def tossim() -> None:
-    """The town of hidden roles: replays, tournaments, and what else there is around the game."""
+tossim = lazy_group(
+    "tossim", "The town of hidden roles: replays, tournaments, exports and forks of its games.", COMMANDS
+)
