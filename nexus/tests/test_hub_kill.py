@@ -32,7 +32,6 @@ def test_a_nexus_killed_eight_times_under_load_has_everybody_and_everything_in_o
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have_everything_in_one_place() -> None:
     words = ["--kills", "6", "--each", "6", "--seed", "1", "--agents", "3", "--compare", "4", "--json"]

@@ -147,7 +147,8 @@ def test_without_a_step_limit_one_episode_is_played_and_with_one_it_goes_on(host
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    game=st.sampled_from(["echo", "matrix", "matrix-turns", "matrix-free"]),
+    # Not matrix-free: where nobody waits for the other, who comes first after a stop is the clock's affair.
+    game=st.sampled_from(["echo", "matrix", "matrix-turns"]),
     agent=st.sampled_from(["random", "random-legal"]),
     seed=st.integers(0, 2**31 - 1),
     stops=st.lists(st.integers(1, 25), min_size=1, max_size=3),
