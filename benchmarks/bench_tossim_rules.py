@@ -10,7 +10,8 @@ random  N games (100,000) of random choices over all modes, lists of 5 to 15 pla
         switches drawn at random: none may raise, reach a state that can't be, or go on for ever. Every hundredth is
         played again from its record and has to give the same log.
 speed   Random games of fifteen players a second, over all processes, without any text; at least 200 are wanted. The
-        spread is that of the tenths of the games.
+        spread is that of the tenths of the games. Each mode is played with and without the rounds of discussion, in
+        which those who say nothing have nothing to do.
 
 The exit status is 1 where something is not reached.
 """
@@ -18,6 +19,7 @@ The exit status is 1 where something is not reached.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -222,10 +224,10 @@ def try_all(games: int, jobs: int) -> list[str]:
 # --- speed --------------------------------------------------------------------------------------------
 
 
-def time_games(task: tuple[str, int, int]) -> float:
-    """Return the seconds that some games of a mode take: mode, first seed, number of games."""
-    mode, first, count = task
-    chosen, rules = setup(mode), RULE_SETS["classic"]
+def time_games(task: tuple[str, bool, int, int]) -> float:
+    """Return the seconds that some games of a mode take: mode, whether there is discussion, first seed, number."""
+    mode, discussion, first, count = task
+    chosen, rules = setup(mode), rule_set("classic", {} if discussion else {"discussion_rounds": 0})
     began = time.perf_counter()
     for seed in range(first, first + count):
         play_out(Game(chosen, rules, seed), random.Random(seed))
@@ -236,18 +238,27 @@ def speed(games: int, jobs: int) -> list[dict[str, Any]]:
     """Return games a second over all processes, for each mode of fifteen players."""
     found = []
     with ProcessPoolExecutor(jobs) as pool:
-        list(pool.map(time_games, [("classic", 0, 3)] * jobs))  # everything is imported
-        for mode in FIFTEEN:
+        list(pool.map(time_games, [("classic", True, 0, 3)] * jobs))  # everything is imported
+        for mode, discussion in itertools.product(FIFTEEN, (True, False)):
             size = max(1, games // 10)
             rates = []
             for tenth in range(10):
                 began = time.perf_counter()
                 first = tenth * size
-                list(pool.map(time_games, [(mode, first + f, len(p)) for f, p in _parts(size, jobs)]))
+                list(pool.map(time_games, [(mode, discussion, first + f, len(p)) for f, p in _parts(size, jobs)]))
                 rates.append(size / (time.perf_counter() - began))
             rates.sort()
             rate = statistics.median(rates)
-            found.append({"mode": mode, "rate": rate, "low": rates[0], "high": rates[-1], "ratio": rate / WANTED_SPEED})
+            found.append(
+                {
+                    "mode": mode,
+                    "discussion": discussion,
+                    "rate": rate,
+                    "low": rates[0],
+                    "high": rates[-1],
+                    "ratio": rate / WANTED_SPEED,
+                }
+            )
     return found
 
 
@@ -293,7 +304,8 @@ def main() -> int:
             print(f"Random games of fifteen players a second, {given.jobs} processes ({WANTED_SPEED:g} are wanted)")
             for row in rows:
                 print(
-                    f"  {row['mode']:<9} {row['rate']:>6.0f} ({row['low']:.0f} to {row['high']:.0f})   "
+                    f"  {row['mode']:<9} {'' if row['discussion'] else 'no discussion':<14} "
+                    f"{row['rate']:>6.0f} ({row['low']:.0f} to {row['high']:.0f})   "
                     f"ratio {row['ratio']:.2f}"
                 )
     if given.json:
