@@ -17,7 +17,7 @@ from wsap_core.llm.openai_subset import wrapped
 from wsap_core.llm.parsing import NotUnderstood, ToolCall, Understood, read_reply, reask
 from wsap_core.llm.patterns import json_pattern
 from wsap_core.llm.stretch import json_members, repeatable
-from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Possible, Tool
+from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.models.availability import choices_of
 from wsap_core.worlds.legality import narrowed
 
@@ -51,8 +51,6 @@ def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionD
     (`available_actions` is None). Parameters for which it names what is possible now take nothing else.
     """
     told = {a.name: a for a in observation.available_actions or ()}
-    if not any(isinstance(a, Possible) for a in told.values()):
-        return tuple(a for a in space.actions if a.name not in told or told[a.name].available)
     return tuple(
         narrowed(action, choices_of(told[action.name])) if action.name in told else action
         for action in space.actions

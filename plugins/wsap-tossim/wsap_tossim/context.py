@@ -71,8 +71,7 @@ def turn_text(
         hint: what it may do besides, in a sentence.
     """
     me = knowledge.player
-    by_night = knowledge.phase in ("night", "dusk", "talk at night")
-    first = [f"{'Night' if by_night else 'Day'} {knowledge.day}"]
+    first = [f"{'Night' if knowledge.by_night else 'Day'} {knowledge.day}"]
     if me is not None:
         alive = "" if knowledge.alive else " You are dead; you can still win."
         first.append(f"You are {names[me]}, the {knowledge.role}.{alive} {_moment(knowledge, names)}".rstrip())

@@ -113,6 +113,11 @@ class Knowledge:
         return self
 
     @property
+    def by_night(self) -> bool:
+        """Whether it is night, or dusk, which all know for night."""
+        return self.phase in (Phase.NIGHT, Phase.DUSK, Phase.TALK_AT_NIGHT)
+
+    @property
     def alive(self) -> bool:
         """Whether the player itself lives."""
         return self.player is not None and self.standing[self.player].alive

@@ -13,7 +13,7 @@ from wsap_tossim.engine.rules import RuleSet, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.names import checked_names, default_names
 
-__all__ = ["TownOptions", "seats_of"]
+__all__ = ["TownOptions", "seat_name", "seats_of"]
 
 _SWITCHES = tuple(f.name for f in fields(RuleSet) if f.name not in ("name", "version"))
 
@@ -73,6 +73,11 @@ def _known(config: Mapping[str, Any]) -> None:
             near = difflib.get_close_matches(str(name), known, n=1)
             meant = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(known)}."
             raise ConfigError(f"ToSSim has no option {harmless(str(name), 40)!r}.{meant}")
+
+
+def seat_name(number: int) -> str:
+    """Return the seat of a player by its number, from 0."""
+    return f"player-{number + 1}"
 
 
 def seats_of(options: Mapping[str, Any]) -> int:

@@ -25,8 +25,7 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
         names: of the players.
         secrets: the game, for onlookers who may see every role.
     """
-    by_night = knows.phase in ("night", "dusk", "talk at night")
-    title = f"{'Night' if by_night else 'Day'} {knows.day}, {knows.phase}"
+    title = f"{'Night' if knows.by_night else 'Day'} {knows.day}, {knows.phase}"
     voting = bool(knows.votes)
     rows = []
     for one in knows.standing:

@@ -29,14 +29,13 @@ def observed(options: TownOptions, game: Game, place: Place, *, later: bool) -> 
     one = game.state.players[player]
     new_role = one.role is not one.first_role or later
     today = [u for u in place.lookups if u.day == knows.day]
-    by_night = knows.phase in ("night", "dusk", "talk at night")
     not_now = barred(options, place.calls, alive=knows.alive, day=knows.day)
     return TownObservation(
         status={"day": knows.day, "phase": knows.phase, "role": knows.role or "", "alive": knows.alive},
         location=Location((), "town", "In town" if not knows.jailed else "In jail"),
         current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
         step=place.turns,
-        time_of_day="night" if by_night else "day",
+        time_of_day="night" if knows.by_night else "day",
         available_actions=availability(able, names, not_now),
         context=turn_text(
             knows,

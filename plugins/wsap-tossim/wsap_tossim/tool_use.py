@@ -12,9 +12,10 @@ from wsap_tossim.options import TownOptions
 from wsap_tossim.place import Place
 from wsap_tossim.verbs import TOOLS
 
-__all__ = ["barred", "hint", "use", "write_down"]
+__all__ = ["WRITES", "barred", "hint", "use", "write_down"]
 
-_WRITES: Mapping[str, Writing] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
+WRITES: Mapping[str, Writing] = {"write_will": "will", "write_death_note": "note", "notebook": "notebook"}
+"""Tool -> what it writes."""
 _SUM_UP = "summarise_day"
 
 
@@ -35,7 +36,7 @@ def barred(options: TownOptions, calls: int, *, alive: bool, day: int) -> Mappin
     if not options.rules.death_notes:
         found["write_death_note"] = "there are no death notes in this game"
     if not alive:
-        found |= dict.fromkeys((*_WRITES, _SUM_UP), "the dead write no more")
+        found |= dict.fromkeys((*WRITES, _SUM_UP), "the dead write no more")
     elif day < 2:
         found[_SUM_UP] = "no day is past"
     return found
@@ -49,7 +50,7 @@ def write_down(game: Game, player: int, action: Action) -> str | None:
         player: who writes.
         action: the use of a tool, checked against its declaration.
     """
-    what = _WRITES.get(action.name)
+    what = WRITES.get(action.name)
     if what is None:
         return None
     text = str(action.parameters["text"])

@@ -18,21 +18,16 @@ from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.honours import TELLS_NOTHING, honours
 from wsap_tossim.knowledge import Knowledge, as_seen
 from wsap_tossim.observation import TownObservation
-from wsap_tossim.options import TownOptions
+from wsap_tossim.options import TownOptions, seat_name
 from wsap_tossim.pictures import town_view
 from wsap_tossim.place import Place
 from wsap_tossim.showing import observed
 from wsap_tossim.tool_use import use
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
-__all__ = ["Town", "TownSeat", "create", "seat_name"]
+__all__ = ["Town", "TownSeat", "create"]
 
 WAIT = Action("wait")
-
-
-def seat_name(number: int) -> str:
-    """Return the seat of a player by its number, from 0."""
-    return f"player-{number + 1}"
 
 
 class Town:

@@ -17,8 +17,9 @@ from wsap_core.wire import encode
 from wsap_tossim.desk import look_up
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice
+from wsap_tossim.options import seat_name
 from wsap_tossim.verbs import TOOLS
-from wsap_tossim.world import Town, seat_name
+from wsap_tossim.world import Town
 
 ROLES = [
     *("Sheriff", "Lookout", "Citizen", "Citizen", "Jailor", "Medium", "Godfather", "Mafioso", "Framer"),

@@ -9,8 +9,8 @@ from turn_kit import Scene, headings, section
 
 from wsap_core.models import Action
 from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.options import seat_name
 from wsap_tossim.room import cut, newest, shares
-from wsap_tossim.world import seat_name
 
 ROLES = ["Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Medium", *["Citizen"] * 6]
 ROLES += ["Mafioso", "Godfather", "Framer"]

@@ -8,8 +8,8 @@ from typing import Any
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.observation import TownObservation
-from wsap_tossim.options import TownOptions
-from wsap_tossim.world import Town, seat_name
+from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.world import Town
 
 Lines = dict[tuple[int, str, int], list[str]]
 

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wsap_core.errors import ConfigError, UsageError, WireError
+from wsap_core.errors import UsageError, WireError
 from wsap_core.models import Action
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.export.walk import Deed, Source
 from wsap_tossim.options import TownOptions
 from wsap_tossim.replay.record import FORMAT, Record, parsed, read_bytes, record_from_json
-from wsap_tossim.replay.runs import RUN_FORMAT, rows_of_export
+from wsap_tossim.replay.runs import RUN_FORMAT, head_of, nothing_played, rows_of_export, telling_damage
+from wsap_tossim.tool_use import WRITES
 from wsap_tossim.verbs import to_action
 
 __all__ = ["games_of_run", "source_of_record", "sources_in"]
 
-_TOOL_OF: Mapping[str, str] = {"will": "write_will", "note": "write_death_note", "notebook": "notebook"}
+_TOOL_OF: Mapping[str, str] = {what: tool for tool, what in WRITES.items()}
 _HOLDS = ("record", "town", "game")
 """Members of a line in which a record may stand."""
 
@@ -135,25 +136,15 @@ def games_of_run(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Sourc
     Raises:
         WireError: it is no run of this game, or is damaged.
     """
-    try:
+    with telling_damage(name):
         yield from _games(iter(rows), name)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise WireError(f"{name!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
-    except ConfigError as error:
-        raise WireError(f"{name!r} can't be played again: {error}") from error
 
 
 def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
-    head = next(rows, {})
-    if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
-        raise WireError(f"{name!r} is no exported run that this package can read.")
-    if head.get("game") != "tossim":
-        raise WireError(f"{name!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
-    config = head["config"]
-    options = TownOptions.read(config["options"])
-    minds = [""] * len(options.names)
-    for seat in config["seats"]:
-        minds[_player(seat["name"], options)] = str((seat.get("options") or {}).get("model") or seat["agent"])
+    head = head_of(rows, name)
+    options = head.options
+    if head.run is None:
+        raise KeyError("run")
     episode = -1
     seed: int | None = None
     deeds: list[Deed] = []
@@ -162,7 +153,7 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
         assert seed is not None, "an episode has begun"
         begins = Game(options.setup, options.rules, seed)
         # A runtime resets a world before the first game, too.
-        return Source(f"{head['run']}/{episode + 1}", options, begins, tuple(deeds), tuple(minds), episode + 1)
+        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds, episode + 1)
 
     for row in rows:
         kind = row.get("kind")
@@ -171,23 +162,15 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
                 yield source()
             seed, episode, deeds = int(row["body"]["seed"]), episode + 1, []
         elif kind == "chosen":
-            deeds.append(_deed(row, options))
+            deeds.append(_deed(row, head.seats.player(str(row["seat"]))))
         elif kind == "left":
-            deeds.append(Deed(_player(row["seat"], options), None))
+            deeds.append(Deed(head.seats.player(str(row["seat"])), None))
     if seed is None:
-        raise WireError(f"{name!r} has no game in it: nothing was played yet.")
+        raise nothing_played(name)
     yield source()
 
 
-def _deed(row: Mapping[str, Any], options: TownOptions) -> Deed:
+def _deed(row: Mapping[str, Any], player: int) -> Deed:
     body = row["body"]
     action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
-    forced = bool((body.get("decision") or {}).get("forced"))
-    return Deed(_player(row["seat"], options), action, forced)
-
-
-def _player(seat: Any, options: TownOptions) -> int:
-    number = int(str(seat).removeprefix("player-")) - 1
-    if not 0 <= number < len(options.names):
-        raise ValueError(f"there is no seat {str(seat)[:20]!r}")
-    return number
+    return Deed(player, action, bool((body.get("decision") or {}).get("forced")))

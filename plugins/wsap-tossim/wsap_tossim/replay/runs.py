@@ -6,8 +6,11 @@ What is read is the export of the run (`wsap export RUN`): a line that describes
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from wsap_core.errors import ConfigError, WireError
@@ -16,13 +19,13 @@ from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.options import TownOptions
+from wsap_tossim.options import TownOptions, seat_name
 from wsap_tossim.replay.record import Record
 from wsap_tossim.replay.story import Thought
 from wsap_tossim.tool_use import barred, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
-__all__ = ["RUN_FORMAT", "record_of_run", "rows_of_export"]
+__all__ = ["RUN_FORMAT", "head_of", "nothing_played", "record_of_run", "rows_of_export", "telling_damage"]
 
 RUN_FORMAT = "wsap-run"
 
@@ -45,6 +48,92 @@ def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
         yield row
 
 
+class Seats:
+    """Who plays which seat of a run.
+
+    Args:
+        options: of the town.
+        names: of the run's seats; those who have names of their own, as agents of the nexus, take the first free ones.
+    """
+
+    def __init__(self, options: TownOptions, names: Iterable[str]) -> None:
+        self._seats = [seat_name(n) for n in range(len(options.names))]
+        self._taken: dict[str, int] = {}
+        for name in names:
+            self.player(name)
+
+    def player(self, seat: str) -> int:
+        """Return the player in a seat, by number.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if seat not in self._taken:
+            free = [n for n in range(len(self._seats)) if n not in self._taken.values()]
+            if seat not in self._seats and not free:
+                raise ValueError(f"there is no seat for {seat[:20]!r}")
+            self._taken[seat] = self._seats.index(seat) if seat in self._seats else free[0]
+        return self._taken[seat]
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What the first line of an exported run says."""
+
+    run: str | None
+    options: TownOptions
+    config: Mapping[str, Any]
+
+    @cached_property
+    def seats(self) -> Seats:
+        """Who plays which seat."""
+        return Seats(self.options, [str(seat["name"]) for seat in self.config["seats"]])
+
+    @cached_property
+    def minds(self) -> tuple[str, ...]:
+        """Who plays, by player: a model's address or an agent; empty for a seat that the run did not have."""
+        minds = [""] * len(self.options.names)
+        for seat in self.config["seats"]:
+            minds[self.seats.player(str(seat["name"]))] = str((seat.get("options") or {}).get("model") or seat["agent"])
+        return tuple(minds)
+
+
+def head_of(rows: Iterator[Mapping[str, Any]], source: str) -> RunHead:
+    """Read the first line of an export.
+
+    Raises:
+        WireError: it is no run of this game that can be read.
+        ConfigError: its options can't be.
+    """
+    head = next(rows, {})
+    if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
+        raise WireError(f"{source!r} is no exported run that this package can read.")
+    if head.get("game") != "tossim":
+        raise WireError(f"{source!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
+    config = head["config"]
+    return RunHead(head.get("run"), TownOptions.read(config["options"]), config)
+
+
+@contextlib.contextmanager
+def telling_damage(source: str) -> Iterator[None]:
+    """Tell what goes wrong while an export is read as damage of it.
+
+    Raises:
+        WireError: something did.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise WireError(f"{source!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
+    except ConfigError as error:
+        raise WireError(f"{source!r} can't be played again: {error}") from error
+
+
+def nothing_played(source: str) -> WireError:
+    """Return the refusal of a run without any game."""
+    return WireError(f"{source!r} has no game in it: nothing was played yet.")
+
+
 def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
     """Return the last game of a run, as far as it went.
 
@@ -55,46 +144,30 @@ def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
     Raises:
         WireError: it is no run of this game, or is damaged.
     """
-    try:
+    with telling_damage(source):
         return _read(iter(rows), source)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise WireError(f"{source!r} is damaged: {type(error).__name__}: {str(error)[:100]}.") from error
-    except ConfigError as error:
-        raise WireError(f"{source!r} can't be played again: {error}") from error
 
 
 def _read(rows: Iterator[Mapping[str, Any]], source: str) -> Record:
-    head = next(rows, {})
-    if head.get("format") != RUN_FORMAT or head.get("format_version") != 1:
-        raise WireError(f"{source!r} is no exported run that this package can read.")
-    if head.get("game") != "tossim":
-        raise WireError(f"{source!r} is a run of {str(head.get('game'))[:40]!r}, not of tossim.")
-    config = head["config"]
-    options = TownOptions.read(config["options"])
+    head = head_of(rows, source)
     again: _Again | None = None
     for row in rows:
         kind = row.get("kind")
         if kind == "episode":
-            again = _Again(options, int(row["body"]["seed"]), [str(seat["name"]) for seat in config["seats"]])
+            again = _Again(head.options, int(row["body"]["seed"]))
         elif kind == "chosen" and again is not None:
-            again.choose(again.player(row["seat"]), row["body"])
+            again.choose(head.seats.player(str(row["seat"])), row["body"])
         elif kind == "left" and again is not None:
-            again.leave(again.player(row["seat"]))
+            again.leave(head.seats.player(str(row["seat"])))
     if again is None:
-        raise WireError(f"{source!r} has no game in it: nothing was played yet.")
-    minds = {again.player(seat["name"]): _mind(seat) for seat in config["seats"]}
-    names = options.names
-    return Record(again.game, names, tuple(minds.get(n, "") for n in range(len(names))), tuple(again.thoughts))
-
-
-def _mind(seat: Mapping[str, Any]) -> str:
-    return str((seat.get("options") or {}).get("model") or seat["agent"])
+        raise nothing_played(source)
+    return Record(again.game, head.options.names, head.minds, tuple(again.thoughts))
 
 
 class _Again:
     """A game that is played again, as the world did it; see `wsap_tossim.world`."""
 
-    def __init__(self, options: TownOptions, seed: int, seats: Sequence[str]) -> None:
+    def __init__(self, options: TownOptions, seed: int) -> None:
         self.options = options
         self.game = Game(options.setup, options.rules, seed)
         self.thoughts: list[Thought] = []
@@ -102,19 +175,6 @@ class _Again:
         self._chosen: dict[int, Choice] = {}
         self._calls: dict[int, int] = {}
         self._absent: set[int] = set()
-        self._seats = [f"player-{n + 1}" for n in range(len(options.names))]
-        self._taken: dict[str, int] = {}
-        for seat in seats:
-            self.player(seat)
-
-    def player(self, seat: str) -> int:
-        """Return who plays a seat: agents of the nexus, who have names of their own, take the first that is free."""
-        if seat not in self._taken:
-            free = [n for n in range(len(self._seats)) if n not in self._taken.values()]
-            if seat not in self._seats and not free:
-                raise ValueError(f"there is no seat for {seat!r}")
-            self._taken[seat] = self._seats.index(seat) if seat in self._seats else free[0]
-        return self._taken[seat]
 
     def choose(self, player: int, body: Mapping[str, Any]) -> None:
         """Do as the world did when it heard of a choice; what it refused is refused again."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from wsap_core.errors import UsageError, WireError
 from wsap_core.services import Player, Services, runtime_services
+from wsap_tossim.options import seat_name
 from wsap_tossim.replay.runs import RUN_FORMAT, record_of_run
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.plan import Fixture, Settings, fixture
@@ -76,7 +77,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 async def _game(services: Services, settings: Settings, drawn: Fixture, begun: _Begun) -> Line:
     runner = services.require("runner")
     options = {**settings.options, "names": list(drawn.names)}
-    players = {f"player-{seat + 1}": _player(settings, entrant) for seat, entrant in enumerate(drawn.seats)}
+    players = {seat_name(seat): _player(settings, entrant) for seat, entrant in enumerate(drawn.seats)}
     run = begun.runs.get(drawn.number)
     summary: Mapping[str, Any] = await runner.play(
         "tossim",
