@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 
 from wsap_core.models import PortableItem
 from wsap_core.wire import encode
@@ -64,8 +64,7 @@ class ThingPages(LogPages):
         Raises:
             ConservationError: it is not there.
         """
-        where = (_ITEM.c.id == item_id) & (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == from_place)
-        where &= _ITEM.c.place_id.is_(None) if from_id is None else _ITEM.c.place_id == from_id
+        where = (_ITEM.c.id == item_id) & _lies(agent_id, from_place, from_id)
         note = note[:_LONGEST_NOTE]
         if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
             raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
@@ -100,8 +99,13 @@ class ThingPages(LogPages):
         note = note[:_LONGEST_NOTE]
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
-            where = _ITEM.c.id.in_(some) & (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == from_place)
-            where &= _ITEM.c.place_id.is_(None) if from_id is None else _ITEM.c.place_id == from_id
+            where = _ITEM.c.id.in_(some) & _lies(agent_id, from_place, from_id)
             if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
                 raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
         self.note("items_moved", agent=agent_id, items=wanted, to=to_place, to_id=to_id, why=note)
+
+
+def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:
+    """Return the condition that an item of an agent is in a place."""
+    there = _ITEM.c.place_id.is_(None) if place_id is None else _ITEM.c.place_id == place_id
+    return (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == place) & there
