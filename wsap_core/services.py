@@ -10,10 +10,14 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from wsap_core.errors import MissingServiceError
 from wsap_core.models import Observation, View
+
+if TYPE_CHECKING:
+    from wsap_core.llm.backend import Backend
+    from wsap_core.llm.wrappers import Budget, Price
 
 T = TypeVar("T")
 
@@ -44,6 +48,26 @@ class Player:
     """The agent's own, such as `model`."""
 
 
+@dataclass(frozen=True)
+class CallSize:
+    """What one decision of a seat takes of its model, as far as that can be told before."""
+
+    model: str
+    """The address."""
+    prompt: int
+    """Tokens of the first prompt; rather too many than too few."""
+    reply: float
+    """Tokens of a reply: as measured when the model was used last, or assumed."""
+    seconds: float | None
+    """Of one call, as measured then; None where it never was used."""
+    price: Price | None
+    """None where it is not known."""
+    plan: int = 0
+    """Tokens of the prompt of the first plan; 0 where none is made."""
+    assumed: tuple[str, ...] = ()
+    """What this rests on, in sentences."""
+
+
 class Runner(Protocol):
     """Plays games, one or several at once, each as a recorded run."""
 
@@ -69,6 +93,29 @@ class Runner(Protocol):
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.
+        """
+        ...
+
+    async def size(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        seat: str,
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> CallSize:
+        """Return what one decision of a seat takes of its model; the model itself is not asked to decide.
+
+        Args:
+            game: a registered game.
+            seats: who takes each seat, as for `play`.
+            seat: one of those who decide first, and are played by an agent that asks a model.
+            seed: of the run.
+            options: the game's own.
+
+        Raises:
+            WsapError: the game or the agent can't be made, or the seat asks no model.
         """
         ...
 
@@ -98,6 +145,26 @@ class Models(Protocol):
 
     def backend(self, name: str) -> object:
         """Return the backend of that name."""
+        ...
+
+
+class CommandModels(Models, Protocol):
+    """The models of one command: all its games and whatever else it asks share them, their limits and their prices."""
+
+    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
+        """Return the backend of an address once it knows what its model can do.
+
+        Args:
+            name: the address.
+            options: an agent's, of which those that begin with `model.` are the backend's.
+
+        Raises:
+            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close all of them, in the event loop that used them."""
         ...
 
 
@@ -152,11 +219,18 @@ class Services:
         return service
 
 
-def runtime_services(database: str | None = None) -> AbstractContextManager[Services]:
+def runtime_services(
+    database: str | None = None, *, budgets: Sequence[Budget] = (), prices: Mapping[str, Price] | None = None
+) -> AbstractContextManager[Services]:
     """Open the services of the installed runtime, for a command; those of a game or agent are in its context.
+
+    The service `models` is a `CommandModels` there: await its `aclose` in the event loop that games were played in.
 
     Args:
         database: path or URL of the database that runs are recorded in; the usual one when None.
+        budgets: what may be spent on models, over all games and everything else that is asked. What was had from
+            a record when a game is gone on with counts only if it is in them from the beginning.
+        prices: address -> price, in place of what is remembered of the model on this machine.
 
     Raises:
         MissingServiceError: there is no runtime.
@@ -171,5 +245,5 @@ def runtime_services(database: str | None = None) -> AbstractContextManager[Serv
         raise MissingServiceError(
             "This needs the runtime, which is not installed; install it with: pip install wsap-nexus"
         ) from None
-    opened: AbstractContextManager[Services] = getattr(module, attribute)(database)
+    opened: AbstractContextManager[Services] = getattr(module, attribute)(database, budgets=budgets, prices=prices)
     return opened

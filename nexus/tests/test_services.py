@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from wsap_core.errors import MissingServiceError, UsageError
+from wsap_core.errors import ConfigError, MissingServiceError, UsageError
+from wsap_core.llm.backend import collect
+from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.types import Message, Request
+from wsap_core.llm.wrappers import Budget, Price
 from wsap_core.services import Player, Services, runtime_services
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
@@ -65,6 +69,43 @@ def test_people_keys_and_seats_that_are_not_there_are_refused(database: str) -> 
             with pytest.raises(UsageError, match=says):
                 asyncio.run(runner.play("matrix", seats))
         assert services.require("runs").runs() == []
+
+
+def test_all_games_and_questions_of_a_command_share_its_limits(database: str) -> None:
+    free, budget = Budget("cup"), Budget("cup", calls=1)
+    with runtime_services(database, budgets=[free]) as services:
+        calls = [s["usage"]["calls"] for s in played(services, 1, 2)]
+
+        async def ask() -> str:
+            models = services.require("models")
+            backend = await models.open("scripted/x", {"model.reply": "wait", "style": "tags"})
+            reply = await collect(backend, Request([Message("user", "hello")]))
+            await models.aclose()
+            return reply.text
+
+        assert asyncio.run(ask()) == "wait"
+        assert free.spent.calls == sum(calls) + 1 > 2
+    with runtime_services(database, budgets=[budget]) as services:
+        with pytest.raises(BudgetReachedError, match="limit of 1 calls a cup"):
+            played(services, 1)
+        assert budget.spent.calls == 1
+
+
+def test_options_of_a_model_are_looked_up_in_the_environment(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    with runtime_services(database) as services, pytest.raises(ConfigError, match="NOT_THERE"):
+        asyncio.run(services.require("models").open("scripted/x", {"model.api_key": "env:NOT_THERE"}))
+
+
+def test_what_a_decision_takes_is_told_without_asking_the_model(database: str) -> None:
+    budget = Budget("cup", calls=0)
+    with runtime_services(database, budgets=[budget], prices={"scripted/x": Price(1, 2)}) as services:
+        runner = services.require("runner")
+        size = asyncio.run(runner.size("matrix", SEATS, "column"))
+        assert (size.model, size.price) == ("scripted/x", Price(1, 2))
+        assert 50 < size.prompt < 2000
+        with pytest.raises(UsageError, match="'row' asks no language model"):
+            asyncio.run(runner.size("matrix", SEATS, "row"))
 
 
 def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

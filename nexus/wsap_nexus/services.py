@@ -2,48 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
+from wsap_core.llm.backend import Backend
+from wsap_core.llm.wrappers import Budget, Price
 from wsap_core.references import load_adapter_spec
-from wsap_core.services import Player, Services
-from wsap_nexus.confidential import is_reference
+from wsap_core.services import CallSize, Player, Services
+from wsap_nexus import remembered
+from wsap_nexus.backends.registry import Models
+from wsap_nexus.confidential import is_reference, resolved
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runtime.session import Installed, load_parts, resume, start
 from wsap_nexus.runtime.store import Store, open_store
 from wsap_nexus.storage.export import RecordedRuns
 from wsap_nexus.storage.records import RunStatus
 
-__all__ = ["StoreRunner", "opened"]
+__all__ = ["SharedModels", "StoreRunner", "opened"]
 
 
 @contextmanager
-def opened(database: str | None = None) -> Iterator[Services]:
-    """Give services that record into a database.
+def opened(
+    database: str | None = None, *, budgets: Sequence[Budget] = (), prices: Mapping[str, Price] | None = None
+) -> Iterator[Services]:
+    """Give services that record into a database; see `wsap_core.services.runtime_services`.
 
     Args:
         database: path or URL; the usual one when None.
+        budgets: what may be spent on models in all.
+        prices: address -> price, in place of what is remembered.
 
     Raises:
         StorageError: it can't be used; the message says why.
     """
     host = PluginHost.discovered()
+    models = SharedModels(host, budgets=budgets, prices={**_remembered(), **(prices or {})})
     with open_store(database) as store:
-        yield Services(runner=StoreRunner(host, store), runs=RecordedRuns(store.repository), parts=Installed(host))
+        runner = StoreRunner(host, store, models)
+        yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=Installed(host), models=models)
+
+
+def _remembered() -> dict[str, Price]:
+    """Return the prices that `wsap models use` was told."""
+    known = remembered.read(os.environ).models
+    return {
+        address: Price(one.price_in, one.price_out)
+        for address, one in known.items()
+        if one.price_in is not None and one.price_out is not None
+    }
+
+
+class SharedModels(Models):
+    """Models for all games of one command, and for what it asks besides: the kernel's `CommandModels`."""
+
+    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
+        """Return the backend of an address once it knows what its model can do.
+
+        Raises:
+            ConfigError: an option names a variable that is not set.
+            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        """
+        own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
+        self.configure(name, {key[6:]: value for key, value in resolved(own, os.environ).items()})
+        return await self.ready(name)
 
 
 class StoreRunner:
     """Plays games into a database: the kernel's `Runner`. Several can be played at once in one event loop.
 
-    Each run asks models through backends of its own, which are closed when it ends.
+    Args:
+        host: where games, agents and backends come from.
+        store: where runs are recorded.
+        models: which all runs share; whoever made them closes them.
     """
 
-    def __init__(self, host: PluginHost, store: Store) -> None:
+    def __init__(self, host: PluginHost, store: Store, models: SharedModels) -> None:
         self._host = host
         self._store = store
+        self._models = models
 
     async def play(
         self,
@@ -65,17 +105,41 @@ class StoreRunner:
             record = self._store.repository.get_run(run)
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
-            with resume(run, self._host, self._store) as session:
+            with resume(run, self._host, self._store, services=Services(models=self._models)) as session:
                 return (await session.play()).to_json()
-        plan = RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
+        plan = self._plan(game, seats, seed, options)
         parts = load_parts(plan, self._host)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
-        with start(plan, self._host, self._store, parts=parts) as session:
+        services = Services(models=self._models)
+        with start(plan, self._host, self._store, parts=parts, services=services) as session:
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
             return (await session.play()).to_json()
+
+    async def size(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        seat: str,
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> CallSize:
+        """Return what one decision of a seat takes of its model; see `wsap_core.services.Runner`.
+
+        Raises:
+            UsageError: the seat asks no model, or is not among those who decide first.
+            WsapError: the game or the agent can't be made.
+        """
+        from wsap_nexus.cli.estimate import call_size  # deferred for weight: it is for a few commands
+
+        plan = self._plan(game, seats, seed, options)
+        return await call_size(self._models, plan, seat, load_parts(plan, self._host), self._host)
+
+    def _plan(self, game: str, seats: Mapping[str, Player], seed: int, options: Mapping[str, Any] | None) -> RunPlan:
+        return RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))
 
     def _seats(self, game: str, seats: Mapping[str, Player], options: Mapping[str, Any] | None) -> tuple[SeatPlan, ...]:
         for player in seats.values():

@@ -116,6 +116,10 @@ class Models:
             raise UsageError(f"The model {one_line(name)[:80]} is used with two sets of options; give it one.")
         self._own[name] = dict(options)
 
+    def price(self, name: str) -> Price | None:
+        """Return what a model was said to cost; None where nothing was said."""
+        return self._prices.get(name.strip())
+
     def for_agent(self, name: str, account: Account) -> Backend:
         """Return the backend of an address for one agent, whose decisions keep to their limits.
 

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_core.llm.types import Abilities
     from wsap_core.llm.wrappers import Price
+    from wsap_core.services import CallSize
     from wsap_nexus.cli.model_options import ModelRequest
     from wsap_nexus.prompt_size import PromptSize
     from wsap_nexus.remembered import Known
     from wsap_nexus.runtime.plan import RunPlan
     from wsap_nexus.runtime.session import Parts
+    from wsap_nexus.services import SharedModels
 
 LONG = 100
 """Calls from which an estimate is printed before a run."""
@@ -277,6 +279,43 @@ def _told_price(models: Any, address: str) -> Price | None:
         return None
     low, high = cost_of(1_000_000, 0), cost_of(0, 1_000_000)
     return None if low is None or high is None else Price(low, high)
+
+
+async def call_size(models: SharedModels, plan: RunPlan, name: str, parts: Parts, host: PluginHost) -> CallSize:
+    """Return what one decision of a seat takes of its model; the model itself is not asked to decide.
+
+    Args:
+        models: where its abilities and its price are asked for, within `PATIENCE`.
+        plan: what would be played.
+        name: the seat; one that decides first.
+        parts: what the plan's names stand for.
+        host: where tools come from.
+
+    Raises:
+        WsapError: the seat asks no model, its first prompt can't be made, or its options are wrong.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.llm.errors import BackendError
+    from wsap_core.services import CallSize
+    from wsap_nexus.prompt_size import measure
+
+    seat = next(seat for seat in plan.seats if seat.name == name)
+    address = str(seat.options.get("model", ""))
+    if seat.agent != AGENT or not address:
+        raise UsageError(f"Seat {name!r} asks no language model, so there is nothing to estimate.")
+    abilities, assumed = None, []
+    try:
+        async with asyncio.timeout(PATIENCE):
+            abilities = (await models.open(address, seat.options)).abilities
+    except (BackendError, TimeoutError) as error:
+        said = one_line(error) or f"no answer within {PATIENCE:g} s"
+        assumed.append(f"What it can do could not be asked for: {said}")
+    known = remembered.read(os.environ).known(address)
+    size = await measure(plan, seat, parts.game, parts.agents[name], host, abilities=abilities)
+    reply, source = reply_tokens(known, size)
+    price = models.price(address) or _told_price(models, address)
+    prompt = size.system + size.turn + size.pictures
+    return CallSize(address, prompt, reply, known.seconds_a_call, price, size.plan, (source, *assumed))
 
 
 def measured_prompt(game: str, host: PluginHost) -> PromptSize:
