@@ -14,20 +14,20 @@ from wsap_tossim.verbs import availability
 __all__ = ["observed"]
 
 
-def observed(options: TownOptions, game: Game, place: Place, *, later: bool) -> TownObservation:
+def observed(options: TownOptions, game: Game, place: Place, *, described: str | None = None) -> TownObservation:
     """Return what a player is shown now.
 
     Args:
         options: of the town.
         game: the game.
         place: of the player; it has taken in what it came to know.
-        later: whether this is a later game of the same world: the role is then told with each turn, as the one that the
-            player was told of at first was another.
+        described: the role that the player was told of when it came; the one that it was dealt when None. Where it has
+            another one now, the turn says what that one can do.
     """
     player, knows, names = place.player, place.knowledge, options.names
     able = game.options(player)
     one = game.state.players[player]
-    new_role = one.role is not one.first_role or later
+    new_role = one.role.name != (described or one.first_role.name)
     today = [u for u in place.lookups if u.day == knows.day]
     not_now = barred(options, place.calls, alive=knows.alive, day=knows.day)
     return TownObservation(

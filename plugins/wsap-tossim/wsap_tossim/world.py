@@ -50,7 +50,8 @@ class Town:
         self._declared = index_actions(self._space)
         self._taken: dict[str, str] = {}
         self._seed = seed
-        self._episode = -1
+        self._described: dict[int, str] = {}
+        """Player -> the role that whoever sits there was told of at first."""
         self.game: Game
         self._places: list[Place] = []
         self._barrier = Barrier(
@@ -89,7 +90,6 @@ class Town:
     def reset(self, seed: int | None = None) -> Observation:
         """Begin another game, from the seed or from the next of the world's own; return what player 1 sees."""
         self._seed = self._seed + 1 if seed is None else seed
-        self._episode += 1
         self.game = Game(self.options.setup, self.options.rules, self._seed)
         self._places = [Place(i) for i in range(len(self.seats))]
         self._barrier.restart()
@@ -139,15 +139,25 @@ class Town:
         """Return what a player knows now."""
         return self._places[player].take_in(self.game.log)
 
-    def sheet(self, player: int) -> str:
-        """Return a player's role in full, for the system prompt."""
-        return role_sheet(self.game.state.players[player].role)
+    def describe(self, seat: str, *, first: bool) -> str:
+        """Return what whoever sits there is told of the game and its role.
+
+        Args:
+            seat: whose.
+            first: whether it is told for the first time: an agent is told once, when its session begins. Where its
+                role is another one later, its turns say what that one can do.
+        """
+        player = self.number(seat)
+        role = self.game.state.players[player].role
+        if first:
+            self._described[player] = role.name
+        return f"{self.game_description}\n\nYou are {self.names[player]}, the {role.name}.\n{role_sheet(role)}"
 
     def observation(self, seat: str) -> TownObservation:
         """Return what a player is shown now."""
         player = self.number(seat)
         self.knowledge(player)
-        return observed(self.options, self.game, self._places[player], later=self._episode > 0)
+        return observed(self.options, self.game, self._places[player], described=self._described.get(player))
 
     def picture(self, seat: str) -> View:
         """Return the town as one player knows it."""
@@ -229,7 +239,7 @@ class Town:
         state = {
             "game": self.game.to_json(),
             "seed": self._seed,
-            "episode": self._episode,
+            "described": sorted(self._described.items()),
             "places": [place.to_json() for place in self._places],
         }
         return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
@@ -252,12 +262,13 @@ class Town:
                 raise SnapshotError("The snapshot is of another role list than this town's.")
             kept = zip(range(len(self.seats)), state["places"], strict=True)
             places = [Place.from_json(player, place) for player, place in kept]
-            seed, episode = int(state["seed"]), int(state["episode"])
+            seed = int(state["seed"])
+            described = {int(player): str(role) for player, role in state.get("described", ())}
         except SnapshotError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SnapshotError(f"The town's snapshot is damaged: {error}.") from error
-        self.game, self._places, self._seed, self._episode = game, places, seed, episode
+        self.game, self._places, self._seed, self._described = game, places, seed, described
         self._barrier.restart(round_number=game.round)
         self._ask()
 
@@ -269,13 +280,13 @@ class TownSeat:
         self._town = town
         self._seat = seat
         self._round = 0
+        self._described = False
 
     @property
     def game_description(self) -> str:
         """The rules, who this player is, and what its role can do."""
-        town, player = self._town, self._town.number(self._seat)
-        role = town.game.state.players[player].role
-        return f"{town.game_description}\n\nYou are {town.names[player]}, the {role.name}.\n{town.sheet(player)}"
+        first, self._described = not self._described, True
+        return self._town.describe(self._seat, first=first)
 
     @property
     def action_space(self) -> ActionSpace:

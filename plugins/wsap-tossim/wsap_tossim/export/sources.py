@@ -152,8 +152,7 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
     def source() -> Source:
         assert seed is not None, "an episode has begun"
         begins = Game(options.setup, options.rules, seed)
-        # A runtime resets a world before the first game, too.
-        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds, episode + 1)
+        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds)
 
     for row in rows:
         kind = row.get("kind")

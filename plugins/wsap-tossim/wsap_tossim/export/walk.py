@@ -42,9 +42,6 @@ class Source:
     deeds: Sequence[Deed]
     minds: Sequence[str]
     """Who played each seat; empty where it is not known."""
-    episode: int = 0
-    """How often the world had been reset when this game began; once it was, players are told their role in full
-    with every turn, because what an agent was told at the start may be of another game."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ async def _walk(source: Source) -> Walked:
     town = Town(source.options, source.begins.seed)
     # The world's own way to be put into a given game, which may have roles that were not dealt by its seed.
     state = json.loads(town.snapshot())
-    state |= {"game": source.begins.to_json(), "seed": source.begins.seed, "episode": source.episode}
+    state |= {"game": source.begins.to_json(), "seed": source.begins.seed}
     town.restore(json.dumps(state).encode())
     descriptions = [town.seat(seat).game_description for seat in town.seats]
     walker = _Walker(town)
