@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wsap_core.models import Action, ActionDef, ActionSpace, Observation, ParamDef
+from wsap_core.models import Action, ActionSpace, Observation
 from wsap_core.text import one_line
-from wsap_core.worlds.legality import check_action, index_actions
+from wsap_core.worlds.typed import in_order, typed_action
+
+__all__ = [
+    "KEY_SIGNS",
+    "LONGEST_LINE",
+    "RESERVED",
+    "Line",
+    "by_action",
+    "completions",
+    "keymap",
+    "typed_action",
+    "why_not",
+]
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""
@@ -55,78 +66,6 @@ KEY_SIGNS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "space":
 """Key -> how it is written on the screen."""
 
 
-def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
-    """Return the action that a person typed, or None with the reason why it is none.
-
-    `name`, `name key=value ...`, or what it needs in its order, as in `whisper Player 2 hello there`: words of
-    an enumeration first, and then the one thing that can be anything.
-    """
-    line = one_line(text)
-    if not line:
-        return None, "Type the name of an action."
-    name, _, rest = line.partition(" ")
-    definition = space.find(name) or _only_match(name, space)
-    if definition is None:
-        _, reason = check_action(Action(name), index_actions(space))
-        return None, reason
-    parameters, reason = _parameters(definition, rest.strip())
-    if reason:
-        return None, reason
-    action, reason = check_action(Action(definition.name, parameters), index_actions(space))
-    return (None, reason) if reason else (action, "")
-
-
-def _only_match(name: str, space: ActionSpace) -> ActionDef | None:
-    found = [a for a in space.actions if a.name.startswith(name)]
-    return found[0] if len(found) == 1 else None
-
-
-def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], str]:
-    if not rest:
-        return {}, ""
-    names = {p.name for p in definition.parameters}
-    if rest.partition("=")[0] not in names and len(definition.parameters) >= 1:
-        needed = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
-        if len(needed) == 1:
-            return {needed[0].name: rest}, ""
-        in_order, left = _in_order(needed, rest)
-        if in_order and not left:
-            return dict(in_order), ""
-    try:
-        words = shlex.split(rest)
-    except ValueError as error:
-        return {}, f"What stands after {definition.name} can't be read: {error}."
-    given: dict[str, object] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            return {}, f"{definition.name} takes KEY=VALUE; there is no = in {word!r}."
-        given[key] = value
-    return given, ""
-
-
-def _in_order(parameters: Sequence[ParamDef], rest: str) -> tuple[dict[str, str], str]:
-    """Return the values that stand one after the other, as far as they can be told apart, and what is left over.
-
-    A word of an enumeration is told by what it can be, whatever blanks are in it; the first parameter
-    that can be anything takes all that is left, if nothing comes after it.
-    """
-    given: dict[str, str] = {}
-    for number, parameter in enumerate(parameters):
-        choices = parameter.choices()
-        if choices is None:
-            if number + 1 == len(parameters) and rest:
-                given[parameter.name], rest = rest, ""
-            break
-        low = rest.lower()
-        fits = [c for c in choices if low == c.lower() or low.startswith(f"{c.lower()} ")]
-        if not fits:
-            break
-        found = max(fits, key=len)
-        given[parameter.name], rest = found, rest[len(found) :].lstrip()
-    return given, rest
-
-
 def completions(text: str, space: ActionSpace) -> list[str]:
     """Return what a typed beginning can go on to: names of actions, then words of an enumeration."""
     name, blank, rest = text.partition(" ")
@@ -136,7 +75,7 @@ def completions(text: str, space: ActionSpace) -> list[str]:
     if definition is None:
         return []
     if len(definition.parameters) > 1 and "=" not in rest:
-        given, left = _in_order(definition.parameters, rest)
+        given, left = in_order(definition.parameters, rest)
         if len(given) < len(definition.parameters):
             begun = text[: len(text) - len(left)] if left else text
             begun = begun if begun.endswith(" ") else f"{begun} "
