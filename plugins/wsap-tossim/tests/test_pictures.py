@@ -1,18 +1,147 @@
-"""The town as something to look at: who is who, as far as it is known, and what was said."""
+"""The town as something to look at: who is who, as far as it is known, and what was said and happened."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
+from typing import Any
 
-from wsap_core.models import ChatBlock, TableBlock
+from wsap_core.models import ChatBlock, TableBlock, TextBlock, View
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
 from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import setup
-from wsap_tossim.knowledge import Knowledge, seen_by
-from wsap_tossim.pictures import town_view
+from wsap_tossim.knowledge import Knowledge, Seen, seen_by
+from wsap_tossim.observation import TownObservation, news_of
+from wsap_tossim.pictures import lines_of, town_view
 
 NAMES = ("Ann", "Bob", "Cid", "Dora", "Eve")
+
+
+def at(day: int, phase: str, kind: str, **data: Any) -> Seen:
+    return Seen(day, phase, kind, data)
+
+
+def told(*events: Seen, me: int | None = None) -> list[str]:
+    return [
+        f"{line.speaker}{f' [{line.channel}]' if line.channel else ''}: {line.text}"
+        for line in lines_of(events, NAMES, me)
+    ]
+
+
+def known(*events: Seen, me: int | None = None) -> Knowledge:
+    rules: Mapping[str, Any] = {"trials_a_day": 3}
+    start = at(1, "discussion", "begins", players=5, rules=rules, mode="five", slots=())
+    return Knowledge(me).take_all((start, *events))
+
+
+def table_of(view: View) -> TableBlock:
+    return next(block for block in view.blocks if isinstance(block, TableBlock))
+
+
+def death(player: int, role: str | None, *, day: int = 1) -> Seen:
+    return at(day, "night", "death", player=player, causes=["the Mafia"], role=role, when="night")
+
+
+def test_the_table_tells_who_died_as_what_who_votes_for_whom_and_nothing_of_the_others() -> None:
+    vote = at(2, "nomination", "vote", player=0, target=3, weight=1, needed=3)
+    view = town_view(known(death(1, "Doctor"), death(2, None), vote), NAMES)
+    assert tuple(table_of(view).columns) == ("player", "known of it", "now")
+    assert list(table_of(view).rows) == [
+        ("Ann", "", "→ Dora"),
+        ("Bob", "† Doctor, day 1", ""),
+        ("Cid", "† nobody knows what, day 1", ""),
+        ("Dora", "", ""),
+        ("Eve", "", ""),
+    ]
+
+
+def test_the_accused_is_marked_until_the_trial_is_over() -> None:
+    trial = (at(2, "nomination", "trial", player=3, number=1), at(2, "defense", "phase", name="defense"))
+    assert table_of(town_view(known(*trial), NAMES)).rows[3] == ("Dora", "", "on trial")
+    over = at(2, "nomination", "phase", name="nomination")
+    assert table_of(town_view(known(*trial, over), NAMES)).rows[3] == ("Dora", "")
+
+
+def test_the_title_tells_the_day_and_how_many_live() -> None:
+    morning = at(2, "discussion", "phase", name="discussion")
+    assert town_view(known(death(1, "Doctor"), morning), NAMES).title == "Day 2, discussion, 4 of 5 alive"
+    assert town_view(known(at(1, "night", "phase", name="dusk")), NAMES).title == "Night 1, 5 of 5 alive"
+
+
+def test_at_the_end_all_see_who_was_what_and_who_won() -> None:
+    over = at(3, "over", "over", winners=[0, 4], side="the Town", factions={}, reason="All evil is dead.")
+    truth = at(3, "over", "truth", roles=[], final=["Sheriff", "Doctor", "Mafioso", "Jester", "Citizen"])
+    view = town_view(known(death(2, None), over, truth), NAMES)
+    assert view.blocks[0] == TextBlock("All evil is dead. Winners: Ann and Eve.", "The game is over")
+    assert list(table_of(view).rows) == [
+        ("Ann", "Sheriff", "won"),
+        ("Bob", "Doctor", ""),
+        ("Cid", "† Mafioso, day 1", ""),
+        ("Dora", "Jester", ""),
+        ("Eve", "Citizen", "won"),
+    ]
+
+
+def test_a_player_sees_itself_what_it_alone_knows_and_where_the_day_stands() -> None:
+    role = at(1, "discussion", "role", player=1, role="Sheriff", mates={}, target=None)
+    found = at(1, "night", "result", player=1, verb="interrogate", target=2, suspicious=True)
+    view = town_view(known(role, found, at(2, "discussion", "phase", name="discussion"), me=1), NAMES)
+    assert view.blocks[0] == TextBlock("You are Bob, the Sheriff. The town discusses; nobody can vote yet.")
+    assert table_of(view).rows[1] == ("Bob (you)", "Sheriff")
+    assert view.blocks[2] == TextBlock("You are the Sheriff.\nNight 1: Cid is suspicious.", "What you alone know")
+    chat = next(block for block in view.blocks if isinstance(block, ChatBlock))
+    assert [(line.channel, line.text) for line in chat.lines] == [
+        ("to you alone", "Cid is suspicious."),
+        ("", "Day 2 begins. Nobody died last night."),
+    ]
+
+
+def test_days_and_nights_are_told_and_whether_somebody_died() -> None:
+    dusk, morning = at(1, "night", "phase", name="dusk"), at(2, "discussion", "phase", name="discussion")
+    fell = "Town: Night 1 falls."
+    assert told(dusk, morning) == [fell, "Town: Day 2 begins. Nobody died last night."]
+    died = "Town: Last night, Bob was attacked and killed by the Mafia. Role: Doctor."
+    assert told(dusk, death(1, "Doctor"), morning) == [fell, died, "Town: Day 2 begins."]
+    assert told(at(1, "discussion", "phase", name="discussion")) == []
+
+
+def test_a_whisper_is_told_with_its_words_to_those_who_heard_it_and_else_without() -> None:
+    outside = at(1, "discussion", "whispered", player=0, to=1)
+    inside = at(1, "discussion", "whisper", player=0, to=1, text="Trust me.")
+    assert told(outside) == ["Town: Ann whispers to Bob."]
+    assert told(inside, me=1) == ["Ann [to you]: Trust me."]
+    assert told(outside, inside) == ["Ann [to Bob]: Trust me."]
+
+
+def test_all_verdicts_of_a_trial_are_one_line() -> None:
+    judged = [(0, "guilty"), (1, "guilty"), (2, "innocent"), (4, "abstain")]
+    events = [at(2, "judgement", "verdict", player=p, verdict=v, weight=1) for p, v in judged]
+    assert told(*events) == ["Town: Guilty: Ann and Bob; innocent: Cid; abstaining: Eve."]
+
+
+def test_onlookers_who_may_see_everything_are_told_whom_a_secret_was_told() -> None:
+    found = at(1, "night", "result", player=1, verb="interrogate", target=2, suspicious=False)
+    felt = at(1, "night", "told", player=4, code="healed")
+    jailed = at(1, "night", "jailed", player=3)
+    said = at(1, "night", "said", channel="mafia", player=2, text="Ann tonight.")
+    assert told(found, felt, jailed, said) == [
+        "Town [to Bob alone]: Cid is not suspicious.",
+        "Town [to Eve alone]: You were attacked, and healed.",
+        "Town [in secret]: Dora is taken into jail.",
+        "Cid [the Mafia]: Ann tonight.",
+    ]
+
+
+def test_a_seat_shows_what_is_new_to_it() -> None:
+    news = (at(1, "night", "told", player=1, code="healed"), death(4, "Jester"))
+    view = TownObservation(names=NAMES, player=1, news=news_of(news)).to_view()
+    (chat,) = view.blocks
+    assert isinstance(chat, ChatBlock)
+    assert [line.text for line in chat.lines] == [
+        "You were attacked, and healed.",
+        "Last night, Eve was attacked and killed by the Mafia. Role: Jester.",
+    ]
 
 
 def played(seed: int) -> Game:
@@ -22,24 +151,11 @@ def played(seed: int) -> Game:
     return game
 
 
-def test_the_picture_tells_who_died_as_what_and_who_votes_for_whom() -> None:
-    game = next(g for g in map(played, range(50)) if g.votes and not g.over)
-    view = town_view(Knowledge(None).take_all(seen_by(None, game.log)), NAMES)
-    table = next(b for b in view.blocks if isinstance(b, TableBlock))
-    assert tuple(table.columns) == ("player", "known of it", "votes for")
-    for player, row in zip(game.state.players, table.rows, strict=True):
-        vote = game.votes.get(player.number)
-        told = row[1].startswith("died day") if not player.alive else row[1] == ""
-        assert told
-        assert row[2] == ("" if vote is None else NAMES[vote])
-
-
-def test_all_roles_are_shown_to_onlookers_who_may_see_them_and_what_happened_is_told_by_the_town() -> None:
+def test_all_roles_are_shown_to_onlookers_who_may_see_them_and_to_no_others() -> None:
     game = next(g for g in map(played, range(50)) if g.votes and not g.over)
     public = Knowledge(None).take_all(seen_by(None, game.log))
-    view = town_view(public, NAMES, game)
-    table = next(b for b in view.blocks if isinstance(b, TableBlock))
-    for player, row in zip(game.state.players, table.rows, strict=True):
-        assert player.role.name in row[1]
-    chat = next(b for b in view.blocks if isinstance(b, ChatBlock))
-    assert any(line.speaker == "Town" and "votes to try" in line.text for line in chat.lines)
+    hidden = [row[1] for row in table_of(town_view(public, NAMES)).rows]
+    shown = [row[1] for row in table_of(town_view(public, NAMES, game)).rows]
+    for player, without, with_secrets in zip(game.state.players, hidden, shown, strict=True):
+        assert player.role.name in with_secrets
+        assert player.alive is (without == "")

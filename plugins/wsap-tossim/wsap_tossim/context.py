@@ -12,7 +12,7 @@ from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.room import cut, newest, shares
 from wsap_tossim.words import listed, quoted, sentence, verdicts
 
-__all__ = ["Lookup", "role_sheet", "summary", "turn_text"]
+__all__ = ["Lookup", "private_lines", "role_sheet", "summary", "turn_text", "where_it_stands"]
 
 PUBLIC = ("death", "will", "note", "raised", "remembered", "revealed", "haunted", "judged", "ballot")
 """Kinds of events that make the public log."""
@@ -74,7 +74,7 @@ def turn_text(
     first = [f"{'Night' if knowledge.by_night else 'Day'} {knowledge.day}"]
     if me is not None:
         alive = "" if knowledge.alive else " You are dead; you can still win."
-        first.append(f"You are {names[me]}, the {knowledge.role}.{alive} {_moment(knowledge, names)}".rstrip())
+        first.append(f"You are {names[me]}, the {knowledge.role}.{alive} {where_it_stands(knowledge, names)}".rstrip())
     first.append(sheet)
     first.append(_section("Player Roster", _roster(knowledge, names)))
     last = [_standing_votes(knowledge, names), hint]
@@ -82,7 +82,7 @@ def turn_text(
         last.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
     tools = [f"{_tag(u.tool, u.argument)}: {harmless(u.result, LONGEST_LOOKUP)}" for u in lookups]
     parts = (
-        ("What You Alone Know", _private(knowledge, names)),
+        ("What You Alone Know", private_lines(knowledge, names)),
         ("Public Event Log", _public(knowledge, names)),
         ("Talk at Night", _talk(knowledge, names)),
         ("Chat Summaries", _summaries(knowledge, names)),
@@ -110,7 +110,7 @@ def _fitted(title: str, lines: Sequence[str], room: int, day: int) -> Sequence[s
     return newest(lines, room, where.get(title, ""))
 
 
-def _moment(knowledge: Knowledge, names: Sequence[str]) -> str:
+def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
     """Return where in the day the game is, as far as the player has to know it."""
     phase, rules = knowledge.phase, knowledge.rules
     needed = len(knowledge.living()) // 2 + 1
@@ -171,7 +171,7 @@ def _talk(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
     return [f"Night {e.day}: {sentence(e, names, knowledge.player)}" for e in said]
 
 
-def _private(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
+def private_lines(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
     """Return what only this player was told: last night and today in full, and its findings of all nights."""
     lines = []
     for event in knowledge.events:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.models import ChatBlock, ChatLine, Observation, TableBlock, View
+from wsap_core.models import ChatBlock, Observation, View
 from wsap_core.models.base import freeze_sequences
 from wsap_tossim.engine.model import Option, Verb
 from wsap_tossim.knowledge import Seen
+from wsap_tossim.pictures import lines_of
 
 __all__ = ["TownObservation"]
 
@@ -51,14 +52,8 @@ class TownObservation(Observation):
         )
 
     def to_view(self) -> View:
-        """Return who sits in town and what was said lately, as this player knows it."""
-        rows = tuple((str(k), str(v)) for k, v in self.status.items())
-        said = tuple(
-            ChatLine(self.names[n["data"]["player"]], str(n["data"]["text"]), str(n["kind"]))
-            for n in self.news
-            if n["kind"] == "speech"
-        )
-        return View((TableBlock(("", ""), rows, "You"), ChatBlock(said, "Said since your last turn")), "Town")
+        """Return what the player came to know since its last turn: said, done, and learned by it alone."""
+        return View((ChatBlock(lines_of(self.seen(), self.names, self.player), "New since the last turn"),), "Town")
 
 
 def news_of(events: Sequence[Seen]) -> tuple[Mapping[str, Any], ...]:

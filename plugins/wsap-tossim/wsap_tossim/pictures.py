@@ -2,53 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from wsap_core.models import ChatBlock, ChatLine, TableBlock, TextBlock, View
-from wsap_tossim.context import CHAT
+from wsap_tossim.context import CHAT, private_lines, where_it_stands
 from wsap_tossim.engine.game import Game
-from wsap_tossim.knowledge import Knowledge
-from wsap_tossim.words import CHANNELS, sentence
+from wsap_tossim.knowledge import Knowledge, Seen, Standing
+from wsap_tossim.words import CHANNELS, listed, sentence, verdicts
 
-__all__ = ["town_view"]
+__all__ = ["lines_of", "town_view"]
 
 MOST_LINES = 60
-SHOWN = frozenset({*CHAT, "note", "raised", "remembered", "over", "result", "told"} - {"silent", "whispered"})
+NARRATOR = "Town"
+"""Who tells what happened; no player can have this name."""
+_ALONE = frozenset({"result", "told", "becomes", "jailed", "blackmailed"})
+"""Kinds of events that are told to one player alone."""
+_TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "over"} - {"silent"})
 """Kinds of events that are told in a sentence, beside what is said."""
 
 
 def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = None) -> View:
-    """Return who lives, what is being said, and what is going on.
+    """Return who lives, what is going on, and what is being said; for a player what it alone knows as well.
 
     Args:
         knows: of the player, or of everybody.
         names: of the players.
         secrets: the game, for onlookers who may see every role.
     """
-    title = f"{'Night' if knows.by_night else 'Day'} {knows.day}, {knows.phase}"
-    voting = bool(knows.votes)
+    blocks: list[TableBlock | ChatBlock | TextBlock] = []
+    over = knows.winners is not None
+    if knows.player is not None and not over:
+        blocks.append(TextBlock(_you(knows, names)))
+    if over:
+        won = listed([names[n] for n in knows.winners or ()])
+        blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
+    blocks.append(_roster(knows, names, secrets))
+    if knows.player is not None and (known := private_lines(knows, names)):
+        blocks.append(TextBlock("\n".join(known), "What you alone know"))
+    lately = [event for event in knows.events if event.day >= knows.day - 1]
+    blocks.append(ChatBlock(lines_of(lately, names, knows.player)[-MOST_LINES:], "Lately"))
+    return View(blocks, _title(knows))
+
+
+def lines_of(events: Sequence[Seen], names: Sequence[str], me: int | None) -> list[ChatLine]:
+    """Return what was said and what happened, a line for each, oldest first.
+
+    Args:
+        events: as they are known to a player, or to onlookers.
+        names: of the players.
+        me: the player; None for onlookers.
+    """
+    return list(_lines(events, names, me))
+
+
+def _title(knows: Knowledge) -> str:
+    alive = f"{len(knows.living())} of {knows.players} alive"
+    if knows.winners is not None:
+        return f"The game is over, {alive}"
+    return f"{f'Night {knows.day}' if knows.by_night else f'Day {knows.day}, {knows.phase}'}, {alive}"
+
+
+def _you(knows: Knowledge, names: Sequence[str]) -> str:
+    assert knows.player is not None  # the caller asked
+    alive = "" if knows.alive else " You are dead; you can still win."
+    return f"You are {names[knows.player]}, the {knows.role}.{alive} {where_it_stands(knows, names)}".rstrip()
+
+
+def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:
+    """Return a line for each player. Short words, and what counts most first: half a terminal is 40 characters wide."""
+    now = {voter: f"→ {names[target]}" for voter, target in knows.votes.items()}
+    if knows.accused is not None and knows.standing[knows.accused].alive:
+        now[knows.accused] = "on trial"
+    now |= dict.fromkeys(knows.winners or (), "won")
     rows = []
     for one in knows.standing:
+        name = f"{names[one.number]}{' (you)' if one.number == knows.player else ''}"
         role = secrets.state.players[one.number].role.name if secrets is not None else one.role
-        known = role or ("" if one.alive else "?")
-        known = known if one.alive else f"died day {one.died}: {known}"
-        vote = names[knows.votes[one.number]] if one.number in knows.votes else ""
-        rows.append((names[one.number], known, *([vote] if voting else [])))
-    # Few and narrow columns: half a small terminal is 30 characters wide.
-    columns = ("player", "known of it", *(["votes for"] if voting else []))
-    blocks: list[TableBlock | ChatBlock | TextBlock] = [TableBlock(columns, rows)]
-    lines = []
-    for event in knows.events:
-        if event.day < knows.day - 1:
+        rows.append((name, _known(one, role), *([now.get(one.number, "")] if now else [])))
+    return TableBlock(("player", "known of it", *(["now"] if now else [])), rows)
+
+
+def _known(one: Standing, role: str | None) -> str:
+    return role or "" if one.alive else f"† {role or 'nobody knows what'}, day {one.died}"
+
+
+def _lines(events: Sequence[Seen], names: Sequence[str], me: int | None) -> Iterator[ChatLine]:
+    heard = {(e.data["player"], e.data["to"]) for e in events if e.kind == "whisper"}
+    died = 0
+    for kind, group in groupby(events, key=lambda event: event.kind):
+        if kind == "verdict":
+            yield ChatLine(NARRATOR, verdicts([event.data for event in group], names))
             continue
-        if event.kind in ("speech", "whisper", "said") and event.data.get("text"):
-            speaker = event.data.get("player")
-            channel = CHANNELS.get(event.data.get("channel", ""), "whisper" if event.kind == "whisper" else "")
-            lines.append(ChatLine("?" if speaker is None else names[speaker], str(event.data["text"]), channel))
-        elif event.kind in SHOWN and (text := sentence(event, names, knows.player)):
-            lines.append(ChatLine("Town", text))
-    blocks.append(ChatBlock(lines[-MOST_LINES:], "Today"))
-    if knows.winners is not None:
-        won = ", ".join(names[n] for n in knows.winners) or "nobody"
-        blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
-    return View(blocks, title)
+        for event in group:
+            died = event.day if kind == "death" and event.phase == "night" else died
+            if kind == "phase":
+                yield from _begins(event, died)
+            elif kind != "whispered" or (event.data["player"], event.data["to"]) not in heard:
+                yield from _line(event, names, me)
+
+
+def _begins(event: Seen, died: int) -> Iterator[ChatLine]:
+    """Give what is told when a day or a night begins."""
+    if event.data["name"] == "dusk":
+        yield ChatLine(NARRATOR, f"Night {event.day} falls.")
+    elif event.data["name"] == "discussion" and event.day > 1:
+        nobody = "" if died == event.day - 1 else " Nobody died last night."
+        yield ChatLine(NARRATOR, f"Day {event.day} begins.{nobody}")
+
+
+def _line(event: Seen, names: Sequence[str], me: int | None) -> Iterator[ChatLine]:
+    data = event.data
+    if event.kind in ("speech", "whisper", "said"):
+        speaker = data.get("player")
+        channel = CHANNELS.get(data.get("channel", ""), "")
+        if event.kind == "whisper":
+            channel = f"to {'you' if data['to'] == me else names[data['to']]}"
+        if data.get("text"):
+            yield ChatLine("?" if speaker is None else names[speaker], str(data["text"]), channel)
+    elif event.kind in _TOLD:
+        text = sentence(event, names, me)
+        if event.kind == "jailed" and me is None:
+            text = f"{names[data['player']]} is taken into jail."
+        if text:
+            yield ChatLine(NARRATOR, text, _to_whom(event, names, me))
+
+
+def _to_whom(event: Seen, names: Sequence[str], me: int | None) -> str:
+    """Return to whom something is told, where not all are told."""
+    if event.kind not in _ALONE:
+        return ""
+    if me is not None:
+        return "to you alone"
+    return f"to {names[event.data['player']]} alone" if event.kind in ("result", "told") else "in secret"
