@@ -17,7 +17,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.transit import Way
-from wsap_nexus.runtime.plan import plan_seats
+from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
 
 GAME = """
 from wsap_core.errors import ConfigError, UsageError
@@ -134,3 +134,16 @@ def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
     assert seat_names(ways[:1], spec_of(3)) == ["seat-1", "seat-2", "seat-3"]
     with pytest.raises(UsageError, match="it says 99"):
         Lobby(spec_of(99), 1.0, SystemClock(), sit_down)
+
+
+def test_who_plays_is_told_in_what_there_is_room_for() -> None:
+    def label(*agents: str) -> str:
+        seats = tuple(SeatPlan(f"player-{n}", agent) for n, agent in enumerate(agents, start=1))
+        return RunPlan("town", seats).agent_label
+
+    assert label("cautious", "cautious") == "cautious"
+    assert label("cautious", "bold") == "player-1=cautious, player-2=bold"
+    assert label("cautious", "bold", *["cautious"] * 13) == "14 cautious, 1 bold"
+    long = label(*(f"{'x' * 30}{n}" for n in range(15)))
+    assert len(long) == 200
+    assert long.endswith("...")

@@ -13,6 +13,9 @@ from wsap_core.errors import UsageError, WireError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.confidential import recordable, resolved
 
+LONGEST_LABEL = 200
+"""Characters of who plays: what a record of a run has room for."""
+
 
 @dataclass(frozen=True)
 class SeatPlan:
@@ -56,13 +59,18 @@ class RunPlan:
 
     @property
     def agent_label(self) -> str:
-        """Return who plays, for a reader; with their models where seats are played by different ones."""
+        """Return who plays, for a reader: with their models where seats are played by different ones, and counted
+        where there are too many to name.
+        """
         models = {str(seat.options.get("model", "")) for seat in self.seats}
         several = len(models - {""}) > 1
         agents = [str(seat.options.get("model", seat.agent)) if several else seat.agent for seat in self.seats]
         if len(set(agents)) == 1:
             return agents[0]
-        return ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
+        label = ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
+        if len(label) > LONGEST_LABEL:
+            label = ", ".join(f"{agents.count(agent)} {agent}" for agent in dict.fromkeys(agents))
+        return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
 
     def to_config(self) -> dict[str, Any]:
         """Return the plan as JSON-ready data, for the database.
