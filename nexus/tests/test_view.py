@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from wsap_core import (
     Achievement,
@@ -132,7 +133,7 @@ def test_whatever_is_shown_fills_the_screen_and_no_more(
 ) -> None:
     look = Look(frame=frame, plain=True)
     if asked:
-        look = replace(look, prompt="Which way?", prompt_rows=1)
+        look = replace(look, prompt=lambda width: [Text("Which way?"[:width])])
     text = drawn(compose(stage, width, height, look), width, height)
     lines = text.removesuffix("\n").split("\n")
     assert len(lines) == height

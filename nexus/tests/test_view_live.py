@@ -230,6 +230,9 @@ def test_a_person_plays_by_keys_and_typed_actions_and_is_told_what_is_impossible
         for key in (":", "x", "y", "enter"):
             view.press(key)
         assert "There is no action 'xy' here" in " ".join(text_of(view).split())
+        assert view._question is not None
+        assert view._question.line.text == "xy", "what was typed is there to be mended"
+        view.press("esc")
         await answered("c")
         await answered(": d e f tab enter")
         summary = await asyncio.wait_for(playing, 30)

@@ -337,6 +337,10 @@ class MatrixSeat:
         """The rules, and which player this is."""
         return f"{self._game.game_description}\nYou are {self._seat}."
 
+    def render(self) -> View:
+        """Return the finished rounds, which both players know."""
+        return self._game.render()
+
     @property
     def action_space(self) -> ActionSpace:
         """One action for each choice."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from wsap_core.models import (
@@ -21,11 +20,10 @@ from wsap_core.text import one_line
 from wsap_core.untrusted import printable
 from wsap_nexus.view.gridmap import GridMap
 from wsap_nexus.view.picture import Picture
+from wsap_nexus.view.sheets import MOST_ROWS, Sheet, Talk
 
 LONGEST_TEXT = 20_000
 """Characters of a text block that are shown at most."""
-
-_MOST_ROWS = 200
 
 
 def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: bool = False) -> RenderableType:
@@ -35,9 +33,9 @@ def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: boo
     if isinstance(block, ImageBlock):
         return Picture(block)
     if isinstance(block, TableBlock):
-        return _table(block)
+        return Sheet(block)
     if isinstance(block, ChatBlock):
-        return _chat(block)
+        return Talk(block)
     if isinstance(block, PlaceGraphBlock):
         return _places(block)
     return Text(printable(block.text)[:LONGEST_TEXT])
@@ -74,31 +72,9 @@ def blocks_of(view: View | None, observation: Observation | None) -> list[Block]
     return blocks
 
 
-def _table(block: TableBlock) -> RenderableType:
-    table = Table(expand=False, show_edge=False, pad_edge=False, header_style="bold")
-    for column in block.columns:
-        table.add_column(Text(one_line(column)))
-    width = len(block.columns)
-    for row in block.rows[-_MOST_ROWS:]:
-        cells = [Text(one_line(cell)) for cell in row][:width]
-        table.add_row(*cells)
-    return table
-
-
-def _chat(block: ChatBlock) -> RenderableType:
-    lines = []
-    for line in block.lines[-_MOST_ROWS:]:
-        text = Text(one_line(line.speaker), "bold cyan")
-        if line.channel:
-            text.append(f" [{one_line(line.channel)}]", "dim")
-        text.append(": ", "dim").append(one_line(line.text), "default")
-        lines.append(text)
-    return Group(*lines)
-
-
 def _places(block: PlaceGraphBlock) -> RenderableType:
     lines = []
-    for place in block.places[:_MOST_ROWS]:
+    for place in block.places[:MOST_ROWS]:
         here = place == block.here
         text = Text("● " if here else "○ ", "bold yellow" if here else "dim")
         text.append(one_line(place), "bold" if here else "")

@@ -24,6 +24,9 @@ __all__ = [
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""
 
+TYPED = frozenset({"jack_out"})
+"""Actions that no key stands for, so that none of them is done by a slip: leaving a world for good."""
+
 LONGEST_LINE = 2000
 """Characters that can be typed: a will, or a page of a notebook."""
 
@@ -43,9 +46,10 @@ def keymap(space: ActionSpace) -> dict[str, str]:
     """Return key -> action for every action that works without parameters.
 
     Moves are on the arrows, the usual deed on space, sleep on z, waiting on the full stop; the
-    others get a letter of their name, or the next free digit or letter.
+    others get a letter of their name, or the next free digit or letter. What can't be taken back
+    has to be typed.
     """
-    free = [a.name for a in space.actions if all(p.optional for p in a.parameters)]
+    free = [a.name for a in space.actions if a.name not in TYPED and all(p.optional for p in a.parameters)]
     keys: dict[str, str] = {}
     for key, names in _ARROWS.items():
         name = next((n for n in names if n in free), None)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -29,7 +29,7 @@ from wsap_nexus.view import keys
 from wsap_nexus.view.blocks import map_of
 from wsap_nexus.view.picture import can_decode
 from wsap_nexus.view.question import Question
-from wsap_nexus.view.screen import SMALLEST, Look, compose, fits
+from wsap_nexus.view.screen import SMALLEST, Look, compose, fits, last_picture
 from wsap_nexus.view.spending import spending_so_far
 from wsap_nexus.view.story import Note, SeatScene, SeatStory, Stage, note_of
 
@@ -41,6 +41,9 @@ DEFAULT_PACE = 20.0
 
 FRAMES = 12
 """Pictures a second at most."""
+
+SOON = 2.0
+"""Seconds of waiting for others that are not told."""
 
 KEYS = (
     ("space", "pause, and go on"),
@@ -56,6 +59,17 @@ KEYS = (
 
 _KEYS_LINE = "space pause  s step  +/- pace  f full speed  m map/frame  ? help  q stop"
 _KEYS_ASKED = "press an action's key  : type one  m map/frame  ? help  q stop"
+_KEYS_WAITING = "? help  q stop"
+KEYS_OF_PLAYERS = (
+    (":", "type an action: its name, and what it needs in its order"),
+    ("Tab", "while typing: complete, and go through what is possible now"),
+    ("Esc", "while typing: type nothing"),
+    ("a letter", "the action that has this letter beside it"),
+    ("m", "the game's picture or the map"),
+    ("q", "stop; the run can be gone on with"),
+    ("?", "this help"),
+)
+"""What the keys do for people who play."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,10 @@ class LiveView:
         self._remark = ""
         self._question: Question | None = None
         self._held = False
+        self._own: dict[str, View] = {}
+        """What seats that people play see, as the game drew it for them."""
+        self._answered: float | None = None
+        """When the person at the keyboard chose last, while nothing has come of it yet."""
         self._dirty = asyncio.Event()
         controls.pace = pace
 
@@ -153,11 +171,12 @@ class LiveView:
         if seat in names:
             self._focus = names.index(seat)
             self._stories[seat].see(observation)
+        self._answered = None
         self._dirty.set()
         try:
             return await question.answer
         finally:
-            self._question = None
+            self._question, self._answered = None, self._clock()
             self._dirty.set()
 
     # --- what the person does ------------------------------------------------------------------
@@ -237,6 +256,7 @@ class LiveView:
             finally:
                 drawing.cancel()
                 await asyncio.gather(drawing, return_exceptions=True)
+                await self.look_around()
 
     def print_last(self) -> None:
         """Leave the last picture on the terminal, after the whole screen was given back."""
@@ -244,19 +264,26 @@ class LiveView:
         self._take(len(self._pending))
         self._question, self._help, self._held, self._remark = None, False, False, "the end"
         width, height = self._console.size
-        if self._has_observation() and fits(width, height):
-            rows = max(SMALLEST[1], min(height - 9, 36))
-            self._console.print(compose(replace(self.stage(), keys=""), width, rows, self._look()), height=rows)
+        if not self._has_observation() or not fits(width, height):
+            return
+        stage = replace(self.stage(), keys="")
+        rows = max(SMALLEST[1], min(height - 9, 36))
+        if len(stage.seats) > 1 and (whole := last_picture(stage)) is not None:
+            self._console.print(whole)  # how a game of several ended is read by all of them
+        else:
+            self._console.print(compose(stage, width, rows, self._look()), height=rows)
 
     async def _draw(self, live: Live) -> None:
         size = None
         while True:
             began = self._clock()
             # A terminal that was resized is drawn anew even while nothing happens.
-            if self._dirty.is_set() or self._console.size != size or not self._has_observation():
+            size_now = self._console.size
+            if self._dirty.is_set() or size_now != size or not self._has_observation() or self._waited() is not None:
                 self._dirty.clear()
-                size = self._console.size
+                size = size_now
                 await self.take_committed()
+                await self.look_around()
                 try:
                     picture = self.screen(size.width, size.height)
                     live.update(picture, refresh=True)
@@ -279,6 +306,22 @@ class LiveView:
                 return  # the run itself meets the same error, and tells it
         self._take(count)
 
+    async def look_around(self) -> None:
+        """Let the game draw what the person at the keyboard sees, where several play: never what onlookers see."""
+        if self._run is None or len(self._stories) < 2:
+            return
+        for name in self._interactive:
+            with contextlib.suppress(Exception):  # a picture that fails must not end the run; the text is shown instead
+                self._own.pop(name, None)
+                if (view := await self._run.seat(name).look()) is not None:
+                    self._own[name] = view
+
+    def _waited(self) -> float | None:
+        """Return how many seconds the person at the keyboard has been waiting for the others; None if it is not."""
+        if self._question is not None or self._answered is None or len(self._stories) < 2 or self._held:
+            return None
+        return self._clock() - self._answered
+
     def _take(self, count: int) -> None:
         for _ in range(count):
             taken = self._pending.popleft()
@@ -291,12 +334,15 @@ class LiveView:
         """Return the whole screen as it is now."""
         look = self._look()
         if self._question is not None:
-            lines = self._question.lines(max(20, width // 2 - 6))
-            look = replace(look, prompt=Group(*lines), prompt_rows=len(lines))
+            look = replace(look, prompt=self._question.lines)
         return compose(self.stage(), width, height, look)
 
     def _look(self) -> Look:
-        return Look(frame=self._frame, plain=self._console.no_color, help=KEYS if self._help else ())
+        return Look(
+            frame=self._frame,
+            plain=self._console.no_color,
+            help=(KEYS_OF_PLAYERS if self._interactive else KEYS) if self._help else (),
+        )
 
     def stage(self) -> Stage:
         """Return what is shown now: as far as `take_committed` came."""
@@ -327,7 +373,7 @@ class LiveView:
             spec.achievements,
             tuple(scores),
             self._state(),
-            _KEYS_ASKED if self._question is not None else _KEYS_LINE,
+            _KEYS_ASKED if self._question is not None else _KEYS_WAITING if self._interactive else _KEYS_LINE,
             spending_so_far(run),
         )
 
@@ -349,7 +395,7 @@ class LiveView:
         if run is None or run.world is None or (own_map and not self._frame):
             return None
         if self._interactive and len(names) > 1:
-            return None  # the world's picture may hold what a player must not know
+            return self._own.get(story.name)  # the world's picture may hold what a player must not know
         with contextlib.suppress(WsapError):
             if self._flush is not None:
                 self._flush()
@@ -369,5 +415,7 @@ class LiveView:
             return "your turn"
         if self._held:
             return "❚❚ paused"
+        if (waited := self._waited()) is not None:
+            return "the others play" if waited < SOON else f"the others play, {waited:.0f} s"
         pace = self._controls.pace
         return f"▶ {pace:g}/s" if pace else "▶ full speed"

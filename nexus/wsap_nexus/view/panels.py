@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from collections import Counter
 from dataclasses import replace
 
 from rich.cells import cell_len, set_cell_size
@@ -31,6 +33,8 @@ VITALS = {
 
 _LOW = 1 / 3
 _LONGEST_NAME = 12
+_WIDE = 50
+"""Cells from which on a seat's figures are shown."""
 
 
 def number(value: float) -> str:
@@ -52,9 +56,7 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
             rank = list(VITALS).index(name.lower())
             bars.append((rank, bar(name, float(value), scene.maxima.get(str(key), float(value)), width)))
         else:
-            shown = "yes" if value is True else "no" if value is False else one_line(value)
-            text = number(value) if isinstance(value, float) else shown
-            others.append(Text.assemble((f"{name} ", "dim"), text, overflow="ellipsis", no_wrap=True))
+            others.append(Text.assemble((f"{name} ", "dim"), _figure(value), overflow="ellipsis", no_wrap=True))
     effects = ", ".join(one_line(effect.name) for effect in observation.active_effects)
     if effects:
         others.append(Text(effects, "bold magenta", overflow="ellipsis", no_wrap=True))
@@ -93,10 +95,11 @@ def inventory(observation: Observation | None, width: int) -> list[Text]:
     return lines or [Text("nothing", "dim")]
 
 
-def actions(scene: SeatScene, width: int, height: int) -> list[Text]:
+def actions(scene: SeatScene, width: int, height: int, *, whole: bool = False) -> list[Text]:
     """Return the last actions, newest at the bottom, in at most `height` lines.
 
-    Where there is room each action's reasoning gets a line of its own below it.
+    Where there is room each action's reasoning gets a line of its own below it. `whole` tells all that came of the
+    newest, however long that is: to who did it.
     """
     lines: list[list[Text]] = []
     left = height
@@ -105,7 +108,9 @@ def actions(scene: SeatScene, width: int, height: int) -> list[Text]:
         note, count = shown[index]
         # A reason is said once, where it begins, and again for the step that was just taken.
         said = index > 0 and lines != [] and shown[index - 1][0].reasoning == note.reasoning
-        entry = _entry(replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left)
+        entry = _entry(
+            replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left, whole=whole
+        )
         if left < len(entry):
             break
         left -= len(entry)
@@ -113,7 +118,7 @@ def actions(scene: SeatScene, width: int, height: int) -> list[Text]:
     return [line for entry in reversed(lines) for line in entry]
 
 
-def _entry(note: Note, count: int, width: int, *, newest: bool, room: int) -> list[Text]:
+def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole: bool) -> list[Text]:
     head = Text(f"{note.number:>5} ", "dim", no_wrap=True, overflow="ellipsis")
     head.append(note.action, _action_style(note, newest=newest))
     if count > 1:
@@ -127,6 +132,9 @@ def _entry(note: Note, count: int, width: int, *, newest: bool, room: int) -> li
     lines = [head]
     if note.message and cell_len(head.plain) + len(note.message) + 2 <= width:
         head.append(f"  {note.message}", "dim")
+    elif note.message and room > 1 and newest and whole:
+        told = textwrap.wrap(note.message, max(10, width - 2))
+        lines += [Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in told]
     elif note.message and room > 1 and newest:
         lines.append(Text(f"      {note.message}", "dim", no_wrap=True, overflow="ellipsis"))
     elif note.message:
@@ -210,12 +218,20 @@ def headline(stage: Stage, width: int) -> Text:
     return left.append(" " * gap).append_text(right)
 
 
-def figures(stage: Stage) -> Text:
-    """Return the second line: step, episode, reward, scores, time of day."""
+def has_bars(scene: SeatScene) -> bool:
+    """Return whether a seat has a body, with vitals to be drawn as bars."""
+    status = scene.observation.status if scene.observation is not None else {}
+    return any(one_line(key).lower() in VITALS for key in status)
+
+
+def figures(stage: Stage, *, status: bool = False) -> Text:
+    """Return the second line: step, episode, reward, scores, time of day; with `status`, that too."""
     seat = stage.seat
     limit = f"/{stage.limit}" if stage.limit is not None else ""
-    shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}"), ("episode", f"{seat.episode + 1}")]
-    shown.append(("reward", number(seat.reward)))
+    shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
+    if status and seat.observation is not None:
+        shown += [(one_line(key), _figure(value)) for key, value in seat.observation.status.items()]
+    shown += [("episode", f"{seat.episode + 1}"), ("reward", number(seat.reward))]
     shown += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
     if seat.observation is not None and seat.observation.time_of_day:
         shown.append(("", one_line(seat.observation.time_of_day)))
@@ -223,6 +239,11 @@ def figures(stage: Stage) -> Text:
     for label, value in shown:
         line.append(f"{label} " if label else "", "dim").append(value, "bold").append("   ")
     return line
+
+
+def _figure(value: object) -> str:
+    shown = "yes" if value is True else "no" if value is False else one_line(value)
+    return number(value) if isinstance(value, float) else shown
 
 
 def spending(stage: Stage, width: int, most: int) -> list[Text]:
@@ -239,25 +260,41 @@ def spending(stage: Stage, width: int, most: int) -> list[Text]:
     ]
 
 
-def table_of_seats(stage: Stage) -> list[Text]:
-    """Return one line for each seat: who, how far, what it came to, what it did last."""
+def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
+    """Return a line for each seat that may be looked at: who, how far, what it came to, what it did last.
+
+    Args:
+        stage: what is shown.
+        width: cells of a line; where there are few, figures are left out.
+        most: lines there may be; the seat that is looked at is among them.
+    """
+    chosen = stage.seat
+    shown = [seat for seat in stage.seats if not seat.hidden]
+    hidden = Counter(one_line(seat.agent) for seat in stage.seats if seat.hidden)
+    longest = max((cell_len(one_line(seat.name)) for seat in shown), default=0)
+    alike = len({seat.agent for seat in shown}) == 1 and len(shown) > 1
     lines = []
-    longest = max((len(one_line(s.name)) for s in stage.seats), default=0)
-    for index, seat in enumerate(stage.seats):
-        chosen = index == stage.focus % len(stage.seats)
-        line = Text("▸ " if chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
-        line.append(f"{one_line(seat.name):<{longest}} ", "bold" if chosen else "")
-        line.append(f"{one_line(seat.agent)} ", "cyan")
-        if seat.hidden:
-            lines.append(line)
-            continue
-        line.append(f" step {seat.steps}  reward {number(seat.reward)}", "dim")
+    for seat in shown:
+        line = Text("▸ " if seat is chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
+        line.append(set_cell_size(one_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
+        if not alike:
+            line.append(f"{one_line(seat.agent)} ", "cyan")
+        if width >= _WIDE:
+            line.append(f" step {seat.steps}  reward {number(seat.reward)} ", "dim")
         if seat.notes:
-            line.append(f"  {seat.notes[-1].action}", "")
+            line.append(f" {seat.notes[-1].action}", "")
         if seat.done:
             line.append("  done", "dim")
         lines.append(line)
-    return lines
+    if hidden:
+        others = ", ".join(f"{count} {agent}" for agent, count in hidden.items())
+        lines.append(Text.assemble("  ", ("with ", "dim"), (others, "cyan"), no_wrap=True, overflow="ellipsis"))
+    if len(lines) <= most:
+        return lines
+    room = max(1, most - 1)
+    first = max(0, min(shown.index(chosen) - room // 2 if chosen in shown else 0, len(lines) - room))
+    left_out = Text(f"  and {len(lines) - room} more: Tab goes through them", "dim", no_wrap=True, overflow="ellipsis")
+    return [*lines[first : first + room], left_out]
 
 
 def heard(observation: Observation | None, height: int) -> list[Text]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wsap_core.llm.json_style import legal_actions
-from wsap_core.models import Action, ActionSpace, Observation
+from wsap_core.models import TOOL, Action, ActionSpace, Observation
 from wsap_core.text import one_line
 from wsap_nexus.view.keymap import Line, by_action, keymap, typed_action, why_not
+
+ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
+"""Categories of actions that are named after the deeds: what is looked up, and what every world has."""
+MOST_IMPOSSIBLE = 12
+"""So many actions that are not possible now are named; of more, only how many they are."""
 
 
 class Question:
@@ -43,6 +49,8 @@ class Question:
                 action, self.reason = typed_action(typed, self._space)
                 if action is not None:
                     self._choose(action)
+                if self.reason and typed.strip():  # to be mended, not typed anew
+                    self.line.text, self.line.open = typed, True
             return True
         if key in (":", "/"):
             self.line.open, self.reason = True, ""
@@ -59,31 +67,34 @@ class Question:
             self.answer.set_result(action)
 
     def lines(self, width: int) -> list[Text]:
-        """Return the question, to be drawn in that width."""
+        """Return the question, to be drawn in that width: what is typed, what can be done, and looked up."""
         signs = by_action(self._keys)
-        possible: list[Text] = []
+        deeds: list[Text] = []
+        tools: list[Text] = []
         impossible: list[Text] = []
         for action in self._space.actions:
             can = not why_not(Action(action.name), self.observation)
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
             cell.append(f" {one_line(action.name)}", "" if can else "dim strike")
-            (possible if can else impossible).append(cell)
-        lines = [*_flowing(possible, width), *_flowing(impossible, width)]
-        return [self._last_line(width), *lines]
+            (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
+        if len(impossible) > MOST_IMPOSSIBLE:
+            impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]
+        rest = [*_flowing(tools, width), *_flowing(impossible, width)]
+        return [*self._first_lines(width), *_flowing(deeds, width), *rest]
 
-    def _last_line(self, width: int) -> Text:
-        if self.line.open:
-            hint = "  Tab completes, Esc leaves"
-            room = max(10, width - 4)
-            typed = one_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
-            if cell_len(typed) > room:  # what is typed now is at its end
-                typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
-            line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)
-            return line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line
-        if self.reason:
-            return Text(self.reason, "bold red", no_wrap=False)
-        return Text("Press a key, or : to type an action.", "dim", no_wrap=True, overflow="ellipsis")
+    def _first_lines(self, width: int) -> list[Text]:
+        reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(one_line(self.reason), width)]
+        if not self.line.open:
+            ask = "Press a key, or : to type (Tab shows what)."
+            return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
+        hint = "  Tab completes, Esc leaves"
+        room = max(10, width - 4)
+        typed = one_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
+        if cell_len(typed) > room:  # what is typed now is at its end
+            typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
+        line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)
+        return [*reason, line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line]
 
 
 def _flowing(cells: list[Text], width: int) -> list[Text]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from rich.console import Group, RenderableType
@@ -26,6 +26,9 @@ SMALLEST = (60, 18)
 
 _BORDER = "grey42"
 _PLAN_ROWS = 2
+_LAST_WORDS = 6
+_TALL = 26
+"""Rows from which on a person who plays is told who sits in the other seats."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,8 @@ class Look:
     """No colours: characters have to tell everything."""
     help: Sequence[tuple[str, str]] = ()
     """Keys and what they do, shown over everything while not empty."""
-    prompt: RenderableType | None = None
-    """What a person at the keyboard is asked, in place of the achievements."""
-    prompt_rows: int = 0
-    """How many rows that takes."""
+    prompt: Callable[[int], Sequence[Text]] | None = None
+    """Gives what a person at the keyboard is asked, as lines of so many cells; shown in place of the achievements."""
 
 
 def fits(width: int, height: int) -> bool:
@@ -70,7 +71,7 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
     root = Layout(name="root")
     root.split_column(
         Layout(panels.headline(stage, width), size=1),
-        Layout(panels.figures(stage), size=1),
+        Layout(panels.figures(stage, status=_status_on_top(stage)), size=1),
         *(Layout(line, size=1) for line in taken),
         Layout(body, name="body"),
         Layout(Text(f" {one_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
@@ -90,6 +91,31 @@ def _body(stage: Stage, width: int, height: int, look: Look) -> RenderableType:
     return row
 
 
+def last_picture(stage: Stage) -> RenderableType | None:
+    """Return the end of a game for several as it stays on the terminal: the whole picture, but only the last words of
+    what was said. None where there is a map, or nothing to see."""
+    seat = stage.seat
+    if seat.view is None or map_of(seat.view) is not None or image_of(seat.view) is not None:
+        return None
+    lines: list[RenderableType] = []
+    for block in blocks_of(seat.view, seat.observation):
+        if isinstance(block, ChatBlock):
+            block = replace(block, lines=tuple(block.lines)[-_LAST_WORDS:])
+        title = title_of(block)
+        lines += [*([Text(title, "bold")] if title else []), draw_block(block), Text("")]
+    return _panel(Group(*lines[:-1]), f"{one_line(stage.title)}: {one_line(seat.view.title)[:60] or 'the end'}")
+
+
+def _status_on_top(stage: Stage) -> bool:
+    """Return whether the status is told above all else: in games for several it is short, and room is needed."""
+    return len(stage.seats) > 1 and not panels.has_bars(stage.seat)
+
+
+def _played(stage: Stage) -> bool:
+    """Return whether a person plays among others, who sees nothing of their seats."""
+    return any(seat.hidden for seat in stage.seats)
+
+
 def _own_view(seat: SeatScene) -> View | None:
     return seat.observation.to_view() if seat.observation is not None else None
 
@@ -98,7 +124,7 @@ def _left_size(
     chart: GridMapBlock | None, image: ImageBlock | None, width: int, height: int, *, few: Stage
 ) -> tuple[int, int]:
     """Return the width of the left column and the height of its picture, borders included."""
-    below = _rows_of_vitals(few.seat, height) + 2
+    below = 0 if _status_on_top(few) else _rows_of_vitals(few.seat, height) + 2
     if image is not None:
         across = max(1, image.width or 1) / max(1, image.height or 1)
         rows = max(7, min(height - below, int(width * 0.6) // 2))
@@ -108,7 +134,9 @@ def _left_size(
         scale = drawn.scale(int(width * 0.52) - 4, height - below - 2)
         across_map, rows = drawn.size(scale)
         return max(28, min(across_map + 4, int(width * 0.6))), min(rows + 2, height - below)
-    return max(28, int(width * 0.45)), height - below
+    # What all of several say is more than what one of them did last; who plays needs room to type, too.
+    share = 0.45 if len(few.seats) == 1 else 0.5 if _played(few) else 0.58
+    return max(28, int(width * share)), height - below
 
 
 def _rows_of_vitals(seat: SeatScene, height: int) -> int:
@@ -151,11 +179,12 @@ def _left(
     parts: list[Layout] = []
     left = height
     picture = _picture(seat, chart, image, look)
-    vital_rows = _rows_of_vitals(seat, height) + 2
     parts.append(Layout(picture, size=picture_height))
     left -= picture_height
-    parts.append(Layout(_panel(_lines(_vitals(seat, width - 4, height)), "Status"), size=min(vital_rows, left)))
-    left -= vital_rows
+    if not _status_on_top(stage):
+        vital_rows = _rows_of_vitals(seat, height) + 2
+        parts.append(Layout(_panel(_lines(_vitals(seat, width - 4, height)), "Status"), size=min(vital_rows, left)))
+        left -= vital_rows
     carried = _lines(panels.inventory(seat.observation, width - 4))
     left_out = left < 4 and panels.has_inventory(seat.observation)
     if left >= 4 and panels.has_inventory(seat.observation):
@@ -179,7 +208,8 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
         return _panel(drawn, one_line(chart.title) or "Map", subtitle=here)
     blocks = blocks_of(seat.view, observation)
     titles = [title_of(block) for block in blocks]
-    title = titles[0] if len(blocks) == 1 and titles[0] else "What there is to see"
+    drawn_title = one_line(seat.view.title)[:60] if seat.view is not None else ""
+    title = titles[0] if len(blocks) == 1 and titles[0] else drawn_title or "What there is to see"
     drawn_blocks = [
         (name if len(blocks) > 1 else "", draw_block(block, plain=look.plain), not isinstance(block, ChatBlock))
         for block, name in zip(blocks, titles, strict=True)
@@ -193,8 +223,8 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
     inner = width - 4
     parts: list[Layout] = []
     left = height
-    if len(stage.seats) > 1:
-        rows = panels.table_of_seats(stage)[: max(2, height // 4)]
+    if len(stage.seats) > 1 and not (_played(stage) and height < _TALL):
+        rows = panels.table_of_seats(stage, inner, max(2, height // 4))
         parts.append(Layout(_panel(_lines(rows), "Seats"), size=len(rows) + 2))
         left -= len(rows) + 2
     said = panels.heard(seat.observation, 4)
@@ -213,7 +243,7 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         left -= len(carried) + 2
     bottom, bottom_rows = _bottom(stage, inner, left, look)
     rows_for_actions = left - bottom_rows
-    lines = panels.actions(seat, inner, rows_for_actions - 2)
+    lines = panels.actions(seat, inner, rows_for_actions - 2, whole=look.prompt is not None)
     parts.append(Layout(_panel(_lines(lines), "Last actions"), size=rows_for_actions))
     if bottom is not None:
         parts.append(Layout(bottom, size=bottom_rows))
@@ -225,8 +255,9 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
 def _bottom(stage: Stage, width: int, height: int, look: Look) -> tuple[RenderableType | None, int]:
     """Return the panel at the bottom on the right, and its rows."""
     if look.prompt is not None:
-        rows = min(look.prompt_rows + 2, max(5, height - 5))
-        return _panel(look.prompt, "Your turn", style="bold yellow"), rows
+        lines = look.prompt(width)
+        rows = min(len(lines) + 2, max(5, height * 6 // 10))
+        return _panel(_lines(lines), "Your turn", style="bold yellow"), rows
     seat = stage.seat
     if not stage.catalogue and not seat.unlocked:
         return None, 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
+
+from wsap_nexus.view.sheets import Sheet
 
 __all__ = ["Stacked", "rows_for"]
 
@@ -28,10 +30,16 @@ class Stacked:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         free = options.update(height=None)
         drawn = [console.render_lines(part, free, pad=False) for _, part, _ in self._parts]
-        titles = sum(bool(title) for title, _, _ in self._parts)
         rooms = [len(lines) for lines in drawn]
         if options.height is not None:
-            rooms = rows_for(rooms, options.height - titles)
+            height = options.height - sum(bool(title) for title, _, _ in self._parts)
+            if sum(rooms) > height:
+                ending = sum(room for room, (_, _, head) in zip(rooms, self._parts, strict=True) if head)
+                drawn = [
+                    self._packed(n, lines, min(height // 2, height * 3 // 4 - ending + len(lines)), console, free)
+                    for n, lines in enumerate(drawn)
+                ]
+            rooms = self._rooms([len(lines) for lines in drawn], height)
         for (title, _, head), lines, room in zip(self._parts, drawn, rooms, strict=True):
             if title:
                 yield Segment(title, _TITLE)
@@ -39,6 +47,28 @@ class Stacked:
             for line in _cut(lines, room, HEAD if head else 0):
                 yield from line
                 yield Segment.line()
+
+    def _packed(
+        self, number: int, lines: list[list[Segment]], rows: int, console: Console, options: ConsoleOptions
+    ) -> list[list[Segment]]:
+        """Return a table that would take more than so many rows, or break its lines, in fewer of them."""
+        part = self._parts[number][1]
+        if not isinstance(part, Sheet) or len(lines) <= min(rows, part.lines):
+            return lines
+        packed = console.render_lines(Group(*part.packed(options.max_width, max(2, rows))), options, pad=False)
+        return min(lines, packed, key=len)
+
+    def _rooms(self, needs: Sequence[int], rows: int) -> list[int]:
+        """Return how many rows each part gets: what goes on without end leaves the others three quarters of them."""
+        ends = [n for n, (_, _, head) in enumerate(self._parts) if head]
+        endless = [n for n, (_, _, head) in enumerate(self._parts) if not head]
+        kept = min(sum(needs[n] for n in endless), max(0, rows) // 4)
+        given = [0] * len(needs)
+        for number, room in zip(ends, rows_for([needs[n] for n in ends], rows - kept), strict=True):
+            given[number] = room
+        for number, room in zip(endless, rows_for([needs[n] for n in endless], rows - sum(given)), strict=True):
+            given[number] = room
+        return given
 
 
 def rows_for(needs: Sequence[int], rows: int) -> list[int]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from wsap_core.models import ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_tossim.context import CHAT, private_lines, where_it_stands
 from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import Knowledge, Seen, Standing
 from wsap_tossim.words import CHANNELS, listed, sentence, verdicts
 
@@ -38,7 +39,7 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
         won = listed([names[n] for n in knows.winners or ()])
         blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
     blocks.append(_roster(knows, names, secrets))
-    if knows.player is not None and (known := private_lines(knows, names)):
+    if known := _alone(knows, names):
         blocks.append(TextBlock("\n".join(known), "What you alone know"))
     lately = [event for event in knows.events if event.day >= knows.day - 1]
     blocks.append(ChatBlock(lines_of(lately, names, knows.player)[-MOST_LINES:], "Lately"))
@@ -66,7 +67,17 @@ def _title(knows: Knowledge) -> str:
 def _you(knows: Knowledge, names: Sequence[str]) -> str:
     assert knows.player is not None  # the caller asked
     alive = "" if knows.alive else " You are dead; you can still win."
-    return f"You are {names[knows.player]}, the {knows.role}.{alive} {where_it_stands(knows, names)}".rstrip()
+    who = f"You are {names[knows.player]}, the {knows.role}.{alive} {where_it_stands(knows, names)}".rstrip()
+    role = ROLES.get(knows.role or "")
+    # At first, and when there is something to be done with it.
+    told = knows.alive and role is not None and (knows.day == 1 or knows.by_night)
+    return f"{who}\n{role.summary}" if told and role is not None else who
+
+
+def _alone(knows: Knowledge, names: Sequence[str]) -> list[str]:
+    """Return what a player alone knows, beside its role, which it is told elsewhere."""
+    lines = private_lines(knows, names) if knows.player is not None else []
+    return [line for line in lines if line != f"You are the {knows.role}."]
 
 
 def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:
