@@ -347,7 +347,7 @@ def test_a_game_played_again_from_its_record_is_the_same_game(seed: int, rng: ob
     assert again.ending == game.ending
     assert fork.round == half
     assert fork.log == game.log[: len(fork.log)]
-    assert fork.state.random.getstate() == Game.from_json(game.to_json(), rounds=half).state.random.getstate()
+    assert fork.state.public.getstate() == Game.from_json(game.to_json(), rounds=half).state.public.getstate()
 
 
 def test_a_record_of_another_kind_is_refused() -> None:

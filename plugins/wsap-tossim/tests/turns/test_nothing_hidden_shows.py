@@ -245,6 +245,98 @@ def test_a_lot_drawn_unseen_changes_no_lot_that_all_see() -> None:
     told(made((12, "Jester")), made((12, "Executioner")), 1)
 
 
+def of_two(first: str, second: str, *, roles: tuple[tuple[int, str], ...], **options: object) -> tuple[Scene, Scene]:
+    """Return two games; in the second, players 3 and 4 do on the second night what the other does in the first."""
+
+    def made(third: str, fourth: str) -> Scene:
+        s = scene(roles_with(*roles), **options).on(1, "night", 8, "kill 11").on(1, "night", 10, "stab 12")
+        for line, player in ((third, 3), (fourth, 4)):
+            phase = "talk at night" if line.startswith("say") else "night"
+            s.on(2, phase, player, line)
+        return s
+
+    return made(first, second), made(second, first)
+
+
+def test_which_amnesiac_remembers_what_is_hidden() -> None:
+    both = ((3, "Amnesiac"), (4, "Amnesiac"), (11, "Doctor"), (12, "Escort"))
+    for player in (1, 2, 7, 10):
+        told(*of_two("remember 11", "remember 12", roles=both), player)
+
+
+def test_who_of_two_that_are_not_named_speaks_is_hidden() -> None:
+    mediums = ((3, "Medium"), (4, "Medium"), (6, "Citizen"))
+    told(*of_two("say: Who shot you?", "say: Good evening.", roles=mediums), 11)
+    mafia = ((3, "Janitor"), (4, "Consort"), (1, "Spy"))
+    told(*of_two("say: I go.", "say: Don't.", roles=mafia, spy_hears_mafia=True), 1)
+
+
+def test_who_of_two_killers_left_which_note_is_hidden() -> None:
+    def made(*notes: str) -> Scene:
+        s = scene(roles_with((3, "Serial Killer"), (4, "Serial Killer")))
+        for player, text in zip((3, 4, 10), notes, strict=True):
+            s.on(1, "night", player, "stab 12").writes(1, "discussion", player, "note", text)
+        return s
+
+    for player in (1, 5, 7):
+        told(made("A", "B", "C"), made("C", "A", "B"), player)
+
+
+@pytest.mark.parametrize("mates", [("Godfather", "Mafioso"), ("Vampire", "Vampire")])
+def test_a_mate_in_jail_cannot_be_told_from_one_who_is_silent(mates: tuple[str, str]) -> None:
+    """Not by being asked, either: of two, the one who is free can speak as in any night, and is not answered."""
+    roles = roles_with((7, mates[0]), (8, mates[1]), (9, "Citizen"))
+
+    def made(prisoner: int) -> Scene:
+        return scene(roles).on(1, "dusk", 5, f"jail {prisoner}").on(1, "talk at night", 8, "say: Are you there?")
+
+    told(made(7), made(3), 8, until=(2, "discussion"))
+
+
+def test_a_mate_in_a_seance_cannot_be_told_from_one_who_is_silent() -> None:
+    def made(living: int) -> Scene:
+        s = scene(roles_with((9, "Citizen"))).on(1, "night", 10, "stab 6")
+        return s.on(2, "dusk", 6, f"seance {living}").on(2, "talk at night", 8, "say: Are you there?")
+
+    told(made(7), made(3), 8)
+
+
+def test_each_dead_medium_holds_its_own_seance() -> None:
+    s = scene(roles_with((3, "Medium"))).on(1, "night", 10, "stab 6").on(1, "night", 8, "kill 3")
+    s.on(2, "dusk", 3, "seance 1").on(2, "dusk", 6, "seance 2")
+    for player, words in ((3, "Beware of 8."), (6, "Beware of 10."), (1, "Who are you?"), (2, "I hear you.")):
+        s.on(2, "talk at night", player, f"say: {words}")
+    s.play(2, "night")
+    heard = {
+        n: [e.data["text"] for e in s.game.log if e.kind == "said" and e.known_by >> n - 1 & 1] for n in range(1, 13)
+    }
+    assert heard == {
+        **{n: [] for n in range(1, 13)},
+        **dict.fromkeys((1, 3), ["Beware of 8.", "Who are you?"]),
+        **dict.fromkeys((2, 6), ["Beware of 10.", "I hear you."]),
+    }
+
+
+def test_a_spy_in_jail_hears_nothing_of_the_mafia() -> None:
+    def made(words: str) -> Scene:
+        s = scene(roles_with((1, "Spy")), spy_hears_mafia=True).on(1, "dusk", 5, "jail 1")
+        return s.on(1, "talk at night", 7, words)
+
+    told(made("say: Kill 3."), made("wait"), 1)
+
+
+def test_a_lot_that_is_drawn_unseen_changes_no_other_lot() -> None:
+    """Who of the Mafia becomes Mafioso is drawn, and so is an Executioner's target."""
+
+    def made(*roles: tuple[int, str]) -> Scene:
+        return scene(roles_with((7, "Framer"), (8, "Consort"), (9, "Janitor"), *roles), seed=1)
+
+    for seat in (2, 12):
+        for player in (7, 8, 9):
+            told(made((seat, "Jester")), made((seat, "Executioner")), player)
+    told(made((2, "Jester"), (12, "Executioner")), made((2, "Executioner"), (12, "Executioner")), 12)
+
+
 def test_what_the_dead_say_is_hidden_from_the_living() -> None:
     def made(words: str) -> Scene:
         s = scene(dead_talk=True).on(1, "night", 8, "kill 3").on(1, "night", 10, "stab 4")

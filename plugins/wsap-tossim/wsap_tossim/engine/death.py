@@ -115,7 +115,7 @@ def new_target(state: State, one: Player) -> int | None:
         for p in state.players
         if p.alive and p.role.faction is Faction.TOWN and p.role.name not in ("Mayor", "Jailor") and p is not one
     ]
-    return found[int(state.random.random() * len(found))] if found else None
+    return found[int(state.lot(f"target of {one.number}") * len(found))] if found else None
 
 
 def set_up(state: State) -> None:
@@ -150,4 +150,4 @@ def _succeed(state: State, godfather_died: bool) -> None:
         if godfather_died:
             become(state, mafia[names.index("Mafioso")], "Godfather", "promotion")
     elif state.rules.promotion_of_mafia:
-        become(state, mafia[int(state.random.random() * len(mafia))], "Mafioso", "promotion")
+        become(state, mafia[int(state.lot("Mafioso") * len(mafia))], "Mafioso", "promotion")

@@ -72,7 +72,7 @@ def _bury(night: Night) -> list[int]:
             forged = act.text if act is not None else ""
             players[forger].uses[Verb.FORGE] -= 1
             state.tell_one(forger, "told", code="forged", target=number)
-        notes = [players[killer].note for killer in night.notes.get(number, ())]
+        notes = sorted(players[killer].note for killer in night.notes.get(number, ()))  # not by who left them
         die(state, number, causes, cleaned=bool(cleaners), forged=forged, notes=notes)
     return dead
 
@@ -106,6 +106,7 @@ def _raise(night: Night) -> None:
 
 def _remember(night: Night) -> None:
     state = night.state
+    found: list[tuple[Player, str]] = []
     for number, act in enumerate(night.acts):
         if act is None or act.verb is not Verb.REMEMBER:
             continue
@@ -117,8 +118,11 @@ def _remember(night: Night) -> None:
         if role.unique:
             state.tell_one(number, "told", code="remember_failed", target=grave.number)
             continue
-        state.tell("remembered", state.everyone, role=role.name)
-        _take_up(state, one, role.name)
+        found.append((one, role.name))
+    for name in sorted(name for _, name in found):  # not by who remembered
+        state.tell("remembered", state.everyone, role=name)
+    for one, name in found:
+        _take_up(state, one, name)
 
 
 def _take_up(state: State, one: Player, role: str) -> None:
@@ -149,4 +153,5 @@ def _close(night: Night) -> None:
         if one.alive:
             one.blackmailed = True
             state.tell_one(number, "blackmailed")
-    state.prisoner = state.seance = None
+    state.prisoner = None
+    state.seances.clear()

@@ -22,7 +22,8 @@ class Nighttime(Progress):
         self.accused = None
         for p in state.players:
             p.blackmailed = False
-        state.prisoner = state.seance = None
+        state.prisoner = None
+        state.seances.clear()
         self._enter(Phase.DUSK)
         asked = tuple(p.number for p in state.players if dusk_options(state, p))
         if not asked:
@@ -39,10 +40,12 @@ class Nighttime(Progress):
                 state.prisoner = choice.targets[0]
                 state.tell("jailed", bit(player) | bit(state.prisoner), player=state.prisoner)
             elif choice.verb is Verb.SEANCE:
-                state.seance = choice.targets[0]
+                living = choice.targets[0]
+                if living not in state.seances.values():
+                    state.tell_one(living, "told", code="seance")
+                state.seances[player] = living
                 one = state.players[player]
                 one.uses[Verb.SEANCE] = one.uses.get(Verb.SEANCE, 1) - 1
-                state.tell("told", bit(state.seance), player=state.seance, code="seance")
         self._talk()
 
     def _talk(self) -> None:
@@ -74,15 +77,20 @@ class Nighttime(Progress):
                 found.append((name, free))
                 taken.update(free)
 
+        def add_mates(name: str, faction: Faction) -> None:
+            # Whose only mate is away, in jail or in a seance, is asked all the same, and can't tell it from silence.
+            mates = [p.number for p in state.of_faction(faction)]
+            add(name, mates, 1 if len(mates) > 1 else 2)
+
         if state.prisoner is not None:
             jailors = [p.number for p in state.with_role("Jailor") if p.number != state.prisoner]
             add("jail", [*jailors[:1], state.prisoner])
         dead = [p.number for p in state.players if not p.alive]
-        if state.seance is not None:
-            mediums = [p.number for p in state.players if not p.alive and p.role.name == "Medium"]
-            add("seance", [*mediums[:1], state.seance])
-        add("mafia", [p.number for p in state.of_faction(Faction.MAFIA)])
-        add("vampires", [p.number for p in state.of_faction(Faction.VAMPIRES)])
+        for medium, living in state.seances.items():
+            if living not in taken:
+                add("seance", [medium, living])
+        add_mates("mafia", Faction.MAFIA)
+        add_mates("vampires", Faction.VAMPIRES)
         listeners = [p.number for p in state.with_role("Medium") if p.number not in taken]
         if dead and (listeners or self.rules.dead_talk):
             add("dead", [*listeners, *dead])
@@ -92,20 +100,24 @@ class Nighttime(Progress):
         state = self.state
         for channel, members in self.channels():
             known_by = bits(members)
-            spies = bits(p.number for p in state.with_role("Spy")) if channel == "mafia" else 0
-            for player in members:
-                choice = choices[player]
-                if choice.verb is not Verb.SAY:
-                    continue
-                shown: int | None = player
-                if channel == "jail" and player != state.prisoner:
-                    shown = None  # the prisoner is not told who the Jailor is
-                elif channel == "dead" and state.players[player].alive:
-                    shown = None  # nor are the dead told who the Medium is
-                state.tell("said", known_by, channel=channel, player=shown, text=choice.text)
-                if spies and self.rules.spy_hears_mafia:
-                    state.tell("said", spies, channel=channel, player=None, text=choice.text)
+            said = [(player, choices[player].text) for player in members if choices[player].verb is Verb.SAY]
+            # What is said unseen comes in the order of its letters: that of the seats would tell who said it.
+            for text in sorted(text for player, text in said if self._is_unseen(channel, player)):
+                state.tell("said", known_by, channel=channel, player=None, text=text)
+            for player, text in said:
+                if not self._is_unseen(channel, player):
+                    state.tell("said", known_by, channel=channel, player=player, text=text)
+            if channel == "mafia" and self.rules.spy_hears_mafia:
+                spies = bits(p.number for p in state.with_role("Spy") if p.number != state.prisoner)
+                for text in sorted(text for _, text in said) if spies else ():
+                    state.tell("said", spies, channel=channel, player=None, text=text)
         self._next_talk()
+
+    def _is_unseen(self, channel: str, player: int) -> bool:
+        """Return whether those who hear a player do not learn who speaks: the Jailor, and a living Medium."""
+        if channel == "jail":
+            return player != self.state.prisoner
+        return channel == "dead" and self.state.players[player].alive
 
     def _night(self) -> None:
         state = self.state
@@ -124,5 +136,4 @@ class Nighttime(Progress):
         if self._ended():
             return
         state.day += 1
-        state.prisoner = state.seance = None
         self._morning()

@@ -101,9 +101,9 @@ class State:
     def __init__(self, rules: RuleSet, roles: list[Role], seed: int) -> None:
         self.rules = rules
         self.players = [Player(i, role) for i, role in enumerate(roles)]
-        self.random = random.Random(seed)  # play, not secrets
-        self.public = random.Random(f"{seed}:public")  # as above
-        """For lots that all see drawn: apart, so that they do not tell whether something was drawn unseen."""
+        self.seed = seed
+        self.public = random.Random(f"{seed}:public")  # play, not secrets
+        """For lots that all see drawn; those that not all see are `lot`."""
         self.everyone = (1 << len(roles)) - 1
         self.day = 1
         self.phase = Phase.DISCUSSION
@@ -112,8 +112,8 @@ class State:
         """The last day on which, or in whose night, somebody died or was converted; 0 before the first."""
         self.prisoner: int | None = None
         """Of tonight."""
-        self.seance: int | None = None
-        """Whom a dead Medium speaks with tonight."""
+        self.seances: dict[int, int] = {}
+        """Dead Mediums -> whom each speaks with tonight."""
         self.last_bite_day = 0
         """The day in whose night a Vampire last converted somebody; the next night they rest."""
         self._others: dict[int, tuple[int, ...]] = {}
@@ -127,6 +127,13 @@ class State:
         """Add an event that one player may know; `player` is part of its data."""
         log = self.log
         log.append(_new(Event, (len(log), self.day, self.phase, kind, 1 << player, {"player": player, **data})))
+
+    def lot(self, name: str) -> float:
+        """Return a number from 0 to below 1, the same whenever it is asked for under this name.
+
+        Each lot that not all see drawn has a name of its own, so that none tells whether another was drawn.
+        """
+        return random.Random(f"{self.seed}:{name}:{self.day}:{self.phase}").random()  # play, not secrets
 
     def others(self, player: int = -1) -> tuple[int, ...]:
         """Return the living without one player, or all of them, as numbers in order."""
@@ -175,7 +182,7 @@ class State:
             "phase": self.phase.value,
             "players": slots,
             "prisoner": self.prisoner,
-            "seance": self.seance,
+            "seances": {str(medium): living for medium, living in self.seances.items()},
             "last_death_day": self.last_death_day,
             "last_bite_day": self.last_bite_day,
         }
