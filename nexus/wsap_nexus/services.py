@@ -15,6 +15,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.services import CallSize, Player, Services
 from wsap_nexus import remembered
 from wsap_nexus.backends.registry import Models
+from wsap_nexus.cli.notices import Notices
 from wsap_nexus.confidential import is_reference, resolved
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runtime.session import Installed, load_parts, resume, start
@@ -83,6 +84,7 @@ class StoreRunner:
     def __init__(self, host: PluginHost, store: Store, models: SharedModels) -> None:
         self._host = host
         self._store = store
+        self._around = Services(models=models, progress=Notices())
         self._models = models
 
     async def play(
@@ -105,15 +107,14 @@ class StoreRunner:
             record = self._store.repository.get_run(run)
             if record.status is RunStatus.FINISHED:
                 return record.summary or {}
-            with resume(run, self._host, self._store, services=Services(models=self._models)) as session:
+            with resume(run, self._host, self._store, services=self._around) as session:
                 return (await session.play()).to_json()
         plan = self._plan(game, seats, seed, options)
         parts = load_parts(plan, self._host)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")
-        services = Services(models=self._models)
-        with start(plan, self._host, self._store, parts=parts, services=services) as session:
+        with start(plan, self._host, self._store, parts=parts, services=self._around) as session:
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
             return (await session.play()).to_json()

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+# The server that speaks the protocols of models lies with the tests of the runtime.
+if (_home := str(Path(__file__).resolve().parents[4] / "nexus" / "tests")) not in sys.path:
+    sys.path.append(_home)
+
+from llm_server.fixtures import server
+
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings, entrants_of
+
+__all__ = ["server"]
 
 FIVE = ("Sheriff", "Doctor", "Citizen", "Citizen", "Mafioso")
 

@@ -107,6 +107,20 @@ def test_beliefs_of_the_town_are_held_against_the_truth(game: list[Event]) -> No
     assert sums[ANN]["loss_base"] == pytest.approx(base_first + base_second)
     assert sums[CY]["loss"] == pytest.approx(-3 * log(0.99)), "nobody is taken to be surer than 99 %"
     assert sums[EVE]["beliefs"] == 0
+    # Squares of what they were off by; the share is 1/4 of four others on day 1, and 1/3 of three on day 2.
+    assert sums[ANN]["brier"] == pytest.approx(3 * 0.0625 + 0.5625 + 0.25 + 0.04 + 0.81)
+    assert sums[ANN]["brier_base"] == pytest.approx(3 * 0.0625 + 0.5625 + 2 / 9 + 4 / 9)
+    assert sums[CY]["brier"] == 0
+    assert sums[ANN]["unanswered"] == 0
+
+
+def test_beliefs_that_were_not_given_are_counted_and_never_made_up(game: list[Event]) -> None:
+    beliefs: list[tuple[int, int, dict[int, float]]] = [(1, ANN, {EVE: 0.5}), (2, ANN, {}), (2, EVE, {})]
+    sums = measure(game, NAMES, beliefs)
+    assert (sums[ANN]["beliefs"], sums[ANN]["unanswered"]) == (1, 3 + 3), "of four on day 1, of three on day 2"
+    assert sums[ANN]["loss"] == pytest.approx(-log(0.5))
+    assert sums[ANN]["loss_base"] == pytest.approx(-log(0.25)), "the share among all who live, whomever it spoke of"
+    assert sums[EVE]["unanswered"] == 0, "only the Town is measured"
 
 
 def test_a_false_claim_is_held_against_how_the_belief_in_its_guilt_moved(game: list[Event]) -> None:
@@ -134,11 +148,13 @@ def test_every_measure_follows_its_formula() -> None:
         "enemy_trials": 4, "enemy_acquitted": 1, "enemy_votes": 9, "enemy_days": 6, "votes": 8, "votes_hit": 5,
         "votes_base": 2, "guilty": 4, "guilty_hit": 3, "guilty_base": 1, "accusations": 2, "accusations_hit": 1,
         "accusations_base": 0.5, "beliefs": 10, "loss": 4, "loss_base": 5,
+        "brier": 2, "brier_base": 1.5, "unanswered": 30,
     }  # fmt: skip
     assert {name: formula(sums) for name, (_, _, formula) in MEASURES.items()} == pytest.approx(
         {
             "false_claims": 0.8, "belief_fall": 0.2, "acquitted": 0.25, "votes_against": 1.5, "votes_above": 0.375,
             "guilty_above": 0.5, "accusations_above": 0.25, "log_loss": 0.4, "log_loss_above": -0.1, "true_claims": 0.6,
+            "brier": 0.2, "brier_above": 0.05, "unanswered": 0.75,
         }
     )  # fmt: skip
     assert {formula(empty) for _, _, formula in MEASURES.values()} == {None}, "nothing is said of what never was"

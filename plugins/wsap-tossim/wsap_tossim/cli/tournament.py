@@ -34,6 +34,15 @@ if TYPE_CHECKING:
               help="An option of the agents that ask models, such as style=tags.")  # fmt: skip
 @click.option("--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
               help="An option of the models' backend, such as num_ctx=16384.")  # fmt: skip
+@click.option("--beliefs", is_flag=True,
+              help="Ask models what they believed each day, once a game is over; it takes more calls.")  # fmt: skip
+@click.option("--max-calls", type=WholeNumber(1, 10**9), help="Stop before models are asked more often in all.")
+@click.option("--max-tokens", type=WholeNumber(1, 10**12), help="Stop before models take more tokens in all.")
+@click.option("--max-cost", type=float, help="Stop before models cost more US dollars in all.")
+@click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
+              help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
+@click.option("--estimate", is_flag=True, help="Say what models would take, and play nothing.")
+@click.option("--yes", is_flag=True, help="Don't ask before a tournament that costs more than a dollar.")
 @click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
               help="Resamples for the bootstrap intervals.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and nothing else.")
@@ -50,6 +59,13 @@ def tournament(
     jobs: int,
     agent_options: tuple[str, ...],
     model_options: tuple[str, ...],
+    beliefs: bool,
+    max_calls: int | None,
+    max_tokens: int | None,
+    max_cost: float | None,
+    prices: tuple[str, ...],
+    estimate: bool,
+    yes: bool,
     resamples: int,
     as_json: bool,
 ) -> None:
@@ -59,24 +75,47 @@ def tournament(
     otherwise. Roles go round, names are shuffled, and everything follows from the seed. Started again with
     the same folder it goes on where it was stopped, or plays more games.
 
-    ratings.csv, games.csv, summary.json and report.html in the folder tell what came of it. The exit status
-    is 130 if it was stopped by Ctrl-C.
+    Before models are asked much, it is said what they will take. The limits --max-calls, --max-tokens and
+    --max-cost are over the whole tournament, however often it is gone on with.
+
+    ratings.csv, games.csv, spending.csv, summary.json and report.html in the folder tell what came of it. The
+    exit status is 9 if a limit stopped it, and 130 if Ctrl-C did; what was played is kept.
     """
     # Deferred for weight: the engine, the players and the ratings.
+    from wsap_core.llm.errors import BudgetReachedError
+    from wsap_tossim.cli.tournament_limits import approved, prices_of
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament
+    from wsap_tossim.tournament.spending import Limits
 
     of_models = dict(_pairs("--agent-option", agent_options))
     of_models |= {f"model.{key}": value for key, value in _pairs("--model-option", model_options).items()}
     of_game = {"mode": mode, "rules": rules, **_pairs("--option", options)}
-    settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models)
-    outcome = run_tournament(out, settings, games, jobs=jobs, resamples=resamples, progress=_Progress(games))
+    limits = Limits(max_calls, max_tokens, max_cost)
+    settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models, beliefs)
+    typed = prices_of(prices, settings)
+    approval = approved(out, settings, games, limits, typed, only=estimate, yes=yes, as_json=as_json)
+    if not approval.go:
+        return
+    outcome = run_tournament(
+        out,
+        settings,
+        games,
+        jobs=jobs,
+        resamples=resamples,
+        limits=limits,
+        prices=approval.prices,
+        progress=_Progress(games),
+    )
     if as_json:
         click.echo(json.dumps(outcome.summary, indent=2))
     else:
         _tell(outcome, out, games)
+    left = games - outcome.summary["games"]
+    if outcome.limit:
+        click.echo(f"{outcome.limit} {left} games to go; start it again with a higher limit to go on.", err=True)
+        raise SystemExit(BudgetReachedError.exit_code)
     if outcome.stopped:
-        left = games - outcome.summary["games"]
         click.echo(f"Stopped with {left} games to go; start it again to go on.", err=True)
         raise SystemExit(130)
 
@@ -130,6 +169,7 @@ class _Progress:
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
     from wsap_core.untrusted import one_line
+    from wsap_tossim.tournament.spending import words
 
     if outcome.repaired:
         click.echo("A line that had been cut off was taken away; its game was played again.", err=True)
@@ -145,6 +185,13 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         rate = f"{r['win_rate']:.1%} ({r['win_boot_low']:.1%}-{r['win_boot_high']:.1%})"
         rating = f"{r['mu']:.2f} ({r['mu_low']:.2f}-{r['mu_high']:.2f})"
         click.echo(f"{r['as']:9} {one_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
+    for r in summary["spending"]:
+        beliefs = f", {r['belief_calls']} of them for beliefs" if r["belief_calls"] else ""
+        cost = "cost unknown" if r["cost"] is None else f"${r['cost']:.4f}"
+        tokens = f"{r['prompt_tokens']} tokens in, {r['completion_tokens']} out"
+        click.echo(f"{one_line(r['entrant'])} took {r['calls']} calls{beliefs}, {tokens}, {cost}.")
+    if summary["games"] < games and outcome.spent.calls:
+        click.echo(f"All models, in games that are not over as well: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])
     if partial and summary["games"] == games:
         click.echo("The last block is not whole, so roles are not quite even; play a multiple of the entrants.")

@@ -39,9 +39,12 @@ COUNTS: Mapping[str, str] = {
     "accusations": "Players that it called evil in public, as one of the Town.",
     "accusations_hit": "Of these, those that were enemies.",
     "accusations_base": "What accusing by lot would have hit.",
-    "beliefs": "Beliefs that it was asked for as one of the Town.",
-    "loss": "Their log losses, summed up, in nats.",
-    "loss_base": "The log losses of believing the share of enemies of everybody, summed up.",
+    "beliefs": "Beliefs that it gave as one of the Town, each about one living player on one day.",
+    "unanswered": "Beliefs that it was asked for as one of the Town and did not give in a readable way.",
+    "loss": "The log losses of the beliefs that it gave, summed up, in nats.",
+    "loss_base": "The log losses of believing the share of enemies of the same players, summed up.",
+    "brier": "The Brier scores of the beliefs that it gave, summed up.",
+    "brier_base": "The Brier scores of believing the share of enemies of the same players, summed up.",
 }
 """Name of a sum -> what it is of; every seat has them all."""
 
@@ -54,7 +57,8 @@ def measure(
     Args:
         log_: all events of the game, oldest first.
         names: of the players, by number.
-        beliefs: day, player, how likely it held each other living player for an enemy by the end of that day.
+        beliefs: day, player, how likely it held each other living player for an enemy by the end of that day;
+            whoever it said nothing of is left out.
     """
     reader = _Reader(log_, names)
     for event in log_:
@@ -74,8 +78,8 @@ class _Reader:
         self.roles: list[str] = list(truth["roles"])
         self.alive = [True] * len(self.roles)
         self.sums: list[dict[str, float]] = [dict.fromkeys(COUNTS, 0.0) for _ in self.roles]
-        self.at_dusk: dict[int, tuple[str, ...]] = {}
-        """Day -> the roles by its end."""
+        self.at_dusk: dict[int, dict[int, str]] = {}
+        """Day -> who lives by its end, and as what."""
         self.lied: set[tuple[int, int]] = set()
         """Day and player: claimed falsely as an enemy."""
         self.accused: int | None = None
@@ -99,7 +103,7 @@ class _Reader:
 
     def _on_phase(self, event: Event, data: Mapping[str, Any]) -> None:
         if data["name"] == "dusk":
-            self.at_dusk[event.day] = tuple(self.roles)
+            self.at_dusk[event.day] = {n: self.roles[n] for n, lives in enumerate(self.alive) if lives}
         elif data["name"] == "nomination":
             self._nominations(event.day)
 
@@ -170,17 +174,23 @@ class _Reader:
         """Hold beliefs against the truth, and see how they moved."""
         of: dict[tuple[int, int], Mapping[int, float]] = {}
         for day, player, evil in beliefs:
-            roles = self.at_dusk.get(day)
-            if roles is None or not is_town(roles[player]) or not evil:
+            living = self.at_dusk.get(day, {})
+            if player not in living or not is_town(living[player]):
                 continue
             of[day, player] = evil
-            share = sum(is_enemy(roles[t]) for t in evil) / len(evil)
+            others = {n: is_enemy(role) for n, role in living.items() if n != player}
+            # Of everybody who lives, whomever it spoke of: what is left out must not tell who is who.
+            share = sum(others.values()) / len(others) if others else 0.0
             sums = self.sums[player]
-            for target, chance in evil.items():
-                enemy = is_enemy(roles[target])
+            for target, enemy in others.items():
+                if target not in evil:
+                    sums["unanswered"] += 1
+                    continue
                 sums["beliefs"] += 1
-                sums["loss"] += _loss(chance, enemy)
+                sums["loss"] += _loss(evil[target], enemy)
                 sums["loss_base"] += _loss(share, enemy)
+                sums["brier"] += (evil[target] - enemy) ** 2
+                sums["brier_base"] += (share - enemy) ** 2
         for (day, player), evil in of.items():
             before = of.get((day - 1, player), {})
             for target, chance in evil.items():

@@ -1,34 +1,53 @@
 """Playing the games in which models take part: several at once, through the runtime's own service, recorded.
 
 Each game is a run in the tournament's own database, `runs.db` beside the games. Which run a game is, is
-written down before it begins, so that one that was cut off is gone on with and asks no model twice.
+written down before it begins, so that one that was cut off is gone on with and asks no model twice. What models
+are asked for their beliefs is written down answer by answer, in `beliefs.jsonl`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from wsap_core.errors import UsageError, WireError
+from wsap_core.decisions import NO_USAGE, Usage
+from wsap_core.errors import WireError
+from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.wrappers import Budget, Price
 from wsap_core.services import Player, Services, runtime_services
+from wsap_tossim.engine.game import WRITINGS, Game
+from wsap_tossim.engine.record import Entry
 from wsap_tossim.options import seat_name
+from wsap_tossim.players.minds import Mind
 from wsap_tossim.replay.runs import RUN_FORMAT, record_of_run
+from wsap_tossim.tournament.asking import Answers, ask_day, manner_of
+from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.plan import Fixture, Settings, fixture
 from wsap_tossim.tournament.play import line_of
+from wsap_tossim.tournament.questions import evenings, question, scripted_beliefs
+from wsap_tossim.tournament.spending import spent_on, usage_by_seat
 
-__all__ = ["DATABASE", "play_with_models"]
+__all__ = ["BELIEFS", "DATABASE", "play_with_models", "player_of"]
 
-DATABASE, BEGUN = "runs.db", "begun.jsonl"
+DATABASE, BEGUN, BELIEFS = "runs.db", "begun.jsonl", "beliefs.jsonl"
 _AGENTS = {"scripted": "tossim-player", "random": "tossim-random", "model": "llm"}
 
 
 def play_with_models(
-    folder: Path, settings: Settings, numbers: Iterable[int], at_once: int, done: Callable[[Line], None]
+    folder: Path,
+    settings: Settings,
+    numbers: Iterable[int],
+    at_once: int,
+    done: Callable[[Line], None],
+    *,
+    played: Mapping[int, Line],
+    budget: Budget,
+    prices: Mapping[str, Price] | None = None,
 ) -> None:
     """Play games to their ends, several at once.
 
@@ -38,35 +57,130 @@ def play_with_models(
         numbers: the games.
         at_once: how many at the same time.
         done: given each game's line as it is finished, in whatever order that is.
+        played: the games that were played before, by number: what they took counts.
+        budget: what may be spent in all; nothing of it is spent yet.
+        prices: address -> what a model costs.
 
     Raises:
         MissingServiceError: the runtime is not installed.
+        BudgetReachedError: a limit was reached; all games have come to a halt, and can be gone on with.
         WsapError: a game failed; the others are stopped, and all can be gone on with.
     """
-    with runtime_services(str(folder / DATABASE)) as services, _Begun(folder / BEGUN) as begun:
-        asyncio.run(_play(services, settings, list(numbers), at_once, begun, done))
+    with ExitStack() as stack:
+        begun = _Begun(stack.enter_context(Journal(folder / BEGUN)))
+        answers = Answers(stack.enter_context(Journal(folder / BELIEFS)))
+        services = stack.enter_context(runtime_services(str(folder / DATABASE), budgets=(budget,), prices=prices))
+        budget.spent = spent_on(played.values()) + answers.spent(played) + begun.spent(services, played)
+        asyncio.run(_Tables(services, settings, begun, answers).play(list(numbers), at_once, done))
 
 
-async def _play(
-    services: Services,
-    settings: Settings,
-    numbers: list[int],
-    at_once: int,
-    begun: _Begun,
-    done: Callable[[Line], None],
-) -> None:
-    waiting = iter(numbers)
+class _Tables:
+    """Games at several tables."""
 
-    async def table() -> None:
-        for number in waiting:
-            done(await _game(services, settings, fixture(settings, number), begun))
+    def __init__(self, services: Services, settings: Settings, begun: _Begun, answers: Answers) -> None:
+        self._services = services
+        self._settings = settings
+        self._begun = begun
+        self._answers = answers
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(at_once, len(numbers))):
-                group.create_task(table())
-    except BaseExceptionGroup as errors:
-        raise _first(errors) from errors
+    async def play(self, numbers: Sequence[int], at_once: int, done: Callable[[Line], None]) -> None:
+        waiting = iter(numbers)
+        reached: list[BudgetReachedError] = []
+
+        async def table() -> None:
+            for number in waiting:
+                try:
+                    done(await self._game(fixture(self._settings, number)))
+                except BudgetReachedError as error:
+                    # The other games go on until they reach it as well: no reply that is on its way is thrown away.
+                    reached.append(error)
+                if reached:
+                    return
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(at_once, len(numbers))):
+                    group.create_task(table())
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from errors
+        finally:
+            await self._services.require("models").aclose()
+        if reached:
+            raise reached[0]
+
+    async def _game(self, drawn: Fixture) -> Line:
+        settings, services = self._settings, self._services
+        options = {**settings.options, "names": list(drawn.names)}
+        players = {seat_name(seat): player_of(settings, entrant) for seat, entrant in enumerate(drawn.seats)}
+        summary: Mapping[str, Any] = await services.require("runner").play(
+            "tossim",
+            players,
+            seed=drawn.seed,
+            options=options,
+            run=self._begun.runs.get(drawn.number),
+            begun=lambda run_id: self._begun.add(drawn.number, run_id),
+        )
+        run = self._begun.runs[drawn.number]
+        seats = [{"name": n, "agent": p.agent, "options": dict(p.options)} for n, p in players.items()]
+        config = {"seed": drawn.seed, "options": options, "seats": seats}
+        head = {"format": RUN_FORMAT, "format_version": 1, "game": "tossim", "config": config}
+        events = list(services.require("runs").events(run))
+        game = _in_order(record_of_run([head, *events], run).game)
+        if game.ending is None or game.seed != drawn.seed:
+            why = "was not played to its end" if game.ending is None else f"has the seed {game.seed}, not {drawn.seed}"
+            raise WireError(f"Game {drawn.number + 1}, which is run {run}, {why}.")
+        taken = usage_by_seat(events)
+        usage = [taken.get(n, NO_USAGE) if p.agent == "llm" else None for n, p in players.items()]
+        beliefs, asked = await self._beliefs(drawn, game, events, players)
+        return line_of(
+            settings, drawn, game, beliefs, _repaired(summary, players), run=run, usage=usage, asked=asked or None
+        )
+
+    async def _beliefs(
+        self, drawn: Fixture, game: Game, events: Sequence[Mapping[str, Any]], players: Mapping[str, Player]
+    ) -> tuple[list[tuple[int, int, Mapping[int, float]]], list[Usage | None]]:
+        """Return what everybody believed at the end of each day, as far as it can be asked, and what asking took."""
+        settings = self._settings
+        kinds = [settings.entrants[e].kind for e in drawn.seats]
+        minds: dict[int, Mind] = {}
+        known: list[tuple[int, int, Mapping[int, float] | None]] = []
+        questions = []
+        for evening in evenings(game):
+            day, player, _ = evening
+            if kinds[player] != "model":
+                known.append((day, player, scripted_beliefs(kinds[player], evening, drawn.names, minds)))
+            elif settings.beliefs:
+                known.append((day, player, None))
+                questions.append(question(evening, drawn.names))
+        given: dict[tuple[int, int], Mapping[int, float]] = {}
+        usage: list[Usage | None] = [NO_USAGE if k == "model" else None for k in kinds] if settings.beliefs else []
+        backends, manners = {}, {}
+        for seat, (name, one) in enumerate(players.items()):
+            if kinds[seat] == "model" and questions:
+                models = self._services.require("models")
+                backends[seat] = await models.open(str(one.options["model"]), one.options)
+                manners[seat] = manner_of(events, name)
+        for day, together in groupby(questions, key=lambda q: q.day):
+            asked = [(q, backends[q.player], manners[q.player]) for q in together]
+            for player, answer in (await ask_day(drawn.number, asked, drawn.names, self._answers)).items():
+                given[day, player] = answer.evil
+                usage[player] = (usage[player] or NO_USAGE) + answer.usage
+        return [(day, who, given[day, who] if evil is None else evil) for day, who, evil in known], usage
+
+
+def _in_order(game: Game) -> Game:
+    """Return a game in which those who wrote something down in the same round did it in the order of their seats.
+
+    At night all act at once, and whose paper came first depends on how fast the models answered. It makes no
+    difference to the game, and is to make none to the record.
+    """
+    again = Game(game.setup, game.rules, game.seed)
+    again.repeat(sorted(game.record, key=lambda entry: (entry.round, entry.verb not in WRITINGS, _writer(entry))))
+    return again
+
+
+def _writer(entry: Entry) -> int:
+    return entry.player if entry.verb in WRITINGS else 0
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -74,31 +188,8 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
-async def _game(services: Services, settings: Settings, drawn: Fixture, begun: _Begun) -> Line:
-    runner = services.require("runner")
-    options = {**settings.options, "names": list(drawn.names)}
-    players = {seat_name(seat): _player(settings, entrant) for seat, entrant in enumerate(drawn.seats)}
-    run = begun.runs.get(drawn.number)
-    summary: Mapping[str, Any] = await runner.play(
-        "tossim",
-        players,
-        seed=drawn.seed,
-        options=options,
-        run=run,
-        begun=lambda run_id: begun.add(drawn.number, run_id),
-    )
-    run = begun.runs[drawn.number]
-    seats = [{"name": n, "agent": p.agent, "options": dict(p.options)} for n, p in players.items()]
-    head = {"format": RUN_FORMAT, "format_version": 1, "game": "tossim", "config": {"options": options, "seats": seats}}
-    record = record_of_run([head, *services.require("runs").events(run)], run)
-    game = record.game
-    if game.ending is None or game.seed != drawn.seed:
-        why = "was not played to its end" if game.ending is None else f"has the seed {game.seed}, not {drawn.seed}"
-        raise WireError(f"Game {drawn.number + 1}, which is run {run}, {why}.")
-    return line_of(settings, drawn, game, (), _repaired(summary, players), run)
-
-
-def _player(settings: Settings, entrant: int) -> Player:
+def player_of(settings: Settings, entrant: int) -> Player:
+    """Return who an entrant is to the runtime."""
     one = settings.entrants[entrant]
     options = {"model": one.address, **settings.model_options} if one.kind == "model" else {}
     return Player(_AGENTS[one.kind], options)
@@ -111,32 +202,21 @@ def _repaired(summary: Mapping[str, Any], players: Mapping[str, Player]) -> list
 
 
 class _Begun:
-    """Which run each game is, a line for each; what is left of a line that was cut off is taken away."""
+    """Which run each game is."""
 
-    def __init__(self, path: Path) -> None:
-        self.runs: dict[int, str] = {}
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
         try:
-            data = path.read_bytes() if path.exists() else b""
-            whole = data[: data.rfind(b"\n") + 1]
-            for row in map(json.loads, whole.splitlines()):
-                self.runs[int(row["game"])] = str(row["run"])
-            if whole != data:
-                with path.open("r+b") as file:
-                    file.truncate(len(whole))
-            self._file = path.open("ab")
+            self.runs = {int(row["game"]): str(row["run"]) for row in journal.rows}
         except (ValueError, KeyError, TypeError) as error:
-            raise WireError(f"{str(path)!r} is damaged: {error}.") from error
-        except OSError as error:
-            raise UsageError(f"{str(path)!r} can't be used: {error.strerror or error}.") from error
+            raise WireError(f"{BEGUN} is damaged: {type(error).__name__}: {error}.") from error
 
     def add(self, game: int, run: str) -> None:
         self.runs[game] = run
-        self._file.write(json.dumps({"game": game, "run": run}).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._journal.add({"game": game, "run": run})
 
-    def __enter__(self) -> _Begun:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
+    def spent(self, services: Services, played: Mapping[int, object]) -> Usage:
+        """Return what the games have taken that have begun and are not over."""
+        runs = services.require("runs")
+        unfinished = [run for game, run in self.runs.items() if game not in played]
+        return sum((u for run in unfinished for u in usage_by_seat(runs.events(run)).values()), NO_USAGE)

@@ -95,6 +95,8 @@ class Settings:
     """`mixed`: seats are dealt to the entrants one by one. `sides`: all of one side go to one entrant."""
     model_options: Mapping[str, Any] = field(default_factory=dict)
     """Of the agents that ask models."""
+    beliefs: bool = False
+    """Whether models are asked what they believe, once their games are over."""
 
     # Refuses options that can't be, and a key among them (ConfigError).
     def __post_init__(self) -> None:
@@ -116,6 +118,7 @@ class Settings:
             "seed": self.seed,
             "seating": self.seating,
             "model_options": dict(self.model_options),
+            "beliefs": self.beliefs,
         }
 
 

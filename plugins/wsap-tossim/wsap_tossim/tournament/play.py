@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from wsap_core.decisions import Usage
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
@@ -15,6 +16,7 @@ from wsap_tossim.replay.record import Record
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import measure
 from wsap_tossim.tournament.plan import Fixture, Settings, fixture
+from wsap_tossim.tournament.spending import packed
 
 __all__ = ["line_of", "play_all", "play_one"]
 
@@ -47,7 +49,10 @@ def line_of(
     game: Game,
     beliefs: Beliefs = (),
     refused: Sequence[int] = (),
+    *,
     run: str | None = None,
+    usage: Sequence[Usage | None] | None = None,
+    asked: Sequence[Usage | None] | None = None,
 ) -> Line:
     """Return what is kept of a finished game.
 
@@ -58,6 +63,8 @@ def line_of(
         beliefs: what the players believed each day, where they could be asked.
         refused: for each seat, how many of its choices were not possible.
         run: the recorded run that it is, if it was played through the runtime.
+        usage: for each seat, what its model took to play; None for a seat without one.
+        asked: the same for what it was asked for its beliefs.
     """
     ending = game.ending
     assert ending is not None, "the game is over"
@@ -78,6 +85,8 @@ def line_of(
         "rounds": game.round,
         "refused": list(refused) or [0] * len(labels),
         "measures": measure(game.log, drawn.names, beliefs),
+        "usage": None if usage is None else [None if one is None else packed(one) for one in usage],
+        "asked": None if asked is None else [None if one is None else packed(one) for one in asked],
         "run": run,
         "record": Record(game, drawn.names, labels, (), beliefs).to_json(),
     }

@@ -58,6 +58,7 @@ def report_html(summary: Mapping[str, Any]) -> str:
         parts += [
             _factions(summary, entrants),
             _measures(summary, entrants),
+            _spending(summary),
             _sides(summary),
             _roles(summary),
         ]
@@ -170,6 +171,31 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
         )
     head = '<tr><th class="w">Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (bootstrap)</th></tr>'
     return "\n".join([*parts, _table("All measures", head, body)])
+
+
+def _spending(summary: Mapping[str, Any]) -> str:
+    """Return what the models took; nothing where none took part."""
+    rows = summary["spending"]
+    if not rows:
+        return ""
+    body = []
+    for r in rows:
+        beliefs = f"{r['belief_calls']} of them, {_dollars(r['belief_cost'])}" if r["belief_calls"] else "none"
+        each = None if r["cost"] is None or not r["seats"] else r["cost"] / r["seats"]
+        body.append(
+            f'<tr><td class="w">{_text(r["entrant"])}</td><td>{r["seats"]}</td><td>{r["calls"]:,}</td>'
+            f"<td>{r['prompt_tokens']:,}</td><td>{r['completion_tokens']:,}</td><td>{_dollars(r['cost'])}</td>"
+            f"<td>{_dollars(each)}</td><td>{beliefs}</td></tr>"
+        )
+    head = (
+        '<tr><th class="w">Entrant</th><th>Seats</th><th>Calls</th><th>Tokens in</th><th>Tokens out</th><th>Cost</th>'
+        "<th>A seat</th><th>For beliefs</th></tr>"
+    )
+    return "<h2>What the models took</h2>\n" + _table("In the games that are over", head, body)
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else f"${cost:,.2f}" if cost >= 1 else f"${cost:.4f}"
 
 
 def _sides(summary: Mapping[str, Any]) -> str:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wsap_core.decisions import Usage
 from wsap_core.errors import WsapError
+from wsap_core.llm.errors import BudgetReachedError
+from wsap_core.llm.wrappers import Price
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture
 from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
-from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, summary_of
+from wsap_tossim.tournament.spending import Limits, spent_on
+from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
 
@@ -29,6 +33,10 @@ class Outcome:
     """Games that had been played already."""
     stopped: bool
     """Whether it was stopped by Ctrl-C, so that games are missing."""
+    limit: str
+    """Which limit of calls, tokens or cost it was stopped by, in a sentence; empty if by none."""
+    spent: Usage
+    """What the models have taken in all, games that are not over included."""
     repaired: int
     """Bytes that were taken away of a line that had been cut off."""
 
@@ -40,6 +48,8 @@ def run_tournament(
     *,
     jobs: int = 1,
     resamples: int = RESAMPLES,
+    limits: Limits | None = None,
+    prices: Mapping[str, Price] | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Outcome:
     """Play the games of a tournament that are missing, and write its results.
@@ -50,6 +60,8 @@ def run_tournament(
         games: how many games there are to be in all.
         jobs: processes that play games without models, and games with models at once.
         resamples: how often games are drawn again for the intervals.
+        limits: what models may take in all, before and after it was gone on with.
+        prices: address -> what a model costs, where its backend does not know it.
         progress: told how many games of how many are played, after each.
 
     Raises:
@@ -68,26 +80,28 @@ def run_tournament(
             lines = [line for line in ledger.lines() if line["game"] < games]
             return write_results(folder, settings, lines, resamples)
 
-        stopped = False
+        budget = (limits or Limits()).budget()
+        with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
+        apart = set(with_models)
+        stopped, limit = False, ""
         try:
-            _play(folder, settings, missing, jobs, keep)
+            for line in play_all(settings, [n for n in missing if n not in apart], jobs):
+                keep(line)
+            if with_models:
+                from wsap_tossim.tournament.models import play_with_models  # deferred for weight: an event loop
+
+                play_with_models(
+                    folder, settings, with_models, jobs, keep, played=ledger.played, budget=budget, prices=prices
+                )
         except KeyboardInterrupt:
             stopped = True
+        except BudgetReachedError as error:
+            limit = str(error).partition(";")[0] + "."
         except WsapError:
             results()
             raise
-        return Outcome(results(), before, stopped, ledger.repaired)
-
-
-def _play(folder: Path, settings: Settings, missing: list[int], jobs: int, keep: Callable[[Line], None]) -> None:
-    with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
-    apart = set(with_models)
-    for line in play_all(settings, [n for n in missing if n not in apart], jobs):
-        keep(line)
-    if with_models:
-        from wsap_tossim.tournament.models import play_with_models  # deferred for weight: an event loop
-
-        play_with_models(folder, settings, with_models, jobs, keep)
+        spent = budget.spent if budget.spent.calls else spent_on(ledger.played.values())
+        return Outcome(results(), before, stopped, limit, spent, ledger.repaired)
 
 
 def write_results(folder: Path, settings: Settings, lines: list[Line], resamples: int) -> dict[str, Any]:
@@ -98,6 +112,7 @@ def write_results(folder: Path, settings: Settings, lines: list[Line], resamples
     """
     summary = summary_of(settings, lines, resamples=resamples)
     write_text(folder / "ratings.csv", ratings_csv(summary))
+    write_text(folder / "spending.csv", spending_csv(summary))
     write_text(folder / "games.csv", games_csv(lines))
     write_text(folder / "summary.json", json.dumps(summary, indent=2, allow_nan=False) + "\n")
     write_text(folder / "report.html", report_html(summary))

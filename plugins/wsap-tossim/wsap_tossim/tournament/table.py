@@ -13,8 +13,9 @@ from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings
 from wsap_tossim.tournament.ratings import HIGH, LOW, faction_of, rated, resampled, wins
+from wsap_tossim.tournament.spending import SPENT, spent_by_entrant, spent_on_seats
 
-__all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "summary_of"]
+__all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
 ENOUGH = 20
 """Seats that an entrant must have played a role at for a rating in it."""
@@ -69,6 +70,21 @@ MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
         "That, above the log loss of believing the share of enemies of everybody (below 0 is better)",
         lambda sums: (sums["loss"] - sums["loss_base"]) / sums["beliefs"] if sums["beliefs"] else None,
     ),
+    "brier": (
+        "detection",
+        "Brier score of its beliefs as Town: the mean square of what they were off by (less is better)",
+        _per("brier", "beliefs"),
+    ),
+    "brier_above": (
+        "detection",
+        "That, above the Brier score of believing the share of enemies of everybody (below 0 is better)",
+        lambda sums: (sums["brier"] - sums["brier_base"]) / sums["beliefs"] if sums["beliefs"] else None,
+    ),
+    "unanswered": (
+        "detection",
+        "Share of the beliefs it was asked for as Town that it did not give in a readable way",
+        lambda sums: sums["unanswered"] / asked if (asked := sums["unanswered"] + sums["beliefs"]) else None,
+    ),
     "true_claims": (
         "honesty",
         "Share of all its own-role claims, in any role, that were true",
@@ -97,6 +113,7 @@ def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RE
         "resamples": resamples,
         "enough": ENOUGH,
         "sides": dict(sorted(sides.items())),
+        "spending": spent_by_entrant(settings, lines),
         "refused": {label: _refused(lines, n) for n, label in enumerate(labels)},
         "factions": _rows(settings, lines, resamples, faction_of, 1),
         "roles": _rows(settings, lines, resamples, lambda role: role, ENOUGH),
@@ -229,7 +246,10 @@ def games_csv(lines: Sequence[Line]) -> str:
     """Return a row for each seat of each game, with its sums."""
     rows = []
     for line in lines:
+        spent = spent_on_seats(line)
         for seat, entrant in enumerate(line["entrants"]):
+            taken = spent[seat]
+            whole = None if taken is None else taken[0] + taken[1]
             rows.append(
                 {
                     "game": line["game"],
@@ -245,11 +265,19 @@ def games_csv(lines: Sequence[Line]) -> str:
                     "final_role": line["final"][seat],
                     "won": int(seat in line["winners"]),
                     "refused": line["refused"][seat],
+                    **{name: None if whole is None else getattr(whole, name) for name in SPENT},
+                    "belief_calls": None if taken is None else taken[1].calls,
                     **line["measures"][seat],
                 }
             )
     head = ("game", "block", "seed", "days", "side", "seat", "name", "entrant", "role", "faction", "final_role", "won")
-    return _csv((*head, "refused", *COUNTS), rows)
+    return _csv((*head, "refused", *SPENT, "belief_calls", *COUNTS), rows)
+
+
+def spending_csv(summary: Mapping[str, Any]) -> str:
+    """Return a row for each entrant that is a model; costs that are not known are left empty."""
+    head = ("entrant", "model", "seats", *SPENT, *(f"belief_{name}" for name in SPENT))
+    return _csv(head, summary["spending"])
 
 
 def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

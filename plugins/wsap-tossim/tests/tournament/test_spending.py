@@ -1,0 +1,279 @@
+"""Models over HTTP: what they may take, what they took, and what they believe; with a server that counts."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from math import log
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from llm_server import Card, ModelServer, Say
+
+from wsap_core.errors import UsageError
+from wsap_tossim.cli.tournament import tournament
+
+pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
+GAME = ("--mode", "five", "--rules", "quick", "--option", "longest_game=2", "--seed", "2", "--resamples", "5")
+FIELD = ("one=scripted", "bot=openai/fake")
+TOWN = ("Town Investigative", "Town Protective")
+TABLES = ("games.csv", "ratings.csv", "spending.csv", "summary.json", "report.html")
+PRICE = ("--price", "openai/fake=1/2")
+CHAT = "/v1/chat/completions"
+
+
+def is_question(body: Any) -> bool:
+    return "a question that is not part of the game" in body["messages"][-1]["content"]
+
+
+def says(body: Any) -> Say:
+    """Wait in the game, and hold everybody for an enemy with 20 %."""
+    if not is_question(body):
+        return Say(json.dumps({"action": "wait", "params": {}, "reasoning": "hm"}))
+    names = body["response_format"]["json_schema"]["schema"]["required"]
+    return Say(json.dumps(dict.fromkeys(names, 20)))
+
+
+@pytest.fixture(autouse=True)
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("WSAP_", "OPENAI_")) or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    server.default = says
+    server.models = {"fake": Card(context=32_768)}
+
+
+def asked(server: ModelServer) -> list[Any]:
+    return [r.body for r in server.requests if r.path == CHAT]
+
+
+def play(out: Path, *more: str, games: int = 2) -> Result:
+    return CliRunner().invoke(tournament, [*FIELD, *GAME, "--games", str(games), "--out", str(out), *more])
+
+
+def lines(folder: Path, *, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Return the games by number, without the runs' ids, which are drawn."""
+    found = [json.loads(line) for line in (folder / "games.jsonl").read_text().splitlines()]
+    return sorted(({**line, **dict.fromkeys(("run", *without))} for line in found), key=lambda line: line["game"])
+
+
+def test_beliefs_are_asked_for_when_the_game_is_over_and_change_nothing_in_it(
+    tmp_path: Path, server: ModelServer
+) -> None:
+    assert play(tmp_path / "silent").exit_code == 0
+    silent = asked(server)
+    server.requests.clear()
+    done = play(tmp_path / "asked", "--beliefs")
+    assert done.exit_code == 0, done.output
+    bodies = asked(server)
+    questions = [body for body in bodies if is_question(body)]
+    assert [body for body in bodies if not is_question(body)] == silent, "every prompt of the game, byte for byte"
+    for game, plain in zip(lines(tmp_path / "asked"), lines(tmp_path / "silent"), strict=True):
+        assert game["record"]["game"] == plain["record"]["game"]
+        assert game["usage"] == plain["usage"]
+        bots = [n for n, label in enumerate(game["entrants"]) if label == "bot"]
+        said = [(day, who, evil) for day, who, evil in game["record"]["beliefs"] if who in bots]
+        assert all(set(evil.values()) == {0.2} for _, _, evil in said)
+        assert [row for row in plain["record"]["beliefs"] if row[1] in bots] == []
+        assert sum(game["asked"][n][0] for n in bots) == len(said)
+        town = [n for n in bots if game["roles"][n] != "Mafioso"]
+        for n in town:
+            sums = game["measures"][n]
+            enemies = sum(1 for _, who, _ in said if who == n)  # the one Mafioso, once for each day
+            assert sums["loss"] == pytest.approx(-enemies * log(0.2) - (sums["beliefs"] - enemies) * log(0.8))
+            assert sums["brier"] == pytest.approx(enemies * 0.64 + (sums["beliefs"] - enemies) * 0.04)
+            assert sums["unanswered"] == 0
+    assert len(questions) == sum(row[0] for g in lines(tmp_path / "asked") for row in g["asked"] if row)
+    (first, *_) = questions
+    assert first["messages"][0]["role"] == "system"
+    assert first["messages"][0] in [body["messages"][0] for body in silent], "who it is, in the words of its game"
+    assert "bot took" in done.output
+    assert f"{len(questions)} of them for beliefs" in done.output
+
+
+def test_answers_that_can_not_be_read_are_counted_as_missing(tmp_path: Path, server: ModelServer) -> None:
+    server.default = lambda body: Say("I would rather not say.") if is_question(body) else says(body)
+    assert play(tmp_path, "--beliefs", games=1).exit_code == 0
+    (game,) = lines(tmp_path)
+    rows = [m for m, label in zip(game["measures"], game["entrants"], strict=True) if label == "bot"]
+    assert sum(m["beliefs"] for m in rows) == 0 < sum(m["unanswered"] for m in rows)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    measures = {(r["entrant"], r["measure"]): r["value"] for r in summary["measures"]}
+    assert measures["bot", "unanswered"] == 1
+    assert measures["bot", "log_loss"] is None
+    assert measures["one", "log_loss"] is not None, "scripted players are asked beside them"
+
+
+def test_a_limit_stops_it_and_a_higher_one_goes_on_without_asking_twice(tmp_path: Path, server: ModelServer) -> None:
+    assert play(tmp_path / "whole", "--beliefs", *PRICE).exit_code == 0
+    whole = asked(server)
+    server.requests.clear()
+    cut = tmp_path / "cut"
+    limit = len(whole) // 3
+    for most in (limit, limit, 2 * limit):
+        stopped = play(cut, "--beliefs", *PRICE, "--max-calls", str(most))
+        assert stopped.exit_code == 9, stopped.output
+        assert f"limit of {most} calls a tournament" in stopped.stderr
+        assert "start it again with a higher limit to go on" in stopped.stderr
+        assert "Traceback" not in stopped.stderr
+        assert len(asked(server)) <= most
+    assert json.loads((cut / "summary.json").read_text())["games"] < 2
+    assert play(cut, "--beliefs", *PRICE, "--max-calls", str(len(whole))).exit_code == 0
+    assert lines(cut) == lines(tmp_path / "whole")
+    assert all((cut / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in TABLES)
+    key = json.dumps
+    assert sorted(map(key, asked(server))) == sorted(map(key, whole)), "each of them once"
+
+
+def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server: ModelServer) -> None:
+    assert play(tmp_path / "cup", *PRICE, "--beliefs").exit_code == 0
+    with (tmp_path / "cup" / "spending.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    summary = json.loads((tmp_path / "cup" / "summary.json").read_text())
+    (told,) = summary["spending"]
+    assert (row["entrant"], row["model"]) == ("bot", "openai/fake")
+    assert int(row["calls"]) == told["calls"] == len(asked(server))
+    assert int(row["belief_calls"]) == sum(map(is_question, asked(server))) > 0
+    price = (told["prompt_tokens"] + 2 * told["completion_tokens"]) / 1e6
+    assert float(row["cost"]) == pytest.approx(price)
+    with (tmp_path / "cup" / "games.csv").open(newline="") as file:
+        seats = list(csv.DictReader(file))
+    assert sum(int(s["calls"]) for s in seats if s["entrant"] == "bot") == told["calls"]
+    assert {s["calls"] for s in seats if s["entrant"] == "one"} == {""}
+    assert sum(float(s["cost"]) for s in seats if s["entrant"] == "bot") == pytest.approx(price)
+    page = (tmp_path / "cup" / "report.html").read_text()
+    assert "What the models took" in page
+    assert f"${price:.4f}" in page
+    for option, most in (("--max-cost", price / 2), ("--max-tokens", told["prompt_tokens"] // 2)):
+        stopped = play(tmp_path / option, *PRICE, "--beliefs", option, str(most))
+        assert stopped.exit_code == 9, stopped.output
+        spent = stopped.stdout.split("All models, in games that are not over as well: ")[1]
+        calls, tokens = int(spent.split()[0]), int(spent.split(", ")[1].split()[0])
+        assert calls > 0
+        assert tokens / 1e6 < most if option == "--max-cost" else tokens <= most
+
+
+def test_costs_that_nobody_knows_stay_unknown(tmp_path: Path) -> None:
+    assert "cost unknown" in play(tmp_path, games=1).output
+    assert json.loads((tmp_path / "summary.json").read_text())["spending"][0]["cost"] is None
+    assert "unknown" in (tmp_path / "report.html").read_text()
+
+
+def test_an_estimate_asks_no_model_and_leaves_nothing(tmp_path: Path, server: ModelServer) -> None:
+    said = play(tmp_path / "cup", "--estimate", "--beliefs", *PRICE, "--max-calls", "5", "--json", games=20)
+    assert said.exit_code == 0, said.output
+    told = json.loads(said.stdout)
+    assert (told["games"], told["total"]["seats"]) == (20, 50), "five seats in each, half of them the model's"
+    (share,) = told["entrants"]
+    assert share["calls"] == told["total"]["calls"] > 50
+    assert share["cost"] == pytest.approx((share["prompt_tokens"] + 2 * share["completion_tokens"]) / 1e6)
+    assert asked(server) == []
+    assert not (tmp_path / "cup").exists()
+    words = play(tmp_path / "cup", "--estimate", *PRICE, "--max-calls", "5", games=20).stdout
+    assert "Estimate for bot: " in words
+    assert "--max-calls 5 may end it before all games are played." in words
+    before = play(tmp_path / "cup", *PRICE, games=2)
+    assert before.exit_code == 0
+    usage = json.loads((tmp_path / "cup" / "summary.json").read_text())["spending"][0]
+    files = {path: path.read_bytes() for path in (tmp_path / "cup").iterdir() if path.name != ".lock"}
+    again = json.loads(play(tmp_path / "cup", "--estimate", "--json", *PRICE, games=4).stdout)
+    assert again["total"]["calls"] == usage["calls"], "two more games take what two took"
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_what_is_played_takes_about_what_was_estimated(tmp_path: Path, server: ModelServer) -> None:
+    """Within a factor of two, for a model that does as little as a scripted player says much."""
+    told = json.loads(play(tmp_path / "none", "--estimate", "--beliefs", "--json", games=4).stdout)["total"]
+    assert play(tmp_path / "cup", "--beliefs", games=4).exit_code == 0
+    (took,) = json.loads((tmp_path / "cup" / "summary.json").read_text())["spending"]
+    assert 0.5 < took["calls"] / told["calls"] < 2
+    per_call = sum(len(json.dumps(b["messages"])) for b in asked(server)) / took["calls"]
+    assert 2 < per_call / (told["prompt_tokens"] / told["calls"]) < 6, "characters for each token of a prompt"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--max-cost", "1"], "--max-cost can't be kept: what openai/fake costs is not known; say it with --price"),
+        (["--max-cost", "0"], "--max-cost is an amount of US dollars above 0, not 0"),
+        (["--max-cost", "nan"], "--max-cost is an amount of US dollars above 0, not nan"),
+        (["--price", "openai/fake"], "--price takes ADDRESS=IN/OUT"),
+        (["--price", "openai/fake=1"], "--price takes ADDRESS=IN/OUT"),
+        (["--price", "openai/fake=-1/2"], "--price takes ADDRESS=IN/OUT"),
+        (["--price", "openai/fake=nan/2"], "--price takes ADDRESS=IN/OUT"),
+        (["--price", "openai/other=1/2"], "--price is of 'openai/other', and no entrant is that model"),
+        ([*PRICE, *PRICE], "costs twice"),
+    ],
+)
+def test_limits_and_prices_that_make_no_sense_are_refused_in_a_sentence(
+    words: list[str], told: str, tmp_path: Path, server: ModelServer
+) -> None:
+    refused = play(tmp_path / "cup", *words)
+    assert isinstance(refused.exception, UsageError), refused.output
+    assert told in str(refused.exception)
+    assert asked(server) == []
+    assert not (tmp_path / "cup").exists()
+
+
+def test_an_estimate_without_models_is_refused(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(tournament, ["scripted", "random", "--estimate", "--out", str(tmp_path / "cup")])
+    assert isinstance(refused.exception, UsageError)
+    assert "no entrant is one" in str(refused.exception)
+
+
+KILLED = """
+import os, signal, sys
+from wsap_core.cli import main
+from wsap_tossim.tournament.asking import Answers
+left = [int(sys.argv[1])]
+kept = Answers.add
+def dies(self, *given):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return kept(self, *given)
+Answers.add = dies
+main(sys.argv[2:])
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_kill_among_the_questions_changes_nothing_and_asks_none_twice(tmp_path: Path, server: ModelServer) -> None:
+    assert play(tmp_path / "whole", "--beliefs").exit_code == 0
+    questions = sum(map(is_question, asked(server)))
+    server.requests.clear()
+    killed = tmp_path / "killed"
+    words = ["tossim", "tournament", *FIELD, *GAME, "--games", "2", "--out", str(killed), "--beliefs"]
+    ended = subprocess.run([sys.executable, "-c", KILLED, "3", *words], timeout=100, check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    kept = (killed / "beliefs.jsonl").read_bytes()
+    assert kept.count(b"\n") == 2
+    (killed / "beliefs.jsonl").write_bytes(kept + kept[:20])  # as if it had been in the middle of a line
+    assert play(killed, "--beliefs").exit_code == 0
+    assert lines(killed) == lines(tmp_path / "whole")
+    assert all((killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in TABLES)
+    rows = [json.loads(line) for line in (killed / "beliefs.jsonl").read_text().splitlines()]
+    assert len({(r["game"], r["day"], r["player"]) for r in rows}) == len(rows) == questions
+    lost = sum(map(is_question, asked(server))) - questions
+    assert 1 <= lost <= 3, "those whose replies were on their way"
+
+
+def test_beliefs_can_not_be_switched_on_in_the_middle(tmp_path: Path) -> None:
+    assert play(tmp_path, games=1).exit_code == 0
+    refused = play(tmp_path, "--beliefs", games=1)
+    assert "beliefs is false there and true here" in str(refused.exception)
+
+
+def test_several_games_at_once_come_to_the_same(tmp_path: Path, server: ModelServer) -> None:
+    assert play(tmp_path / "one", "--beliefs", games=4).exit_code == 0
+    assert play(tmp_path / "many", "--beliefs", "--jobs", "4", games=4).exit_code == 0
+    assert lines(tmp_path / "many") == lines(tmp_path / "one")
+    assert (tmp_path / "many" / "report.html").read_bytes() == (tmp_path / "one" / "report.html").read_bytes()

@@ -1,0 +1,69 @@
+"""A file that only grows: a line of JSON for each thing that must not be done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import UsageError, WireError
+
+__all__ = ["Journal"]
+
+Row = Mapping[str, Any]
+"""Any: it is JSON."""
+
+
+class Journal:
+    """A file of such lines, open to be added to; what is left of a line that was cut off is taken away.
+
+    Args:
+        path: the file; made if it is not there.
+
+    Raises:
+        WireError: a line is damaged.
+        UsageError: the file can't be used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.rows: list[Row] = []
+        """What is in it, oldest first."""
+        try:
+            data = path.read_bytes() if path.exists() else b""
+            whole = data[: data.rfind(b"\n") + 1]
+            for number, line in enumerate(whole.splitlines(), start=1):
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise WireError(f"Line {number} of {str(path)!r} is damaged: it is no JSON object.")
+                self.rows.append(row)
+            if whole != data:
+                with path.open("r+b") as file:
+                    file.truncate(len(whole))
+            self._file = path.open("ab")
+        except (ValueError, RecursionError) as error:
+            raise WireError(f"{str(path)!r} is damaged: {error}.") from error
+        except OSError as error:
+            raise UsageError(f"{str(path)!r} can't be used: {error.strerror or error}.") from error
+
+    def add(self, row: Row) -> None:
+        """Add a line; it is on the disk when this returns.
+
+        Raises:
+            UsageError: it can't be written.
+        """
+        try:
+            self._file.write(json.dumps(row, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise UsageError(f"{str(self._path)!r} can't be written: {error.strerror or error}.") from error
+        self.rows.append(row)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()

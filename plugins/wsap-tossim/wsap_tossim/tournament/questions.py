@@ -1,0 +1,154 @@
+"""What the players of a finished game are asked about each of its days, and how their answers are read.
+
+A question is made from what its player knew when that day ended, and from nothing that came later. It is asked
+when the game is over, so that nothing of it can get into the game: not into a prompt, not into a lot.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from wsap_core.llm.parsing.loose_json import find_values
+from wsap_core.llm.parsing.thinking import split_thinking
+from wsap_core.llm.quoting import harmless
+from wsap_tossim.context import turn_text
+from wsap_tossim.engine.game import Game
+from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.players.minds import Mind, RandomMind
+from wsap_tossim.players.scripted import ScriptedMind
+
+__all__ = ["ANSWER", "Question", "evenings", "percentages", "schema", "scripted_beliefs"]
+
+Evening = tuple[int, int, Knowledge]
+"""Day, a living player, and what it knows when that day ends."""
+STEP = 5
+"""Per cent between the answers that a bound reply can give: an enumeration, which every engine keeps to."""
+ANSWER = 12
+"""Tokens of an answer for each player that it is about."""
+
+QUESTION = """\
+{context}{papers}
+
+Now a question that is not part of the game. Nobody in it hears of the question or of your answer, and nothing \
+changes by them. Day {day} is over. How likely is each of the other living players to be an enemy of the Town: of the \
+Mafia, a Vampire, an Arsonist, a Serial Killer, a Werewolf or a Witch? Say what you really think, in per cent: 0 for \
+surely not, 100 for surely an enemy.
+Take no action now. Answer with one JSON object and nothing else, a whole number for each of them: {form}"""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one player is asked about one day."""
+
+    day: int
+    player: int
+    about: tuple[int, ...]
+    """The other living players, by number."""
+    text: str
+
+
+def evenings(game: Game) -> Iterator[Evening]:
+    """Give every living player at the end of every day. What is given changes as soon as the next is asked for."""
+    known = [Knowledge(n) for n in range(len(game.state.players))]
+    for event in game.log:
+        seen = as_seen(event)
+        for player, knowledge in enumerate(known):
+            if event.known_by >> player & 1:
+                knowledge.take(seen)
+        if event.kind == "phase" and event.data["name"] == "dusk":
+            for player, knowledge in enumerate(known):
+                if knowledge.alive:
+                    yield event.day, player, knowledge
+
+
+def question(evening: Evening, names: Sequence[str]) -> Question:
+    """Return what a player is asked about a day, its own papers included."""
+    day, player, knowledge = evening
+    about = tuple(n for n in knowledge.living() if n != player)
+    papers = "".join(
+        f"\n**{title}:**\n{harmless(text, 1500, lines=True)}"
+        for title, text in (("Your Will", knowledge.will), ("Your Notebook", knowledge.notebook))
+        if text
+    )
+    form = "{" + ", ".join(f'"{names[n]}": ...' for n in about) + "}"
+    text = QUESTION.format(context=turn_text(knowledge, names, ()), papers=papers, day=day, form=form)
+    return Question(day, player, about, text)
+
+
+def scripted_beliefs(kind: str, evening: Evening, names: Sequence[str], minds: dict[int, Mind]) -> dict[int, float]:
+    """Return what a player without a model believes.
+
+    Args:
+        kind: `scripted` or `random`.
+        evening: whom to ask, and when.
+        names: of all players.
+        minds: those of the same game that were asked before, by player.
+    """
+    _, player, knowledge = evening
+    if player not in minds:
+        maker = ScriptedMind if kind == "scripted" else RandomMind
+        minds[player] = maker(player, random.Random(0), names)  # no lot is drawn for a belief
+    return dict(minds[player].beliefs(knowledge))
+
+
+# --- what is answered -------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _schema(names: tuple[str, ...]) -> dict[str, Any]:
+    chance = {"type": "integer", "enum": list(range(0, 101, STEP))}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, chance),
+        "required": list(names),
+        "additionalProperties": False,
+    }
+
+
+def schema(about: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON Schema of an answer; it is within OpenAI's strict subset, too."""
+    return _schema(tuple(names[n] for n in about))
+
+
+def percentages(text: str, about: Sequence[int], names: Sequence[str]) -> dict[int, float]:
+    """Return what an answer says of each player, from 0 to 1; whoever it says nothing readable of is left out.
+
+    Only whole numbers from 0 to 100 are taken, also as text and with a per cent sign. Nothing is guessed: a number
+    with a fraction could be meant from 0 to 1, a yes or a word could mean anything, and of two objects that say
+    different things neither counts.
+    """
+    numbers = {name.casefold(): n for n, name in enumerate(names) if n in about}
+    said: dict[int, set[float]] = {}
+    answer = split_thinking(text).said
+    for found in find_values(answer):
+        members = list(_members(found.value))
+        if not answer[found.start : found.end].rstrip().endswith("}"):
+            members = members[:-1]  # cut off: its last number may have had more digits
+        for key, value in members:
+            player = numbers.get(str(key).strip().casefold())
+            chance = _percentage(value)
+            if player is not None and chance is not None:
+                said.setdefault(player, set()).add(chance)
+    return {player: next(iter(chances)) for player, chances in sorted(said.items()) if len(chances) == 1}
+
+
+def _members(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Give the members of an object, and of those within it: some put the answer into another object."""
+    if isinstance(value, Mapping) and depth < 3:
+        for key, inner in value.items():
+            yield key, inner
+            yield from _members(inner, depth + 1)
+
+
+def _percentage(value: Any) -> float | None:
+    # Any: whatever stands there.
+    if isinstance(value, str):
+        digits = value.strip().removesuffix("%").strip()
+        value = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 3 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or not 0 <= value <= 100:
+        return None
+    return int(value) / 100

@@ -1,0 +1,114 @@
+"""What the models of a tournament take: limits over all of it, and what each entrant has taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.decisions import NO_USAGE, Usage
+from wsap_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from wsap_core.llm.wrappers import Budget
+    from wsap_tossim.tournament.ledger import Line
+    from wsap_tossim.tournament.plan import Settings
+
+__all__ = ["SPENT", "Limits", "packed", "spent_by_entrant", "spent_on", "spent_on_seats", "usage_by_seat", "words"]
+
+SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
+"""What is counted, in the order in which a line of games.jsonl has it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most that the models of a tournament may take in all, however often it is gone on with; None for no limit."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    """Of prompts and replies together."""
+    cost: float | None = None
+    """In US dollars."""
+
+    # Refuses a limit in money that is none (UsageError).
+    def __post_init__(self) -> None:
+        if self.cost is not None and not 0 < self.cost < 1e9:
+            raise UsageError(f"--max-cost is an amount of US dollars above 0, not {self.cost:g}.")
+
+    def budget(self) -> Budget:
+        """Return a budget with these limits, of which nothing is spent yet."""
+        from wsap_core.llm.wrappers import Budget  # deferred for weight
+
+        return Budget("tournament", calls=self.calls, tokens=self.tokens, cost=self.cost)
+
+
+def packed(usage: Usage) -> list[Any]:
+    """Return it as it is kept."""
+    return [usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost]
+
+
+def unpacked(row: Sequence[Any]) -> Usage:
+    """Return what `packed` gave."""
+    return Usage(int(row[0]), int(row[1]), int(row[2]), None if row[3] is None else float(row[3]))
+
+
+def usage_by_seat(events: Iterable[Mapping[str, Any]]) -> dict[str, Usage]:
+    """Return what each seat of a recorded run has asked of models, call by call: also where it was killed."""
+    found: dict[str, Usage] = {}
+    for event in events:
+        if event["kind"] == "call":
+            seat = str(event["seat"])
+            found[seat] = found.get(seat, NO_USAGE) + Usage(**event["body"]["reply"]["finish"]["usage"])
+    return found
+
+
+def spent_on_seats(line: Line) -> list[tuple[Usage, Usage] | None]:
+    """Return for each seat of a game what was asked of its model for playing, and for its beliefs; None without one."""
+    none: list[Any] = [None] * len(line["seats"])
+    usage, asked = line.get("usage") or none, line.get("asked") or none
+    return [
+        None if game is None else (unpacked(game), NO_USAGE if beliefs is None else unpacked(beliefs))
+        for game, beliefs in zip(usage, asked, strict=True)
+    ]
+
+
+def spent_on(lines: Iterable[Line]) -> Usage:
+    """Return what games have taken in all."""
+    seats = [pair for line in lines for pair in spent_on_seats(line) if pair is not None]
+    return sum((usage for pair in seats for usage in pair), NO_USAGE)
+
+
+def spent_by_entrant(settings: Settings, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Return a row for each entrant that is a model: its seats, and what it has taken there."""
+    rows = []
+    for number, entrant in enumerate(settings.entrants):
+        if entrant.kind != "model":
+            continue
+        seats = [
+            pair
+            for line in lines
+            for who, pair in zip(line["seats"], spent_on_seats(line), strict=True)
+            if who == number and pair is not None
+        ]
+        asked = sum((beliefs for _, beliefs in seats), NO_USAGE)
+        whole = sum((game for game, _ in seats), NO_USAGE) + asked
+        rows.append(
+            {
+                "entrant": entrant.label,
+                "model": entrant.address,
+                "seats": len(seats),
+                **{name: _rounded(getattr(whole, name)) for name in SPENT},
+                **{f"belief_{name}": _rounded(getattr(asked, name)) for name in SPENT},
+            }
+        )
+    return rows
+
+
+def _rounded(value: float | None) -> float | None:
+    return round(value, 9) if isinstance(value, float) else value
+
+
+def words(usage: Usage) -> str:
+    """Return it for a person: calls, tokens, money."""
+    cost = "unknown cost" if usage.cost is None else f"${usage.cost:.4f}" if usage.cost < 1 else f"${usage.cost:.2f}"
+    return f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out, {cost}"
