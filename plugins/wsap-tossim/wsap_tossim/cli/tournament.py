@@ -170,6 +170,7 @@ class _Progress:
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
     from wsap_core.untrusted import one_line
     from wsap_tossim.tournament.spending import words
+    from wsap_tossim.tournament.table import FEW
 
     if outcome.repaired:
         click.echo("A line that had been cut off was taken away; its game was played again.", err=True)
@@ -195,4 +196,6 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
     partial = summary["games"] % len(summary["settings"]["entrants"])
     if partial and summary["games"] == games:
         click.echo("The last block is not whole, so roles are not quite even; play a multiple of the entrants.")
+    if 0 < summary["blocks"] < FEW:
+        click.echo("Intervals drawn from so few blocks say little, and are too narrow; play more games.")
     click.echo(f"The report is {out / 'report.html'}.")

@@ -3,8 +3,9 @@
 Each game is a match of teams, by the roles at the start: the players of a side together, and everybody who
 wins beside others as a team of one. The winners come first together, all others second. Ratings
 are OpenSkill's, by the model of Plackett and Luce (Weng and Lin, "A Bayesian approximation method for
-online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game in the
-order of their numbers.
+online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game. In which order
+the games are taken makes a difference, which is nothing about the entrants; so they are taken in many orders drawn
+by lot, and the rating is the mean.
 
 What is rated is an entrant as one faction or role. A team is as strong as its seats on average: its mean is
 the sum of w times mu over what is rated, with w the share of the team's seats, and its variance the sum of
@@ -27,12 +28,15 @@ from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.victory import side_of
 from wsap_tossim.tournament.intervals import quantile
 from wsap_tossim.tournament.ledger import Line
+from wsap_tossim.tournament.plackett import play_through
 
 __all__ = ["Rating", "faction_of", "rate", "rated", "resampled", "wins"]
 
 Key = tuple[int, str]
 """An entrant, and what it plays as: a faction or a role."""
 LOW, HIGH = 0.025, 0.975
+ORDERS, ORDERS_AGAIN = 25, 4
+"""In how many orders games are taken for a rating, and for each resample of its interval."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,15 @@ class Rating:
     """The deviation; 25/3 at the beginning."""
     low: float
     high: float
-    """The 95 % bootstrap interval of the mean."""
+    """The 95 % bootstrap interval of the mean; the mean is in it."""
+    ordinal_low: float
+    ordinal_high: float
+    """That of the ordinal."""
+
+    @property
+    def ordinal(self) -> float:
+        """mu - 3 sigma, as OpenSkill ranks: what it surely is, the normal distribution given; 0 at the beginning."""
+        return self.mu - 3 * self.sigma
 
 
 def faction_of(role: str) -> str:
@@ -54,7 +66,7 @@ def faction_of(role: str) -> str:
 
 
 def rate(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant as everything that it played.
+    """Return mean and deviation of every entrant as everything that it played, after games in one order.
 
     Args:
         lines: games, in their order.
@@ -77,24 +89,69 @@ def rated(
         lines: games, by number.
         kind: role -> what it is rated as.
         resamples: how often blocks of games are drawn again, with replacement; 0 for no intervals, which are
-            then the mean alone.
+            then the rating alone.
         seed: of the lots.
         among: which keys are wanted.
     """
     matches = {line["game"]: _teams(line, kind) for line in lines}
-    found = _rate(list(matches.values()))
-    values: dict[Key, list[float]] = {key: [] for key in found if among(key)}
-    for drawn in resampled(lines, resamples, seed) if values else ():
-        again = _rate([matches[line["game"]] for line in drawn])
-        for key, seen in values.items():
-            if key in again:
-                seen.append(again[key][0])
-    ratings: dict[Key, Rating] = {}
-    for key in sorted(values):
-        mu, sigma = found[key]
-        seen = sorted(values[key]) or [mu]
-        ratings[key] = Rating(mu, sigma, quantile(seen, LOW), quantile(seen, HIGH))
-    return ratings
+    lots = random.Random(f"{seed}:orders")  # play, not secrets
+    orders = [_rate(_shuffled(list(matches.values()), lots)) for _ in range(ORDERS if len(matches) > 1 else 1)]
+    keys = sorted(orders[0])
+    again = _Again(matches, keys)
+    drawn: dict[Key, list[tuple[float, float]]] = {key: [] for key in keys if among(key)}
+    for sample in resampled(lines, resamples, seed) if drawn else ():
+        for key, seen in again.rated([line["game"] for line in sample], lots).items():
+            if key in drawn:
+                drawn[key].append(seen)
+    return {key: _rating([order[key] for order in orders], seen) for key, seen in drawn.items()}
+
+
+def _rating(orders: Sequence[tuple[float, float]], drawn: Sequence[tuple[float, float]]) -> Rating:
+    mu = sum(m for m, _ in orders) / len(orders)
+    sigma = sum(s for _, s in orders) / len(orders)
+    means = _interval([m for m, _ in drawn], mu)
+    return Rating(mu, sigma, *means, *_interval([m - 3 * s for m, s in drawn], mu - 3 * sigma))
+
+
+def _interval(drawn: Sequence[float], value: float) -> tuple[float, float]:
+    """Return the percentile interval, drawn out as far as the value if that lies beside it."""
+    seen = sorted(drawn) or [value]
+    return min(value, quantile(seen, LOW)), max(value, quantile(seen, HIGH))
+
+
+def _shuffled(matches: list[_Match], lots: random.Random) -> list[_Match]:
+    lots.shuffle(matches)
+    return matches
+
+
+class _Again:
+    """Rates games that were drawn again, each draw in a few orders."""
+
+    def __init__(self, matches: Mapping[int, _Match], keys: Sequence[Key]) -> None:
+        self._keys = keys
+        number = {key: n for n, key in enumerate(keys)}
+        self._matches = {
+            game: [
+                (rank == 1.0, {number[key]: w for key, w in shares.items()})
+                for rank, shares in zip(match.ranks, match.shares, strict=True)
+            ]
+            for game, match in matches.items()
+            if len(match.teams) > 1
+        }
+        self._played = {game: {n for _, shares in match for n in shares} for game, match in self._matches.items()}
+
+    def rated(self, games: Sequence[int], lots: random.Random) -> dict[Key, tuple[float, float]]:
+        """Return mean and deviation of whoever plays in these games; a game that was drawn twice counts twice."""
+        order = [game for game in games if game in self._matches]
+        there = set().union(*(self._played[game] for game in order))
+        mus, sigmas = [0.0] * len(self._keys), [0.0] * len(self._keys)
+        for _ in range(ORDERS_AGAIN):
+            lots.shuffle(order)
+            found, variances = play_through([self._matches[game] for game in order], len(self._keys))
+            for n, (mu, variance) in enumerate(zip(found, variances, strict=True)):
+                mus[n] += mu / ORDERS_AGAIN
+                sigmas[n] += sqrt(variance) / ORDERS_AGAIN
+        return {key: (mus[n], sigmas[n]) for n, key in enumerate(self._keys) if n in there}
 
 
 def resampled(lines: Sequence[Line], resamples: int, seed: int) -> list[list[Line]]:

@@ -9,7 +9,8 @@ from typing import Any
 from wsap_core.untrusted import one_line
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.tournament.plots import Dot, dot_plot
-from wsap_tossim.tournament.table import MEASURES
+from wsap_tossim.tournament.ratings import ORDERS
+from wsap_tossim.tournament.table import FEW, MEASURES
 
 __all__ = ["report_html"]
 
@@ -55,6 +56,12 @@ def report_html(summary: Mapping[str, Any]) -> str:
         _about(summary),
     ]
     if summary["games"]:
+        if summary["blocks"] < FEW:
+            blocks = "One block" if summary["blocks"] == 1 else f"{int(summary['blocks'])} blocks"
+            parts.append(
+                f"<p><strong>{blocks} of games is all there is.</strong> Intervals are drawn from blocks, so they say "
+                "little here, and are too narrow.</p>"
+            )
         parts += [
             _factions(summary, entrants),
             _measures(summary, entrants),
@@ -125,16 +132,18 @@ def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) ->
     for r in rows:
         rating = "too few" if r["mu"] is None else f"{r['mu']:.2f} ± {r['sigma']:.2f}"
         interval = "" if r["mu"] is None else f"{r['mu_low']:.2f} to {r['mu_high']:.2f}"
+        ordinal = "" if r["mu"] is None else f"{r['ordinal']:.2f} ({r['ordinal_low']:.2f} to {r['ordinal_high']:.2f})"
         body.append(
             f'<tr><td class="w">{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
             f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}</td>"
             f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td>"
-            f"<td>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</td><td>{rating}</td><td>{interval}</td></tr>"
+            f"<td>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</td><td>{rating}</td><td>{interval}</td>"
+            f"<td>{ordinal}</td></tr>"
         )
     head = (
         f'<tr><th class="w">{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>95 % (Wilson)</th>'
         "<th>95 % (bootstrap)</th>"
-        "<th>Rating</th><th>95 % (bootstrap)</th></tr>"
+        "<th>Rating</th><th>95 % (bootstrap)</th><th>Ordinal, 95 % (bootstrap)</th></tr>"
     )
     return _table(caption, head, body)
 
@@ -217,8 +226,9 @@ def _method(summary: Mapping[str, Any]) -> str:
     refused = ", ".join(f"{_text(label)} {count}" for label, count in summary["refused"].items())
     return (
         "<h2>How this was made</h2>"
-        "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game; the sides of a game are teams, "
-        "each as strong as its seats on average, and one who wins beside others is a team of its own. "
+        "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game, and averaged over "
+        f"{ORDERS} orders of the games drawn by lot; the ordinal is the mean less three deviations. The sides of a "
+        "game are teams, each as strong as its seats on average, and one who wins beside others is a team of its own. "
         "Their intervals and those of the measures: percentiles "
         f"over {int(summary['resamples'])} resamples of whole blocks of games (those of a block share their deal) "
         f"drawn from the tournament's seed; {int(summary['blocks'])} blocks were played. "

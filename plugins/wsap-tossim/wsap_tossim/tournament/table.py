@@ -15,10 +15,12 @@ from wsap_tossim.tournament.plan import Settings
 from wsap_tossim.tournament.ratings import HIGH, LOW, faction_of, rated, resampled, wins
 from wsap_tossim.tournament.spending import SPENT, spent_by_entrant, spent_on_seats
 
-__all__ = ["ENOUGH", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
+__all__ = ["ENOUGH", "FEW", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
 ENOUGH = 20
 """Seats that an entrant must have played a role at for a rating in it."""
+FEW = 5
+"""Blocks below which a bootstrap interval says little: there is little to draw from."""
 RESAMPLES = 200
 """How often games are drawn again for the intervals, unless another number is given."""
 Sums = Mapping[str, float]
@@ -164,6 +166,9 @@ def _rows(
                 "sigma": None if rating is None else round(rating.sigma, 6),
                 "mu_low": None if rating is None else round(rating.low, 6),
                 "mu_high": None if rating is None else round(rating.high, 6),
+                "ordinal": None if rating is None else round(rating.ordinal, 6),
+                "ordinal_low": None if rating is None else round(rating.ordinal_low, 6),
+                "ordinal_high": None if rating is None else round(rating.ordinal_high, 6),
             }
         )
     return rows
@@ -239,7 +244,8 @@ def ratings_csv(summary: Mapping[str, Any]) -> str:
     """Return the rows of all factions and roles."""
     rows = [{"level": level, **row} for level in ("factions", "roles") for row in summary[level]]
     head = ("level", "entrant", "as", "seats", "won", "win_rate", "win_low", "win_high")
-    return _csv((*head, "win_boot_low", "win_boot_high", "mu", "sigma", "mu_low", "mu_high"), rows)
+    rating = ("mu", "sigma", "mu_low", "mu_high", "ordinal", "ordinal_low", "ordinal_high")
+    return _csv((*head, "win_boot_low", "win_boot_high", *rating), rows)
 
 
 def games_csv(lines: Sequence[Line]) -> str:
