@@ -39,8 +39,8 @@ def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have
     found = json.loads(done.stdout)
     assert found["problems"] == []
     assert done.returncode == 0
-    # Both kinds of processes were killed, at calls to the games too. That a world is given up is told, and no loss.
+    # Both kinds of processes were killed, at calls to the games too, and every world came back.
     assert found["nexus"] > 0
     assert found["games"] > 0
-    assert sum(found["failed"].values()) <= 1
+    assert found["failed"] == {}
     assert found["compared"] > 0

@@ -3,6 +3,11 @@
 To a `Lifeline` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
 lost. A line is lost when the game can't be reached for a while, when its process is another one than before,
 or when it is too late with an answer. Nothing starts the game again from here; it is waited for.
+
+A world that ends its process each time that it is brought back would do so for ever, so one that is to blame for two
+ends in a row is given up. To blame is whoever *alone* was at work when the process ended, which is seen where a
+request is cut off, and not where the end is heard of: that is after the process was started anew, by one world after
+the other, and the last of several hears of it when the others are through.
 """
 
 from __future__ import annotations
@@ -94,7 +99,7 @@ class FarLine:
         asked = json.loads(content)
         task = asyncio.create_task(self._carry(number, asked, on_reply, deadline), name=f"{self._game}: {asked['op']}")
         self._calls[number] = (task, str(asked["op"]), on_reply)
-        self._client.asking[self._path] += 1
+        self._client.begin_work(self._path)
         task.add_done_callback(lambda _: self._through(number))
         return number
 
@@ -116,9 +121,7 @@ class FarLine:
 
     def _through(self, number: int) -> None:
         self._calls.pop(number, None)
-        self._client.asking[self._path] -= 1
-        if self._client.asking[self._path] <= 0:
-            del self._client.asking[self._path]
+        self._client.end_work(self._path)
 
     async def _carry(
         self, number: int, asked: Mapping[str, Any], on_reply: Callable[[bytes], None], deadline: float | None
@@ -132,7 +135,8 @@ class FarLine:
             return
         except GameLostError as error:
             # Whoever alone was at work when it ended may be what ended it.
-            self._lose(str(error).rstrip("."), to_blame=list(self._client.asking) == [self._path])
+            why = "its process ended" if error.answered else str(error).rstrip(".")
+            self._lose(why, to_blame=error.at_work == {self._path})
             return
         except WsapError as error:
             reply = failure(error, self._game)
@@ -144,12 +148,19 @@ class FarLine:
         try:
             return answer(await self._ask(str(asked["op"]), asked))
         except GameLostError as error:
-            if error.answered and self.life is not None and await self._client.life() == self.life:
-                # The process is still the same: it is the game's word that there is no such thing.
+            if error.answered and await self._is_the_same():
+                # It is the game's word that there is no such thing.
                 return failure(WorldFailedError(str(error)), self._game)
             raise
         except Exception as error:
             return failure(error, self._game)
+
+    async def _is_the_same(self) -> bool:
+        """Return whether the process that answers is still the one that this line leads to."""
+        try:
+            return self.life is not None and await self._client.life() == self.life
+        except GameLostError:
+            return False  # it answered, and has ended since
 
     async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
         """Ask what an operation stands for, and return what a lifeline is told."""

@@ -186,13 +186,17 @@ class Elsewhere:
             if spec is None or not isinstance(spec.factory, GameClient):
                 left += 1
                 continue
+            path = f"/transfers/{row.id}"
+            spec.factory.begin_work(path)
             try:
-                told = await spec.factory.ask("POST", f"/transfers/{row.id}/withdraw", {})
+                told = await spec.factory.ask("POST", f"{path}/withdraw", {})
                 self._withdrawn(row, told)
             except WsapError as error:
                 left += 1
                 self._still_unknown(row, error)
                 continue
+            finally:
+                spec.factory.end_work(path)
             await self._clear_away(spec.factory, row.world_id)
         return left
 

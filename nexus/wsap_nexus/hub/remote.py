@@ -28,6 +28,8 @@ LARGEST = 64 * 2**20
 """Bytes of an answer."""
 _WAIT = 20.0
 """Seconds that one request waits on the other side before it is asked again."""
+_NOBODY_THERE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+# What fails so has never reached the process.
 
 
 class GameLostError(WorldFailedError):
@@ -35,6 +37,8 @@ class GameLostError(WorldFailedError):
 
     answered = False
     """Whether it answered: then it has forgotten what it is asked about."""
+    at_work: frozenset[str] = frozenset()
+    """Upon what it was at work when it was cut off in the middle of this; empty where it was gone before that."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +77,28 @@ class GameClient:
         self._patience = patience or Patience()
         self._sleep = sleep
         self._client: httpx2.AsyncClient | None = None
-        self.asking: Counter[str] = Counter()
-        """How many calls are open in each of its worlds."""
+        self._asking: Counter[str] = Counter()
         self.mourned: set[str] = set()
         """The lives of its process whose end was held against it."""
 
     def __call__(self) -> NoReturn:
         """Refuse: a world of this game is made in its own process."""
         raise PluginError(f"This game runs elsewhere ({self.url}); play it through the nexus.")
+
+    @property
+    def at_work(self) -> frozenset[str]:
+        """The paths at which something is asked of it now that may end its process: its worlds, and moves."""
+        return frozenset(self._asking)
+
+    def begin_work(self, path: str) -> None:
+        """Say that something is asked at a path from now on."""
+        self._asking[path] += 1
+
+    def end_work(self, path: str) -> None:
+        """Say that it is answered, or given up."""
+        self._asking[path] -= 1
+        if self._asking[path] <= 0:
+            del self._asking[path]
 
     async def ask(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None) -> Any:
         """Return what the game answers; waits while it says that it is not through yet.
@@ -115,13 +133,23 @@ class GameClient:
         self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
     ) -> tuple[int, Any]:
         waited, pause = 0.0, self._patience.first
+        at_work: frozenset[str] | None = None  # when this was cut off first
         while True:
             try:
                 return await self._send(method, path, body, key, params)
+            except GameLostError as lost:
+                lost.at_work = at_work or frozenset()
+                raise
             except httpx2.TransportError as error:
+                if at_work is None:
+                    # All who are at work when a process ends are cut off at once, and still at it then, since none
+                    # gets through before the next one is there. Whoever finds nobody to connect to comes later.
+                    at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._patience.seconds:
                     detail = one_line(error)[:200] or type(error).__name__
-                    raise GameLostError(f"The game at {self.url} does not answer: {detail}") from error
+                    gone = GameLostError(f"The game at {self.url} does not answer: {detail}")
+                    gone.at_work = at_work
+                    raise gone from error
             await self._sleep(pause)
             waited += pause
             pause = min(2 * pause, self._patience.most)
