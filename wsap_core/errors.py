@@ -7,7 +7,8 @@
     │   └── ConfigError           a configuration value is wrong
     ├── PluginError               a plugin could not be loaded or failed     exit 3
     ├── WorldError                a world broke its contract or crashed      exit 4
-    │   └── SnapshotError         a snapshot can't be restored
+    │   ├── SnapshotError         a snapshot can't be restored
+    │   └── RecordMismatchError   a world does not go the way it was recorded
     ├── WireError                 data from outside is not what it should be exit 5
     │   └── ProtocolVersionError  it speaks another major version
     ├── StorageError              the database can't be used                 exit 6
@@ -108,6 +109,13 @@ class SnapshotError(WorldError):
 
     code = "SNAPSHOT"
     http_status = 422
+
+
+class RecordMismatchError(WorldError):
+    """A world does not go the way that is recorded: another version of the game, or chance beyond its seed."""
+
+    code = "RECORD_MISMATCH"
+    http_status = 409
 
 
 class WireError(WsapError):

@@ -21,6 +21,7 @@ from wsap_core import (
     Context,
     Observation,
 )
+from wsap_core.context import Clock
 from wsap_core.models import Goal
 from wsap_core.wire import Codec, dumps
 from wsap_core.worlds.legality import check_action, index_actions
@@ -90,6 +91,7 @@ def play(
     agents: Mapping[str, AgentSpec],
     *,
     watch: Callable[[StepTaken, Mapping[str, Controls]], None] | None = None,
+    clock: Clock | None = None,
 ) -> dict[str, str]:
     """Play a run to its end, from where its log ends, and return each seat's trajectory hash as the run has it."""
     LIVES.append(None)
@@ -105,7 +107,10 @@ def play(
         if watch is not None:
             watch(step, controls)
 
-    run = Run(plan, spec, agents, recorder=recorder, run_id=RUN, past=past, observers=[watched], seat_controls=controls)
+    run = Run(
+        plan, spec, agents, recorder=recorder, run_id=RUN, past=past, observers=[watched], seat_controls=controls,
+        clock=clock,
+    )  # fmt: skip
 
     async def to_end() -> dict[str, str]:
         summary = await asyncio.wait_for(run.play(), 20)

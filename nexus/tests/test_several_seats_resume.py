@@ -6,6 +6,7 @@ what it saw it sees again, and who was taken out is taken out again.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from collections.abc import Callable, Mapping
@@ -14,11 +15,21 @@ from dataclasses import replace
 import pytest
 from several_seats import SEEN, WAKE, Log, agent, play
 
-from wsap_core import AdapterSpec, AgentSpec, Context, Observation
+from wsap_core import (
+    Action,
+    ActionDef,
+    ActionResult,
+    ActionSpace,
+    AdapterSpec,
+    AgentSpec,
+    Context,
+    Observation,
+)
 from wsap_core.builtin import plugin
-from wsap_core.errors import WorldError
+from wsap_core.errors import RecordMismatchError
 from wsap_nexus.runtime.controls import Controls
 from wsap_nexus.runtime.loop import StepTaken
+from wsap_nexus.runtime.order import Order
 from wsap_nexus.runtime.plan import RunPlan, SeatPlan
 
 Choose = Callable[[Context, int, Observation], str]
@@ -257,8 +268,166 @@ def test_a_world_that_goes_another_way_is_noticed() -> None:
     agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
     log = Log()
     play(log, matrix_plan(), GAMES["matrix"], agents)
-    with pytest.raises(WorldError, match="did not go the way it was recorded at step 1"):
+    with pytest.raises(RecordMismatchError, match="did not go the way it was recorded at step 1"):
         play(log, replace(matrix_plan(), options={"rounds": 5}), GAMES["matrix"], agents)
+
+
+# --- a game that has changed since ------------------------------------------------------------------------
+
+
+def recorded(spec: AdapterSpec) -> Log:
+    log = Log()
+    play(log, matrix_plan(), spec, {"row": agent("a", by_chance), "column": agent("b", by_chance)})
+    return log
+
+
+def test_a_game_that_no_longer_gives_a_recorded_seat_its_turn_is_refused_in_a_sentence() -> None:
+    """Both had looked before either chose; now the column sees the row's choice before it looks."""
+    log = recorded(GAMES["matrix"])
+    agents = {"row": agent("a", by_chance), "column": agent("b", by_chance)}
+    for length in cuts(log):
+        before = log.cut(length)
+        if not any(e.kind == "chosen" and e.seat == "row" for e in before.events):
+            continue
+        with pytest.raises(RecordMismatchError) as caught:
+            play(before, matrix_plan(), GAMES["matrix-turns"], agents, clock=Standing())
+        if "does not come to" in str(caught.value):
+            assert str(caught.value) == (
+                "'matrix-turns' does not come to step 1 of seat 'column', which is recorded, and everybody waits for "
+                "that, so the run can't be resumed; is it another version of the game?"
+            )
+            break
+    else:
+        raise AssertionError("the games wait for the same")
+    assert (caught.value.code, caught.value.exit_code) == ("RECORD_MISMATCH", 4)
+
+
+class Standing:
+    """A clock that stands still, unless it is told to ring."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.set: list[asyncio.Future[None]] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.asked.append(seconds)
+        self.set.append(asyncio.get_running_loop().create_future())
+        self.rung()
+        await self.set[-1]
+
+    def rung(self) -> None:
+        """Be told that somebody waits."""
+
+
+class Ringing(Standing):
+    """A clock on which all time passes at once."""
+
+    def rung(self) -> None:
+        self.set[-1].set_result(None)
+
+
+class Doors:
+    """Each of two does one thing; `b` may look when `a` has done its thing, or only when `a` has done another.
+
+    What it waits with is its own affair: it uses no `Barrier`.
+    """
+
+    game_description, action_space = "Doors.", ActionSpace((ActionDef("go", "Go"),))
+
+    def __init__(self, context: Context) -> None:
+        self.wanted = int(context.config.get("wanted", 1))
+        self.slow = bool(context.config.get("slow", False))
+        self.done: list[str] = []
+        self.open = asyncio.Event()
+
+    def reset(self, seed: int | None = None) -> Observation:
+        return Observation()
+
+    def observe(self) -> Observation:
+        raise AssertionError("ask a seat")
+
+    def act(self, action: Action) -> ActionResult:
+        raise AssertionError("ask a seat")
+
+    def seat(self, agent_id: str) -> Door:
+        return Door(self, agent_id)
+
+
+class Door:
+    """One of the two."""
+
+    game_description, action_space = Doors.game_description, Doors.action_space
+
+    def __init__(self, world: Doors, seat: str) -> None:
+        self._world, self._seat = world, seat
+
+    async def observe(self) -> Observation:
+        world = self._world
+        if self._seat == "b":
+            await world.open.wait()
+        if self._seat == "b" and world.slow:
+            for _ in range(1000):  # as one that is busy elsewhere
+                await asyncio.sleep(0)
+        return Observation(step=len(world.done))
+
+    async def act(self, action: Action) -> ActionResult:
+        self._world.done.append(self._seat)
+        if len(self._world.done) >= self._world.wanted:
+            self._world.open.set()
+        return ActionResult(True, done=True, observation=Observation(step=len(self._world.done)))
+
+    def reset(self) -> Observation:
+        raise AssertionError("reset the world")
+
+
+DOORS = AdapterSpec("doors", "Two doors.", Doors, seats=(2, 2), abilities=("seed", "multi-seat"), timing="free")
+
+
+def goes(name: str) -> AgentSpec:
+    return agent(name, lambda *_: "go")
+
+
+def test_a_world_that_does_not_say_what_it_waits_for_is_given_minutes_of_the_clock() -> None:
+    log = Log()
+    agents = {"a": goes("a"), "b": goes("b")}
+    play(log, of("a", "b"), DOORS, agents)
+    stopped = log.cut(max(e.seq for e in log.of("chosen", "b")) + 1)
+    clock = Ringing()
+    changed = replace(of("a", "b"), options={"wanted": 2})
+    with pytest.raises(RecordMismatchError, match="does not come to step 1 of seat 'b'"):
+        play(stopped.cut(len(stopped.events)), changed, DOORS, agents, clock=clock)
+    assert clock.asked[-1] == 180
+
+
+def test_a_world_that_is_only_slow_is_waited_for() -> None:
+    log = Log()
+    agents = {"a": goes("a"), "b": goes("b")}
+    hashes = play(log, of("a", "b"), DOORS, agents)
+    stopped = log.cut(max(e.seq for e in log.of("chosen", "b")) + 1)
+    clock = Standing()
+    assert play(stopped, replace(of("a", "b"), options={"slow": True}), DOORS, agents, clock=clock) == hashes
+    assert set(clock.asked) <= {180}
+
+
+def test_seats_that_wait_for_one_who_is_not_there_any_more_are_at_a_standstill() -> None:
+    async def wait() -> str:
+        order = Order([(3, 0, "ann"), (5, 0, "bob"), (7, 0, "cid")])
+        order.standstill.begin(["ann", "bob", "cid"])
+        noticed = asyncio.create_task(order.standstill.noticed())
+        waiting = [asyncio.create_task(order.reach(mark)) for mark in ((5, 0, "bob"), (7, 0, "cid"))]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not noticed.done()  # ann is busy, and may come yet
+        order.standstill.leave("ann")
+        found = await noticed
+        for task in waiting:
+            task.cancel()
+        return found
+
+    assert asyncio.run(wait()) == "ann"
 
 
 def test_one_seat_alone_records_no_choices() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal
 
 from wsap_core.errors import WorldError
@@ -17,6 +19,23 @@ A seat that it leaves out goes on waiting: a later round gives its result.
 
 Expects = Callable[[], Sequence[str]]
 """Gives the seats that the next round waits for; none when the game is over."""
+
+
+TOLD_OF_WAITING: ContextVar[Callable[[bool], None] | None] = ContextVar("told of waiting", default=None)
+"""Told True when a seat begins to wait for others, and False when it no longer does, where whoever plays the seat
+wants to know: that of somebody who waits for the world it is this which is not a matter of time."""
+
+
+@contextmanager
+def _waiting() -> Iterator[None]:
+    told = TOLD_OF_WAITING.get()
+    if told is not None:
+        told(True)
+    try:
+        yield
+    finally:
+        if told is not None:
+            told(False)
 
 
 class Barrier:
@@ -98,7 +117,8 @@ class Barrier:
         """Wait until the seat can decide, has left or the game is over, and return the round it decides in."""
         while seat in self._active and seat not in self._absent and seat not in self.expected and not self.over:
             self._open.clear()
-            await self._open.wait()
+            with _waiting():
+                await self._open.wait()
         return self.round
 
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
@@ -124,7 +144,8 @@ class Barrier:
         self._results[seat] = future
         self._submitted[seat] = action
         self._resolve_if_complete()
-        result: ActionResult = await future
+        with _waiting():
+            result: ActionResult = await future
         return result
 
     def expire(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from wsap_core.decisions import NO_USAGE, DecisionInfo, LooksBack, ReflectionInfo
-from wsap_core.errors import PluginError, WorldError, WsapError
+from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.interfaces import Agent, Sees
 from wsap_core.models import Action, ActionResult, Observation
 from wsap_core.text import one_line
@@ -152,6 +152,11 @@ class SeatLoop:
             else:
                 await self._decide_and_act(number, observation, after)
 
+    @property
+    def next_decision(self) -> int:
+        """The number, from 1, of the decision that is come to next, a recorded one or a new one."""
+        return 1 + (self._history[0].step if self._history else self.tally.steps)
+
     async def leave(self, episode: int) -> None:
         """Take the seat out of a world where others go on, as is recorded, or else recording it."""
         order = self._order or Order()
@@ -161,7 +166,7 @@ class SeatLoop:
             await order.reach(logged.made)
             order.passed(logged.made)
         else:
-            await order.ended()
+            await order.ended(self.seat.agent_id)
             self._recorder.left(self.seat.agent_id, episode, self.tally.steps)
         await leave(self.seat)
 
@@ -199,12 +204,13 @@ class SeatLoop:
         elif logged is None:
             mark, self._looked = self._looked, None
             if mark is None:
-                await order.ended()
+                await order.ended(self.seat.agent_id)
         else:
             mark = None  # a step that an older version recorded: nobody knows when
         if mark is not None:
             await order.reach(mark)
-        observation = await self.seat.observe()
+        with order.standstill.world(self.seat.agent_id):
+            observation = await self.seat.observe()
         if mark is not None:
             order.passed(mark)
         if not isinstance(logged, LoggedStep):
@@ -219,7 +225,7 @@ class SeatLoop:
         before = self._told()
         action, forced = await self._decide(observation)
         if self._order is not None:
-            await self._order.ended()
+            await self._order.ended(seat)
             self.acting = True
             self._recorder.chosen(seat, episode, number, action, self._how(before, forced), after=after)
         outcome = await self.seat.resolve(action)
@@ -277,7 +283,11 @@ class SeatLoop:
             await self._order.reach(choice.made)
             self._order.passed(choice.made)
         self.acting = isinstance(logged, LoggedChoice)
-        outcome = await self._act_again(logged.action, choice)
+        if self._order is None:
+            outcome = await self.seat.resolve(logged.action)
+        else:
+            with self._order.standstill.world(logged.seat):
+                outcome = await self._act_again(self._order, logged.action, choice)
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
                 before = self._told()  # what it tells now is not of this decision
@@ -286,7 +296,7 @@ class SeatLoop:
             return
         line = step_line(self.seat.agent_id, outcome.action, outcome.result)
         if line != logged.line:
-            raise WorldError(
+            raise RecordMismatchError(
                 f"{self.seat.world.spec.name!r} did not go the way it was recorded at step {logged.step + 1} of "
                 f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
             )
@@ -297,15 +307,15 @@ class SeatLoop:
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
 
-    async def _act_again(self, action: Action, choice: LoggedChoice | None) -> Outcome:
+    async def _act_again(self, order: Order, action: Action, choice: LoggedChoice | None) -> Outcome:
         """Carry out what is recorded; where the seat was taken out in the middle of it, take it out again."""
-        if self._order is None or choice is None or choice.let_go is None:
+        if choice is None or choice.let_go is None:
             return await self.seat.resolve(action)
         acting = asyncio.create_task(self.seat.resolve(action))
         try:
             await asyncio.sleep(0)  # the world hears of the choice first
-            await self._order.reach(choice.let_go)
-            self._order.passed(choice.let_go)
+            await order.reach(choice.let_go)
+            order.passed(choice.let_go)
             self.let_go = True
             await leave(self.seat)
             return await acting

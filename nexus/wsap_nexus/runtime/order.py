@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from wsap_core.context import Clock
+from wsap_nexus.runtime.standstill import Standstill
+
 Mark = tuple[int, int, str]
 """A place in the recorded order; the smaller comes first."""
 
@@ -28,19 +31,23 @@ class Order:
 
     Args:
         marks: of everything that is recorded.
+        clock: for a world that gets nowhere; the machine's own when None.
     """
 
-    def __init__(self, marks: Iterable[Mark] = ()) -> None:
+    def __init__(self, marks: Iterable[Mark] = (), *, clock: Clock | None = None) -> None:
         self._ahead = sorted(marks, reverse=True)  # the next is the last
         self._waiting: dict[Mark, asyncio.Future[None]] = {}
         self._ended = asyncio.Event()
+        self.standstill = Standstill(self._following, clock)
+        """What the seats wait for."""
         self._see_whether_it_ended()
 
     async def reach(self, mark: Mark) -> None:
         """Return once everything before a mark is passed."""
         while self._ahead and self._ahead[-1] < mark:
             self._waiting[mark] = asyncio.get_running_loop().create_future()
-            await self._waiting[mark]
+            with self.standstill.place(mark[2]):
+                await self._waiting[mark]
 
     def passed(self, mark: Mark) -> None:
         """Let the next one go on, as soon as the caller waits for something; it has to have reached the mark."""
@@ -50,10 +57,14 @@ class Order:
                 waiting.set_result(None)
             self._see_whether_it_ended()
 
-    async def ended(self) -> None:
-        """Return once everything recorded was done again."""
+    async def ended(self, seat: str) -> None:
+        """Return once everything recorded was done again; a seat has to wait for that."""
         if self._ahead:
-            await self._ended.wait()
+            with self.standstill.place(seat):
+                await self._ended.wait()
+
+    def _following(self) -> str | None:
+        return self._ahead[-1][2] if self._ahead else None
 
     def _see_whether_it_ended(self) -> None:
         if not self._ahead:

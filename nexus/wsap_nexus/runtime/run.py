@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from wsap_core.context import Clock, Context, SystemClock, derive_seed
-from wsap_core.errors import UsageError, WsapError
+from wsap_core.errors import RecordMismatchError, UsageError, WsapError
 from wsap_core.interfaces import Agent, Snapshots
 from wsap_core.options import Options, check_used
 from wsap_core.services import Services
@@ -63,7 +63,7 @@ class Past:
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
 
-    def order(self) -> Order:
+    def order(self, clock: Clock) -> Order:
         """Return the order in which its seats did what is gone through again."""
         marks: list[Mark] = []
         for items in self.history.values():
@@ -73,7 +73,7 @@ class Past:
                 elif choice := item.choice if isinstance(item, LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
-        return Order([*marks, *self.looked.values()])
+        return Order([*marks, *self.looked.values()], clock=clock)
 
     def decided(self, seat: str) -> int:
         """Return how many decisions of a seat are recorded, one whose step is not among them."""
@@ -139,6 +139,7 @@ class Run:
         self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
         self._minds = minds or RunMinds()
         self._loops: list[SeatLoop] = []
+        self._order: Order | None = None
         self._episode = self._past.first_episode
         self._since_snapshot = 0
         self._started = time.monotonic()
@@ -249,7 +250,7 @@ class Run:
         plan = self.plan
         seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
-        order = self._past.order() if len(plan.seats) > 1 else None
+        order = self._order = self._past.order(self._clock) if len(plan.seats) > 1 else None
         for seat_plan in plan.seats:
             seat = seats[seat_plan.name]
             self.failed_seat = seat_plan.name  # until it is there
@@ -315,23 +316,42 @@ class Run:
 
     async def _play_episode(self) -> None:
         """Play all seats side by side until each is through with the episode, or the run is stopped."""
-        tasks = [asyncio.create_task(self._play_seat(loop)) for loop in self._loops]
+        order = self._order or Order()
+        order.standstill.begin(loop.seat.agent_id for loop in self._loops)
+        tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in self._loops]
         stop = asyncio.create_task(self.controls.until_stopped())
+        standing = asyncio.create_task(order.standstill.noticed())
         try:
             pending: set[asyncio.Task[None]] = set(tasks)
             while pending:
-                done, _ = await asyncio.wait({*pending, stop}, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait({*pending, stop, standing}, return_when=asyncio.FIRST_COMPLETED)
                 pending -= done
                 for task in done & set(tasks):
                     task.result()
                 if stop in done:
                     break
+                if standing in done and pending:
+                    raise self._at_a_standstill(standing.result())
         finally:
-            for task in (*tasks, stop):
+            for task in (*tasks, stop, standing):
                 task.cancel()
-            await asyncio.gather(*tasks, stop, return_exceptions=True)
+            await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
 
-    async def _play_seat(self, loop: SeatLoop) -> None:
+    def _at_a_standstill(self, name: str) -> RecordMismatchError:
+        number = next(loop.next_decision for loop in self._loops if loop.seat.agent_id == name)
+        return RecordMismatchError(
+            f"{self.spec.name!r} does not come to step {number} of seat {name!r}, which is recorded, and everybody "
+            "waits for that, so the run can't be resumed; is it another version of the game?"
+        )
+
+    async def _play_seat(self, loop: SeatLoop, order: Order) -> None:
+        try:
+            await self._play_to_its_end(loop)
+        finally:
+            order.standstill.leave(loop.seat.agent_id)
+
+    async def _play_to_its_end(self, loop: SeatLoop) -> None:
+        """Play an episode of a seat until nothing more comes of it."""
         try:
             await self._play_until_stopped(loop)
         except Exception:
