@@ -84,6 +84,7 @@ def dashboard(session: nox.Session) -> None:
     town = "plugins/wsap-tossim/tests"
     pages = [
         "nexus/tests/test_dashboard.py",
+        "nexus/tests/test_dashboard_town.py",
         f"{town}/replay/test_replay_page.py",
         f"{town}/tournament/test_report_page.py",
     ]
@@ -106,6 +107,14 @@ def kills(session: nox.Session) -> None:
     if not session.posargs:
         session.run("python", script, "--kills", "100", "--workers", "2")
         session.run("python", "nexus/tests/hub_kill_far.py", "--kills", "200")
+
+
+@nox.session
+def secrets(session: nox.Session) -> None:
+    """Change hidden facts in 2,000 games of the town, and look whether anybody is shown it who can't know; takes long."""
+    _install(session, "test")
+    script = "plugins/wsap-tossim/tests/turns/many_twins.py"
+    session.run("python", script, *(session.posargs or ["--pairs", "2000"]))
 
 
 @nox.session
