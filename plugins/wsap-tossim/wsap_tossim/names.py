@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 from wsap_core.errors import ConfigError
 from wsap_core.llm.quoting import harmless
+from wsap_tossim.engine.model import Faction, Verb
+from wsap_tossim.engine.roles import ROLES
 
 __all__ = ["checked_names", "default_names"]
 
 LONGEST = 30
-RESERVED = frozenset(
-    (
-        *("system", "assistant", "user", "tool", "observation", "thinking", "human", "developer", "moderator"),
-        *("town", "mafia", "everyone", "nobody", "the town", "the mafia", "jailor", "medium", "you", "me"),
-    )
+RESERVED = (
+    *("system", "assistant", "user", "tool", "observation", "thinking", "human", "developer", "moderator"),
+    *("everyone", "everybody", "somebody", "nobody", "anybody", "all", "none", "you", "me", "jail", "dead", "seance"),
+    *(faction.value for faction in Faction),
+    *ROLES,
+    *(verb.value for verb in Verb),
 )
-"""Names that would be taken for somebody else's."""
+"""Names that would be taken for somebody else's, for a role, or for something that one does; with "the" before, too."""
 # Letters of other scripts that look like Latin ones, in small letters; what NFKC leaves apart.
 _LOOK_ALIKE = str.maketrans(
     {
@@ -58,11 +62,7 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
             raise ConfigError(
                 f"The name {shown!r} has characters in it that are not plain text; use letters, digits, spaces and -_.'"
             )
-        if (
-            plain.casefold().rstrip("0123456789 ") in ("day", "night")
-            or plain.casefold() in RESERVED
-            or _shape(plain) in {_shape(word) for word in RESERVED}
-        ):
+        if plain.casefold().rstrip("0123456789 ") in ("day", "night") or _shape(plain) in _reserved():
             raise ConfigError(f"The name {shown!r} stands for something else in the game; choose another.")
         shape = _shape(plain)
         if shape in seen:
@@ -75,6 +75,12 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
 def _plain(character: str) -> bool:
     """Return whether a character can be in a name: letters, digits, the marks of their scripts, and a few more."""
     return character.isalnum() or character in " -_.'" or unicodedata.category(character)[0] == "M"
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """Return the shapes of names that nobody can have."""
+    return frozenset(_shape(f"{the}{word}") for word in RESERVED for the in ("", "the ", "a ", "an "))
 
 
 def _shape(name: str) -> str:

@@ -153,7 +153,7 @@ def rule_set(name: str, switches: Mapping[str, Any] | None = None) -> RuleSet:
         ConfigError: there is no such rule set or switch, or a value that can't be.
     """
     if name not in RULE_SETS:
-        raise ConfigError(f"There is no rule set {name!r}; there are: {', '.join(RULE_SETS)}.")
+        raise ConfigError(f"There is no rule set {name[:60]!r}; there are: {', '.join(RULE_SETS)}.")
     base = RULE_SETS[name]
     if not switches:
         return base

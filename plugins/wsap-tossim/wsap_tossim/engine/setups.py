@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,8 @@ def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Se
     """
     if roles:
         words = _list(roles) if isinstance(roles, str) else tuple(roles)
-        found = Setup("custom" if mode == "classic" else mode, tuple(_slot(word) for word in words))
+        slots = tuple(_slot(word, number) for number, word in enumerate(words, 1))
+        found = Setup("custom" if mode == "classic" else mode, slots)
     elif mode in MODES:
         found = Setup(mode, MODES[mode])
     else:
@@ -116,14 +118,24 @@ def _numbered(mode: str) -> tuple[str, ...]:
     if name == "lesson" and len(numbers) == 2 and 0 <= numbers[1] <= numbers[0] <= 1000:
         players, mafiosi = numbers
         return ("Citizen",) * (players - mafiosi) + ("Mafioso",) * mafiosi
-    raise ConfigError(f"There is no mode {mode!r}; there are: {', '.join(MODES)}, any:PLAYERS, lesson:PLAYERS:MAFIOSI.")
+    raise ConfigError(
+        f"There is no mode {mode[:60]!r}; there are: {', '.join(MODES)}, any:PLAYERS, lesson:PLAYERS:MAFIOSI."
+    )
 
 
-def _slot(word: str) -> str:
-    """Return a slot as it is written in modes, whatever its letters' case."""
-    for known in (ANY, *RANDOM, *(c.value for c in Category)):
-        if word.strip().casefold() == known.casefold():
-            return known
+_KINDS = {known.casefold(): known for known in (ANY, *RANDOM, *(c.value for c in Category))}
+"""What a slot can be besides a role."""
+
+
+def _slot(word: str, number: int) -> str:
+    """Return the slot of that number, from 1, as it is written in modes, whatever its letters' case."""
+    plain = " ".join(word.casefold().split())
+    if not plain:
+        raise ConfigError(f"Slot {number} of the role list is empty; leave a comma out, or put a role there.")
+    if plain in _KINDS:
+        return _KINDS[plain]
+    if close := difflib.get_close_matches(plain[:60], list(_KINDS), n=1, cutoff=0.8):
+        raise ConfigError(f"There is no role {word.strip()[:60]!r}; did you mean {_KINDS[close[0]]}?")
     return role_named(word).name
 
 
@@ -138,8 +150,11 @@ def _check(chosen: Setup) -> None:
                 raise ConfigError(f"The role list has more than one {role.name}, which is unique.")
     sides = {side_of(r) for slot in slots for r in ((ROLES[slot],) if slot in ROLES else _pool(slot))} - {None}
     if len(sides) < 2:
-        only = next(iter(sides), "no side")
-        raise ConfigError(f"In this role list {only} has no enemy; a game needs two sides that can win.")
+        if not sides:
+            raise ConfigError(
+                "In this role list nobody is on a side that can win; a game needs two, enemies of each other."
+            )
+        raise ConfigError(f"In this role list {next(iter(sides))} has no enemy; a game needs two sides that can win.")
     if _draw(chosen, random.Random(0)) is None:  # whether it can be filled does not depend on the lot
         raise ConfigError(
             f"The role list {', '.join(slots)} asks for more unique roles than there are; leave a slot out."
