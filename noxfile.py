@@ -111,7 +111,7 @@ def kills(session: nox.Session) -> None:
 
 @nox.session
 def secrets(session: nox.Session) -> None:
-    """Change hidden facts in 2,000 games of the town, and look whether anybody is shown it who can't know; takes long."""
+    """Change hidden facts in 2,000 games of the town: nobody may be shown it who can't know; takes an hour."""
     _install(session, "test")
     script = "plugins/wsap-tossim/tests/turns/many_twins.py"
     session.run("python", script, *(session.posargs or ["--pairs", "2000"]))
