@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wsap_core.errors import UsageError
-from wsap_tossim.engine.game import WRITINGS, Game
+from wsap_core.llm.quoting import harmless
+from wsap_tossim.engine.game import WRITINGS, Entry, Game
+from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.knowledge import as_seen
+from wsap_tossim.past import Past
+from wsap_tossim.picks import Pick, decided
 from wsap_tossim.players.match import play_match
 from wsap_tossim.players.minds import Mind, RandomMind
 from wsap_tossim.players.scripted import ScriptedMind
-from wsap_tossim.replay.record import Record
+from wsap_tossim.replay.record import Record, until
 
-__all__ = ["MINDS", "Round", "forked", "rounds_of"]
+__all__ = ["BY_HAND", "MINDS", "Round", "Start", "forked", "parted", "rounds_of"]
 
 MINDS: Mapping[str, type[ScriptedMind] | type[RandomMind]] = {"scripted": ScriptedMind, "random": RandomMind}
 """Who can play on, by name."""
+
+BY_HAND = "(Set by hand, when the game was forked.)"
+"""What stands where a player's thought would, beside a decision that was picked."""
 
 
 class Round(NamedTuple):
@@ -28,47 +36,128 @@ class Round(NamedTuple):
     phase: str
     asked: tuple[int, ...]
     """Players, by number."""
+    chosen: tuple[Entry, ...] = ()
+    """What they chose, in the same order."""
 
 
 def rounds_of(game: Game) -> Iterator[Round]:
     """Give the rounds that a game has had, in order."""
-    asked: dict[int, list[int]] = {}
+    chosen: dict[int, list[Entry]] = {}
     for entry in game.record:
         if entry.verb not in WRITINGS:
-            asked.setdefault(entry.round, []).append(entry.player)
+            chosen.setdefault(entry.round, []).append(entry)
     for number, start in enumerate(game.starts):
         before = as_seen(game.log[max(0, start - 1)])
-        yield Round(number, before.day, before.phase, tuple(asked.get(number, ())))
+        entries = tuple(chosen.get(number, ()))
+        yield Round(number, before.day, before.phase, tuple(e.player for e in entries), entries)
 
 
-def forked(record: Record, at: int, minds: Mapping[int, str], *, seed: int = 0, otherwise: str = "scripted") -> Record:
+@dataclass(frozen=True)
+class Start:
+    """Where a game parts from another one."""
+
+    record: Record
+    """The game as far as it goes before anybody new is asked, with what was thought and believed until then."""
+    at: int
+    """The round in which it parts from the other."""
+    given: Mapping[int, Choice] = field(default_factory=dict)
+    """What some choose in the next round, who are not asked then; see `Past.given`."""
+
+    def past(self) -> Past:
+        """Return what a run goes on from.
+
+        Raises:
+            UsageError: the game is over there.
+            ConfigError: the players have names that a run can't have.
+        """
+        record = self.record
+        if record.game.over:
+            raise UsageError(f"The game is over by round {self.at}: nobody is left to ask; fork it earlier.")
+        data = record.to_json()
+        aside = {name: data[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in data}
+        return Past(record.game, tuple(record.names), self.given, aside | {"at": self.at})
+
+
+def parted(record: Record, at: int, picks: Sequence[Pick] = (), *, ask_others: bool = False) -> Start:
+    """Return a game with the same past as another one, up to a round, and with what was picked in it.
+
+    Where decisions are picked, the others' decisions of that round stay as they are recorded, and what these wrote
+    before them; with `ask_others` they are to be asked anew.
+
+    Args:
+        record: the game.
+        at: how many of its rounds are kept.
+        picks: what some decide and write in round `at`.
+        ask_others: whether the others are asked anew in that round.
+
+    Raises:
+        UsageError: the game has not had so many rounds, or somebody can't do what was picked.
+    """
+    game = record.game.fork(at)
+    minds = record.minds or ("",) * len(record.names)
+    given: dict[int, Choice] = {}
+    thoughts = [row for row in record.thoughts if row[0] < at]
+    if picks:
+        settled = {pick.player for pick in picks if pick.is_choice}
+        others = [] if ask_others else [e for e in record.game.record if e.round == at and e.player not in settled]
+        decisions = {e.player: e for e in others if e.verb not in WRITINGS}
+        writers = {pick.player for pick in picks}
+        for entry in others:
+            if entry.verb in WRITINGS and entry.player not in writers:
+                game.write(entry.player, entry.verb, entry.text)
+        given = decided(game, picks, record.names)
+        given |= {n: Choice(Verb(e.verb), e.targets, e.text) for n, e in decisions.items()}
+        thoughts += [row for row in record.thoughts if row[0] == at and row[1] in decisions]
+        thoughts += [(at, player, BY_HAND) for player in sorted(settled)]
+        if given and set(given) >= set(game.waiting):
+            forced = frozenset(n for n, e in decisions.items() if e.forced)
+            game.carry_out({n: given[n] for n in game.waiting}, forced)
+            given = {}
+    beliefs = [row for row in record.beliefs if row[0] < game.state.day]
+    found_out = tuple(n for n in record.found_out if any(row[1] == n for row in beliefs))
+    return Start(Record(game, record.names, minds, tuple(thoughts), tuple(beliefs), found_out), at, given)
+
+
+def forked(
+    record: Record,
+    at: int,
+    minds: Mapping[int, str],
+    *,
+    seed: int = 0,
+    otherwise: str = "scripted",
+    picks: Sequence[Pick] = (),
+    ask_others: bool = False,
+) -> Record:
     """Return a game with the same past as another one, and an end of its own.
 
     Args:
         record: the game.
         at: how many of its rounds are kept: what was chosen in round `at` and after it, and what was written
-            during round `at`, is gone.
+            during round `at`, is gone, but for what is picked, and what others chose beside it; see `parted`.
         minds: player -> a name of `MINDS`, for who plays on.
         seed: of who plays on; the game's own lots stay those of its seed.
         otherwise: who plays on where `minds` names nobody.
+        picks: what some decide in round `at`.
+        ask_others: whether the others are asked anew in that round, too.
 
     Raises:
-        UsageError: the game has not had so many rounds, or there is no such mind.
+        UsageError: the game has not had so many rounds, there is no such mind, or somebody can't do what was picked.
     """
-    game = record.game.fork(at)
     count = len(record.names)
     names = [minds.get(player, otherwise) for player in range(count)]
     players = [_mind(name, player, seed, record.names) for player, name in enumerate(names)]
-    day = game.state.day
-    played = play_match(game, players)
-    before = record.minds or ("",) * count
-    told = tuple(f"{was or 'somebody'} until round {at}, then {now}" for was, now in zip(before, names, strict=True))
-    thoughts = [row for row in record.thoughts if row[0] < at] + played.thoughts
-    beliefs = [row for row in record.beliefs if row[0] < day] + played.beliefs
-    return Record(game, record.names, told, tuple(thoughts), tuple(beliefs))
+    start = parted(record, at, picks, ask_others=ask_others)
+    before = start.record
+    played = play_match(before.game, players, given=start.given)
+    return replace(
+        before,
+        minds=until(before.minds, at, names),
+        thoughts=(*before.thoughts, *played.thoughts),
+        beliefs=(*before.beliefs, *played.beliefs),
+    )
 
 
 def _mind(name: str, player: int, seed: int, names: Sequence[str]) -> Mind:
     if name not in MINDS:
-        raise UsageError(f"There is no player {name[:40]!r} to play on; there are: {', '.join(MINDS)}.")
+        raise UsageError(f"There is no player {harmless(name, 40)!r} to play on; there are: {', '.join(MINDS)}.")
     return MINDS[name](player, random.Random(f"{seed}:{player}"), names)  # play, not secrets

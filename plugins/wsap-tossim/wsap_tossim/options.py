@@ -9,13 +9,18 @@ from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.llm.quoting import harmless
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.rules import RuleSet, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.names import checked_names, default_names
+from wsap_tossim.past import Past
 
 __all__ = ["TownOptions", "seat_name", "seats_of"]
 
 _SWITCHES = tuple(f.name for f in fields(RuleSet) if f.name not in ("name", "version"))
+_OF_A_GAME = ("mode", "roles", "rules", "names", *_SWITCHES)
+"""What the past of a game says already."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +36,43 @@ class TownOptions:
     """What onlookers see: "public" or "all"."""
     own_summaries: bool = False
     """Whether players are reminded each day that they may sum up the day before in their own words."""
+    past: Past | None = None
+    """What every game of the world goes on from; None for games of its own."""
+
+    @property
+    def given(self) -> Mapping[int, Choice]:
+        """What some decide in the first round of a game without being asked, by player."""
+        return {} if self.past is None else self.past.given
+
+    def begin(self, seed: int) -> Game:
+        """Return a game as it stands before anybody is asked.
+
+        Args:
+            seed: of its roles and lots; a game with a past has those of its past.
+        """
+        return Game(self.setup, self.rules, seed) if self.past is None else self.past.game.fork()
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> TownOptions:
         """Return the options that a user gave.
 
         `mode` (classic), `roles` (a list of one's own), `rules` (classic), `names`, `tool_calls` (8), `watch`
-        (public), `own_summaries` (false), and every switch of the rule set by its name (`nomination_rounds=2`).
+        (public), `own_summaries` (false), and every switch of the rule set by its name (`nomination_rounds=2`). `past`
+        stands in place of mode, roles, rules, names and switches: it is the past of a game, to go on from.
 
         Raises:
             ConfigError: one of them can't be; the message says which and why.
         """
-        chosen = setup(str(config.get("mode", "classic")), _words(config.get("roles")))
-        given = {name: config[name] for name in _SWITCHES if name in config}
-        rules = rule_set(str(config.get("rules", "classic")), given)
-        count = len(chosen.slots)
-        words = _words(config.get("names"))
-        names = checked_names(words, count) if words else default_names(count)
+        past = _past(config)
+        if past is not None:
+            chosen, rules, names = past.game.setup, past.game.rules, past.names
+        else:
+            chosen = setup(str(config.get("mode", "classic")), _words(config.get("roles")))
+            given = {name: config[name] for name in _SWITCHES if name in config}
+            rules = rule_set(str(config.get("rules", "classic")), given)
+            count = len(chosen.slots)
+            words = _words(config.get("names"))
+            names = checked_names(words, count) if words else default_names(count)
         calls = config.get("tool_calls", 8)
         if not isinstance(calls, int) or isinstance(calls, bool) or not 0 <= calls <= 50:
             raise ConfigError(f"The option tool_calls={calls!r} must be a whole number from 0 to 50.")
@@ -58,7 +83,22 @@ class TownOptions:
         if not isinstance(own, bool):
             raise ConfigError(f"The option own_summaries={own!r} can be true or false.")
         _known(config)
-        return cls(chosen, rules, names, calls, str(watch), own)
+        return cls(chosen, rules, names, calls, str(watch), own, past)
+
+
+def _past(config: Mapping[str, Any]) -> Past | None:
+    """Return the past that the option gives, if it is given.
+
+    Raises:
+        ConfigError: it is damaged, or comes with what it says already.
+    """
+    text = config.get("past")
+    if text is None:
+        return None
+    for name in config:
+        if name in _OF_A_GAME:
+            raise ConfigError(f"The option past says how the game is played already; leave out {name}.")
+    return Past.from_option(text)
 
 
 def _known(config: Mapping[str, Any]) -> None:
@@ -67,7 +107,7 @@ def _known(config: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: there is one.
     """
-    known = ("mode", "roles", "rules", "names", "tool_calls", "watch", "own_summaries", *_SWITCHES)
+    known = ("mode", "roles", "rules", "names", "tool_calls", "watch", "own_summaries", "past", *_SWITCHES)
     for name in config:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
@@ -86,6 +126,9 @@ def seats_of(options: Mapping[str, Any]) -> int:
     Raises:
         ConfigError: the options can't be.
     """
+    past = _past(options)
+    if past is not None:
+        return len(past.names)
     return len(setup(str(options.get("mode", "classic")), _words(options.get("roles"))).slots)
 
 

@@ -14,11 +14,13 @@ from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.context import role_sheet
 from wsap_tossim.description import description_of
 from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.honours import TELLS_NOTHING, honours
 from wsap_tossim.knowledge import Knowledge, as_seen
 from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.past import choices_in, rows_of_choices
 from wsap_tossim.pictures import town_view
 from wsap_tossim.place import Place
 from wsap_tossim.showing import observed
@@ -53,6 +55,8 @@ class Town:
         self._described: dict[int, str] = {}
         """Player -> the role that whoever sits there was told of at first."""
         self.game: Game
+        self._given: dict[int, Choice] = {}
+        """What some decide in the first round of a game with a past, without being asked."""
         self._places: list[Place] = []
         self._barrier = Barrier(
             self.seats, self._resolve, lambda seat: WAIT, observe=self.observation, expects=self._expected
@@ -90,9 +94,10 @@ class Town:
     def reset(self, seed: int | None = None) -> Observation:
         """Begin another game, from the seed or from the next of the world's own; return what player 1 sees."""
         self._seed = self._seed + 1 if seed is None else seed
-        self.game = Game(self.options.setup, self.options.rules, self._seed)
+        self.game = self.options.begin(self._seed)
+        self._given = dict(self.options.given)
         self._places = [Place(i) for i in range(len(self.seats))]
-        self._barrier.restart()
+        self._barrier.restart(round_number=self.game.round)
         self._ask()
         return self.observation(self.seats[0])
 
@@ -189,7 +194,7 @@ class Town:
         return ActionResult(success, message, done=self.game.over, observation=self.observation(seat))
 
     def _expected(self) -> Sequence[str]:
-        return tuple(self.seats[p] for p in self.game.waiting)
+        return tuple(self.seats[p] for p in self.game.waiting if p not in self._given)
 
     def _resolve(self, actions: Mapping[str, Action]) -> Mapping[str, ActionResult]:
         forced = frozenset(
@@ -200,9 +205,9 @@ class Town:
             self.knowledge(player)
             self._places[player].took_a_turn()
         before, votes = len(self.game.log), dict(self.game.votes)
-        self.game.carry_out(
-            {self.number(seat): choice_of(action, self.names) for seat, action in actions.items()}, forced
-        )
+        given, self._given = self._given, {}
+        chosen = {self.number(seat): choice_of(action, self.names) for seat, action in actions.items()}
+        self.game.carry_out(given | chosen, forced)
         for player, names in honours(self.game, self.game.log[before:], votes).items():
             for name in names:
                 self._places[player].earned.setdefault(name, False)
@@ -241,6 +246,7 @@ class Town:
             "seed": self._seed,
             "described": sorted(self._described.items()),
             "places": [place.to_json() for place in self._places],
+            "given": rows_of_choices(self._given),
         }
         return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
 
@@ -263,12 +269,14 @@ class Town:
             kept = zip(range(len(self.seats)), state["places"], strict=True)
             places = [Place.from_json(player, place) for player, place in kept]
             seed = int(state["seed"])
+            given = choices_in(state.get("given", ()))
             described = {int(player): str(role) for player, role in state.get("described", ())}
         except SnapshotError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise SnapshotError(f"The town's snapshot is damaged: {error}.") from error
         self.game, self._places, self._seed, self._described = game, places, seed, described
+        self._given = given
         self._barrier.restart(round_number=game.round)
         self._ask()
 

@@ -12,7 +12,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -418,3 +418,25 @@ def test_a_long_game_is_shown_at_once(opened: Callable[..., Seen], play: Callabl
         { key: 'v', bubbles: true })); document.body.offsetHeight; return performance.now() - b; })()"
     )
     assert took < 3000, f"another view took {took:.0f} ms"
+
+
+def test_the_view_of_all_says_how_to_go_on_otherwise_from_an_event(
+    opened: Callable[..., Seen], story: Callable[..., Story], tmp_path: Path
+) -> None:
+    told = replace(story(over=True), called="'my town.json'", found_out=(2,))
+    (tmp_path / "town.html").write_text(page_of(told), encoding="utf-8")
+    seen = opened((tmp_path / "town.html").as_uri())
+    box = seen.page.locator("#fork-box")
+    assert box.is_visible()
+    box.locator("summary").click()
+    events = page_data(told)["events"]
+    for words, number in (("OPEN-WORDS-OF-ANN", 0), ("NOTEBOOK-OF-EVE", 2), ("ANSWER-IN-JAIL", 3)):
+        key = next(n for n, event in enumerate(events) if event.get("text") == words)
+        seen.go((tmp_path / "town.html").as_uri() + f"#{key}")
+        assert seen.text("#round") == f"round {number}"
+        assert seen.text("#fork > code") == f"wsap tossim fork 'my town.json' --at {number}"
+    seen.page.locator("#beliefs-box summary").click()
+    assert "Those of Cid were not recorded" in seen.text("#beliefs")
+    for view in ("Public", "Ann"):
+        seen.page.locator("#view").select_option(label=view)
+        assert not box.is_visible()

@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,3 +231,20 @@ def test_a_kind_that_is_not_known_is_spelled_out() -> None:
     said = line(Event(0, 1, Phase.NIGHT, "sneezes", 1, {"player": 0, "times": 2}))
     assert said is not None
     assert said.parts == (0, " sneezes times 2.")
+
+
+def test_rounds_are_told_in_the_view_of_all_alone(story: Callable[..., Story]) -> None:
+    """How many decisions there were would tell how many were made in secret."""
+    told = replace(story(over=False), called="town.json", found_out=(ANN, CID))
+    whole = page_data(told)
+    assert whole["fork"] == {"called": "town.json", "rounds": len(told.starts)}
+    assert whole["found_out"] == [ANN, CID]
+    assert {e["round"] for e in whole["events"] if e.get("text") == "OPEN-WORDS-OF-ANN"} == {0}
+    assert {e["round"] for e in whole["events"] if e.get("text") == "NOTEBOOK-OF-EVE"} == {2}, (
+        "before a prisoner is taken"
+    )
+    for view, found_out in (("public", []), (ANN, [ANN]), (BOB, [])):
+        data = page_data(told, view)
+        assert data["fork"] is None
+        assert data["found_out"] == found_out
+        assert not any("round" in event for event in data["events"])

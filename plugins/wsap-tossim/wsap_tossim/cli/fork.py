@@ -9,78 +9,139 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from wsap_tossim.fork import Round
     from wsap_tossim.replay.record import Record
+
+LONGEST = 60
+"""Characters of what somebody said, in the list of rounds."""
 
 
 @click.command()
 @click.argument("source", metavar="FILE_OR_RUN")
-@click.option("--at", type=click.IntRange(0), metavar="ROUND", help="How many rounds are kept; --rounds lists them.")
-@click.option("--rounds", is_flag=True, help="List the game's rounds, and do nothing else.")
-@click.option(
-    "--agent", default="scripted", show_default=True, metavar="AGENT", help="Who plays on: scripted or random."
-)
+@click.argument("play_options", metavar="[-- PLAY_OPTION]...", nargs=-1, type=click.UNPROCESSED)
+@click.option("--at", type=click.IntRange(0), metavar="ROUND", help="How many rounds are kept; --list lists them.")
+@click.option("--list", "--rounds", "rounds", is_flag=True,
+              help="List the game's rounds, and what was decided in each, and do nothing else.")  # fmt: skip
+@click.option("--set", "picks", multiple=True, metavar="PLAYER=ACTION",
+              help="What a player decides in round --at, typed as at the keyboard: 'player-3=vote Player 4'; "
+              "may be repeated.")  # fmt: skip
+@click.option("--others", type=click.Choice(["keep", "ask"]), default="keep", show_default=True,
+              help="With --set: whether all others decide in that round as they did, or are asked anew.")  # fmt: skip
+@click.option("--agent", metavar="AGENT",
+              help="Who plays on: scripted (if not given), random, an agent, or a model's address.")  # fmt: skip
 @click.option("--seat", "seats", multiple=True, metavar="PLAYER=AGENT",
-              help="Who plays on for one player, by name or number from 1; may be repeated.")  # fmt: skip
+              help="Who plays on for one player, by name or number from 1; human is a person; "
+              "may be repeated.")  # fmt: skip
+@click.option("--model", metavar="ADDRESS", help="A language model plays on, for all who are not named with --seat.")
+@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="As wsap play takes it.")
+@click.option("--run", "as_run", is_flag=True, help="Record a run, even where scripted players go on alone.")
+@click.option("--json", "as_json", is_flag=True, help="Of a run: print JSON and nothing else.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of those who play on.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The game's record to write (town.json).")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
+              help="The game's record to write (town.json), where no run is recorded.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-@click.option("--database", metavar="PATH", help="For a RUN: the database, as `wsap play` takes it.")
+@click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def fork(
-    source: str, *, at: int | None, rounds: bool, agent: str, seats: tuple[str, ...], seed: int, out: Path | None,
-    force: bool, database: str | None,
+    source: str, *, play_options: tuple[str, ...], at: int | None, rounds: bool, picks: tuple[str, ...], others: str,
+    agent: str | None, seats: tuple[str, ...], model: str | None, agent_options: tuple[str, ...], as_run: bool,
+    as_json: bool, seed: int, out: Path | None, force: bool, database: str | None,
 ) -> None:  # fmt: skip
     """Go on with a game from any of its rounds, otherwise than it went.
 
     FILE is a game's record (town.json) or an exported run; RUN is the id of a recorded run, the beginning
-    or end of it, or last. What was before the round stays as it was, to the letter; from there on scripted
-    or random players decide for everybody. What comes of it is a record that `wsap tossim replay`, `fork`
-    and `export` read.
+    or end of it, or last. What was before the round stays as it was, to the letter. --set decides for
+    players in that round; from there on scripted or random players play, and what comes of it is written
+    as a record. With agents, models or a person among them it is a run, as of `wsap play`, whose options can
+    follow after --. Records and runs alike are read by `wsap tossim replay`, `fork` and `export`.
     """
     # Deferred for weight: the engine and the players.
     from wsap_core.errors import UsageError
-    from wsap_tossim.cli.replay import record_in, record_of
-    from wsap_tossim.cli.sources import is_path
-    from wsap_tossim.fork import forked
+    from wsap_tossim.cli.play_on import play_on, seating
+    from wsap_tossim.cli.sources import file_name, found, is_path
+    from wsap_tossim.fork import MINDS, forked, parted
+    from wsap_tossim.picks import picks_of
     from wsap_tossim.replay.record import save_record
 
-    record = record_in(Path(source)) if is_path(source) else record_of(source, database)
+    game = found(source, database)
+    record = game.record
     if rounds:
         _list(record)
         return
     if at is None:
-        raise UsageError(f"Say where to fork: --at 0 to --at {record.game.round}; --rounds lists the rounds.")
-    stem = Path(source).with_suffix("") if is_path(source) else Path(_plain(source))
+        raise UsageError(f"Say where to fork: --at 0 to --at {record.game.round}; --list lists the rounds.")
+    if others == "ask" and not picks:
+        raise UsageError("--others says what becomes of the others where --set decides for somebody; leave it out.")
+    named = _seated(seats, record.names)
+    picked, ask_others = picks_of(picks, record.names, record.game), others == "ask"
+    if as_run or as_json or model or agent_options or play_options or not {agent, *named.values()} <= {None, *MINDS}:
+        if out is not None or force:
+            raise UsageError(
+                "--out and --force go with a record that is written. With agents, models or a person this is a run, "
+                "which the database holds; leave them out (`wsap export last --output FILE` takes it out)."
+            )
+        told = [*seating(agent, named, model), "--seed", str(seed), *(["--json"] if as_json else [])]
+        told += [] if database is None else ["--database", database]
+        told += [word for pair in agent_options for word in ("--agent-option", pair)]
+        play_on(parted(record, at, picked, ask_others=ask_others), game.options, [*told, *play_options])
+        return
+    stem = Path(source).with_suffix("") if is_path(source) else Path(file_name(source))
     target = out or stem.with_name(f"{stem.name}-fork-{at}.json")
     if target.exists() and not force:
         raise UsageError(f"There is a file {target} already; choose another name, or write over it with --force.")
-    made = forked(record, at, _minds(seats, record.names), seed=seed, otherwise=agent)
+    otherwise = agent or "scripted"
+    made = forked(record, at, named, seed=seed, otherwise=otherwise, picks=picked, ask_others=ask_others)
     save_record(target, made)
-    click.echo(f"{at} rounds kept, {made.game.round - at} played. {_outcome(made)}")
+    picking = f", {len(picked)} set by hand" if picked else ""
+    click.echo(f"{at} rounds kept, {made.game.round - at} played{picking}. {_outcome(made)}")
     click.echo(f"Wrote {target}. Look at it: wsap tossim replay {target}", err=True)
 
 
-def _minds(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
-    from wsap_core.errors import UsageError
-    from wsap_tossim.replay.story import view_named
+def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
+    """Return who plays on for single players.
 
-    found: dict[int, str] = {}
+    Raises:
+        UsageError: one is not of its form, nobody is called so, or one is named twice.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_core.untrusted import one_line
+    from wsap_tossim.picks import player_named
+
+    seated: dict[int, str] = {}
     for word in words:
-        name, equals, agent = word.rpartition("=")
-        player = view_named(name.removeprefix("player-"), names) if equals else None
-        if not isinstance(player, int):
-            raise UsageError(f"--seat takes PLAYER=AGENT, such as {names[0]}=random, not {word[:60]!r}.")
-        found[player] = agent.strip()
-    return found
+        name, equals, agent = word.partition("=")
+        player = player_named(name, names) if equals and agent.strip() else None
+        if player is None:
+            people = ", ".join(map(one_line, names))
+            raise UsageError(
+                f"--seat takes PLAYER=AGENT, such as '{one_line(names[0])}=random', not {one_line(word)[:60]!r}; "
+                f"the players are: {people}."
+            )
+        if player in seated:
+            raise UsageError(f"--seat names {one_line(names[player])} twice.")
+        seated[player] = agent.strip()
+    return seated
 
 
 def _list(record: Record) -> None:
-    from wsap_core.untrusted import one_line
     from wsap_tossim.fork import rounds_of
 
-    for number, day, phase, asked in rounds_of(record.game):
-        who = ", ".join(one_line(record.names[p]) for p in asked)
-        click.echo(f"{number:>5}  {'night' if phase == 'night' else 'day'} {day}, {phase}: {who}")
+    for one in rounds_of(record.game):
+        when = f"{'night' if one.phase == 'night' else 'day'} {one.day}, {one.phase}"
+        click.echo(f"{one.number:>5}  {when}: {_decided(one, record.names)}")
     click.echo(f"{record.game.round:>5}  {_outcome(record)}")
+
+
+def _decided(one: Round, names: Sequence[str]) -> str:
+    """Return what was decided in a round, as it would be typed after `--set`."""
+    from wsap_core.untrusted import one_line
+
+    found = []
+    for entry in one.chosen:
+        said = one_line(entry.text)
+        said = f"{said[:LONGEST].rstrip()}..." if len(said) > LONGEST else said
+        deed = " ".join(part for part in (entry.verb, *(one_line(names[n]) for n in entry.targets), said) if part)
+        found.append(f"{one_line(names[entry.player])}={deed}{' (missed the deadline)' if entry.forced else ''}")
+    return "; ".join(found)
 
 
 def _outcome(record: Record) -> str:
@@ -91,7 +152,3 @@ def _outcome(record: Record) -> str:
         return "The game has not ended."
     won = ", ".join(one_line(record.names[n]) for n in ending.winners) or "nobody"
     return f"{ending.reason} Winners: {won}."
-
-
-def _plain(run: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in run)[:80] or "town"

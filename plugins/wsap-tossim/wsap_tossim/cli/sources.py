@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from wsap_tossim.export.walk import Source
+    from wsap_tossim.replay.record import Record
 
 
 def is_path(word: str) -> bool:
     """Return whether a word names a file or folder rather than a run."""
     path = Path(word)
     return path.exists() or path.suffix in (".json", ".jsonl") or "/" in word
+
+
+def file_name(run: str) -> str:
+    """Return a name for files that are made of a run, from how the run was named."""
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in run)[:80] or "town"
 
 
 def exported(run: str, database: str | None) -> bytes:
@@ -40,6 +47,42 @@ def exported(run: str, database: str | None) -> bytes:
         with contextlib.redirect_stderr(io.StringIO()):  # it says how many lines it wrote, which is nobody's business
             here.invoke(export, run=run, form="jsonl", output=lines, force=True, database=database)
         return lines.read_bytes()
+
+
+class Found(NamedTuple):
+    """A game that was named on the command line."""
+
+    record: Record
+    called: str
+    """How it is named on a command line again, quoted: a file without its folders, or a run's id."""
+    options: Mapping[str, Any]
+    """Of the run that it was played in; empty for a game's record."""
+
+
+def found(word: str, database: str | None) -> Found:
+    """Return the game that is named: a game's record, an exported run, or a recorded run.
+
+    Raises:
+        UsageError: a file can't be read.
+        MissingServiceError: it is a recorded run, and the runtime is not installed.
+        UnknownNameError: there is no such run.
+        WireError: it is no game of the town, or is damaged.
+        SnapshotError: its game can't be played again.
+    """
+    # Deferred for weight: the engine.
+    from wsap_tossim.replay.record import parsed, read_bytes, record_from_json
+    from wsap_tossim.replay.runs import RUN_FORMAT, played_in_run, rows_of_export
+
+    path = Path(word)
+    if is_path(word):
+        called = shlex.quote(f"./{path.name}" if path.name.startswith("-") else path.name)
+        data = read_bytes(path)
+        if f'"{RUN_FORMAT}"'.encode() not in data.split(b"\n", 1)[0]:
+            return Found(record_from_json(parsed(data, word), word), called, {})
+        head, record = played_in_run(rows_of_export(data, word), word)
+        return Found(record, called, head.config["options"])
+    head, record = played_in_run(rows_of_export(exported(word, database), word), word)
+    return Found(record, shlex.quote(head.run or word), head.config["options"])
 
 
 def named(words: tuple[str, ...], database: str | None) -> Iterator[Source]:

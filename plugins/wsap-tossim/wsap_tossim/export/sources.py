@@ -151,8 +151,7 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
 
     def source() -> Source:
         assert seed is not None, "an episode has begun"
-        begins = Game(options.setup, options.rules, seed)
-        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds)
+        return Source(f"{head.run}/{episode + 1}", options, options.begin(seed), tuple(deeds), head.minds)
 
     for row in rows:
         kind = row.get("kind")

@@ -29,14 +29,22 @@ class Played:
     """Round, player, why its choice or its writing was not possible; it waited instead."""
 
 
-def play_match(game: Game, minds: Mapping[int, Mind] | Sequence[Mind], *, beliefs: bool = True) -> Played:
+def play_match(
+    game: Game,
+    minds: Mapping[int, Mind] | Sequence[Mind],
+    *,
+    beliefs: bool = True,
+    given: Mapping[int, Choice] | None = None,
+) -> Played:
     """Play a game to its end.
 
     Args:
         game: from any point on.
         minds: who plays each seat.
         beliefs: whether to ask everybody each day what it believes.
+        given: what some choose in the first round, who are not asked then.
     """
+    settled = dict(given or {})
     seats = [minds[n] for n in range(len(game.state.players))]
     known = [Knowledge(n) for n in range(len(seats))]
     played = Played(game)
@@ -46,8 +54,10 @@ def play_match(game: Game, minds: Mapping[int, Mind] | Sequence[Mind], *, belief
         if beliefs and game.phase in AFTER_THE_DAY and asked_on != game.state.day:
             asked_on = game.state.day
             _ask(game, seats, known, played)
-        choices: dict[int, Choice] = {}
+        choices, settled = settled, {}
         for player in game.waiting:
+            if player in choices:
+                continue
             turn = seats[player].turn(known[player], game.options(player))
             played.thoughts.append((game.round, player, turn.thought))
             for what in WRITINGS:

@@ -1,7 +1,8 @@
 """A game with all that was thought in it, as one JSON file: `town.json`.
 
     {"format": "wsap-tossim-game", "version": 1, "game": what `Game.to_json` gives, "names": [...],
-     "minds": [...], "thoughts": [[round, player, text], ...], "beliefs": [[day, player, {"3": 0.25}], ...]}
+     "minds": [...], "thoughts": [[round, player, text], ...], "beliefs": [[day, player, {"3": 0.25}], ...],
+     "found_out": [players whose beliefs were found out afterwards; left out where there are none]}
 
 The game is played again from its record when it is read, so a file that was changed by hand is noticed
 where it breaks the rules. Nothing in a file is ever run.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.page import page_of, write_text
 from wsap_tossim.replay.story import Belief, Story, Thought, View
 
-__all__ = ["FORMAT", "LARGEST", "Record", "load_record", "record_from_json", "save_record"]
+__all__ = ["FORMAT", "LARGEST", "Record", "load_record", "record_from_json", "save_record", "until"]
 
 FORMAT = "wsap-tossim-game"
 VERSION = 1
@@ -40,14 +41,21 @@ class Record:
     """Round, player, what was thought; see `Thought`."""
     beliefs: Sequence[tuple[int, int, Mapping[int, float]]] = ()
     """Day, player, how likely each other player was taken for evil; see `Belief`."""
+    found_out: Sequence[int] = ()
+    """Players whose beliefs were not recorded, but found out afterwards from what they knew; see `Story.found_out`."""
 
-    def page(self, view: View | None = None) -> str:
+    def page(self, view: View | None = None, *, called: str = "") -> str:
         """Return the page of this game; see `replay_page`.
+
+        Args:
+            view: the one view that it is made for; None for all.
+            called: how the game is named to `wsap tossim fork`; empty where that is not known.
 
         Raises:
             UsageError: there are not as many names as players, or there is no such player.
         """
-        return page_of(Story.of(self.game, self.names, self.thoughts, self.beliefs, self.minds), view)
+        story = Story.of(self.game, self.names, self.thoughts, self.beliefs, self.minds)
+        return page_of(replace(story, found_out=tuple(self.found_out), called=called), view)
 
     def to_json(self) -> dict[str, Any]:
         """Return what the file holds; JSON-ready."""
@@ -59,6 +67,7 @@ class Record:
             "minds": list(self.minds),
             "thoughts": [list(row) for row in self.thoughts],
             "beliefs": [[day, who, {str(p): e for p, e in sorted(evil.items())}] for day, who, evil in self.beliefs],
+            **({"found_out": list(self.found_out)} if self.found_out else {}),
         }
 
 
@@ -147,7 +156,19 @@ def record_from_json(data: Any, source: str = "The record") -> Record:
         Belief(reader.number(d, where, 1, 10**6), reader.number(p, where, 0, count - 1), reader.evil(e, where, count))
         for (d, p, e), where in reader.triples(fields.get("beliefs", []), "beliefs")
     ]
-    return Record(game, tuple(names), tuple(minds), tuple(thoughts), tuple(beliefs))
+    found_out = [
+        reader.number(player, f"found_out[{n}]", 0, count - 1)
+        for n, player in enumerate(reader.rows(fields.get("found_out", []), "found_out"))
+    ]
+    return Record(game, tuple(names), tuple(minds), tuple(thoughts), tuple(beliefs), tuple(found_out))
+
+
+def until(minds: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, ...]:
+    """Return who played each seat, where others play from a round on."""
+    return tuple(
+        then if was == then else f"{was or 'somebody'} until round {at}, then {then}"
+        for was, then in zip(minds, now, strict=True)
+    )
 
 
 def _refuse(word: str) -> None:

@@ -9,23 +9,31 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from wsap_core.errors import ConfigError, WireError
 from wsap_core.models import Action
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.options import TownOptions, seat_name
-from wsap_tossim.replay.record import Record
+from wsap_tossim.replay.record import FORMAT, Record, record_from_json, until
+from wsap_tossim.replay.second_sight import beliefs_again, seeds_of
 from wsap_tossim.replay.story import Thought
 from wsap_tossim.tool_use import barred, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
-__all__ = ["RUN_FORMAT", "head_of", "nothing_played", "record_of_run", "rows_of_export", "telling_damage"]
+__all__ = [
+    "RUN_FORMAT",
+    "head_of",
+    "nothing_played",
+    "played_in_run",
+    "record_of_run",
+    "rows_of_export",
+    "telling_damage",
+]
 
 RUN_FORMAT = "wsap-run"
 
@@ -90,6 +98,11 @@ class RunHead:
         return Seats(self.options, [str(seat["name"]) for seat in self.config["seats"]])
 
     @cached_property
+    def seeds(self) -> dict[int, int]:
+        """The seeds of those who are scripted, by player."""
+        return seeds_of(self.config, {str(s["name"]): self.seats.player(str(s["name"])) for s in self.config["seats"]})
+
+    @cached_property
     def minds(self) -> tuple[str, ...]:
         """Who plays, by player: a model's address or an agent; empty for a seat that the run did not have."""
         minds = [""] * len(self.options.names)
@@ -135,7 +148,14 @@ def nothing_played(source: str) -> WireError:
 
 
 def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
-    """Return the last game of a run, as far as it went.
+    """Return the last game of a run, as far as it went; see `played_in_run`."""
+    return played_in_run(rows, source)[1]
+
+
+def played_in_run(rows: Iterable[Mapping[str, Any]], source: str) -> tuple[RunHead, Record]:
+    """Return the last game of a run, as far as it went, and what the run says of itself.
+
+    What scripted players believed is no part of a run: it is found out again, from what they knew.
 
     Args:
         rows: the lines of the export.
@@ -148,7 +168,7 @@ def record_of_run(rows: Iterable[Mapping[str, Any]], source: str) -> Record:
         return _read(iter(rows), source)
 
 
-def _read(rows: Iterator[Mapping[str, Any]], source: str) -> Record:
+def _read(rows: Iterator[Mapping[str, Any]], source: str) -> tuple[RunHead, Record]:
     head = head_of(rows, source)
     again: _Again | None = None
     for row in rows:
@@ -161,7 +181,30 @@ def _read(rows: Iterator[Mapping[str, Any]], source: str) -> Record:
             again.leave(head.seats.player(str(row["seat"])))
     if again is None:
         raise nothing_played(source)
-    return Record(again.game, head.options.names, head.minds, tuple(again.thoughts))
+    before = _before(head, again)
+    options = head.options
+    beliefs = beliefs_again(options.begin(again.seed), again.game, options.names, head.seeds, frozenset(options.given))
+    found_out = {player for _, player, _ in beliefs} | set(before.found_out)
+    first = beliefs[0].day if beliefs else again.game.state.day + 1
+    return head, replace(
+        before,
+        thoughts=(*before.thoughts, *again.thoughts),
+        beliefs=(*(b for b in before.beliefs if b[0] < first), *beliefs),
+        found_out=tuple(sorted(found_out)),
+    )
+
+
+def _before(head: RunHead, again: _Again) -> Record:
+    """Return the game, with who played and what was thought before the run began, if it was forked off another one."""
+    names, past = head.options.names, head.options.past
+    if past is None:
+        return Record(again.game, names, head.minds)
+    # What was before is looked at as any record from outside.
+    kept = {name: past.aside[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in past.aside}
+    data = {"format": FORMAT, "version": 1, **kept, "game": past.game.to_json(), "names": list(names)}
+    before = record_from_json(data, "The past")
+    minds = before.minds or ("",) * len(names)
+    return replace(before, game=again.game, minds=until(minds, int(past.aside["at"]), head.minds))
 
 
 class _Again:
@@ -169,10 +212,11 @@ class _Again:
 
     def __init__(self, options: TownOptions, seed: int) -> None:
         self.options = options
-        self.game = Game(options.setup, options.rules, seed)
+        self.seed = seed
+        self.game = options.begin(seed)
         self.thoughts: list[Thought] = []
         self._declared = index_actions(action_space(options.names, list(ROLES), options.rules))
-        self._chosen: dict[int, Choice] = {}
+        self._chosen: dict[int, Choice] = dict(options.given)
         self._calls: dict[int, int] = {}
         self._absent: set[int] = set()
 

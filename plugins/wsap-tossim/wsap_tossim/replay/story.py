@@ -6,6 +6,7 @@ is given everything, with who may know each event, and shows each view what `kno
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -56,6 +57,10 @@ class Story:
     beliefs: Sequence[Belief] = ()
     minds: Sequence[str] = field(default=())
     """Who played each seat: a scripted player, a model, a person. Empty where it is not known."""
+    found_out: Sequence[int] = ()
+    """Players whose beliefs were not recorded, but found out afterwards from what they knew."""
+    called: str = ""
+    """How the game is named to `wsap tossim fork`; empty where that is not known."""
 
     @classmethod
     def of(
@@ -123,6 +128,7 @@ def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
         row = _event(story.log[n], tallies.get(n))
         if view is None:
             row["known"] = story.log[n].known_by
+            row["round"] = _round(story, n)
             if n in speakers:
                 row["speaker"] = speakers[n]
         events.append(row)
@@ -141,7 +147,15 @@ def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
             [b.day, b.player, {str(p): round(float(e), 4) for p, e in sorted(b.evil.items())}]
             for b in _own(story.beliefs, view)
         ],
+        "found_out": [n for n in story.found_out if view in (None, n)],
+        # The rounds count what each player may not know was chosen, so they are for the view of all alone.
+        "fork": {"called": story.called, "rounds": len(story.starts)} if view is None and story.starts else None,
     }
+
+
+def _round(story: Story, n: int) -> int:
+    """Return the round that an event came of; what is written is written in the round after the last one."""
+    return max(0, bisect_right(story.starts, n) - (story.log[n].kind != "writes"))
 
 
 def _may_see(event: Event, view: View | None, log: Sequence[Event]) -> bool:

@@ -16,10 +16,19 @@ function showBeliefs(view) {
   const final = standing(view, game.events.length);
   byId('beliefs').replaceChildren(
     minds.length > 1 ? picker(minds, view) : el('p.muted', {}, `As ${nameOf(chosen)} saw it.`),
+    foundOut(chosen === 'mean' ? minds : [chosen]),
     el('table', {},
       el('caption.vh', {}, 'Probability of being evil, by day'),
       el('thead', {}, el('tr', {}, ['Player', `Day ${days[0]} to ${days.at(-1)}`, 'Last'].map((t) => el('th', { scope: 'col' }, t)))),
       el('tbody', {}, rows.map((row) => beliefRow(row, days, final[row.n].role)))));
+}
+
+// Where nobody was asked during the game, that is said.
+function foundOut(minds) {
+  const later = minds.filter((n) => game.found_out.includes(n));
+  if (!later.length) return null;
+  const who = later.length === minds.length ? 'They were' : `Those of ${later.map((n) => shortened(nameOf(n))).join(', ')} were`;
+  return el('p.muted', {}, `${who} not recorded: scripted players were asked again afterwards, with what they knew on each day.`);
 }
 
 function picker(minds, view) {

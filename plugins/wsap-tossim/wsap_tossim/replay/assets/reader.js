@@ -68,6 +68,7 @@ const reader = {
       else link.removeAttribute('aria-current');
     }
     showRoster(this.view, item.index, section.phase === 'start' ? 'at the beginning' : `at ${section.title.toLowerCase()}`);
+    showFork(this.view, item);
     if (this.hides) this.hide();
     remember();
   },

@@ -1,0 +1,110 @@
+"""What a town goes on from: the past of another game, as the one option `past` of a run.
+
+It is text that `wsap tossim fork` makes, not people: the game so far, and what some decide next, as JSON, compressed
+and in base64. A run that was forked off another one so holds all that is needed to play, resume and replay it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.errors import ConfigError, SnapshotError
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.names import checked_names
+
+__all__ = ["Past", "choices_in", "rows_of_choices"]
+
+FORMAT = 1
+LARGEST = 64_000_000
+"""Most bytes of what is compressed in it."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A game that is gone on with."""
+
+    game: Game
+    """As it stands; whoever plays it takes a fork of it."""
+    names: tuple[str, ...]
+    given: Mapping[int, Choice] = field(default_factory=dict)
+    """Player -> what it decides in the next round, without being asked; never all who are asked."""
+    aside: Mapping[str, Any] = field(default_factory=dict)
+    """What a record holds beside the game: who played until then, what they thought. Any: JSON data, which is not
+    looked at before it is read as a record."""
+
+    def to_option(self) -> str:
+        """Return it as text, for `from_option`."""
+        data = {
+            "format": FORMAT,
+            "game": self.game.to_json(),
+            "names": list(self.names),
+            "given": rows_of_choices(self.given),
+            "aside": dict(self.aside),
+        }
+        text = json.dumps(data, separators=(",", ":"), sort_keys=True)
+        return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+
+    @classmethod
+    def from_option(cls, text: Any) -> Past:
+        """Return it from its text.
+
+        Args:
+            text: from outside, so it may be anything.
+
+        Raises:
+            ConfigError: it is damaged, of another version, or of a game that is over.
+        """
+        try:
+            data = json.loads(_unpacked(text))
+            if data["format"] != FORMAT:
+                raise ConfigError(f"The option past has the format {data['format']!r}; this package reads {FORMAT}.")
+            game = Game.from_json(data["game"])
+            given = choices_in(data["given"])
+            names = checked_names([str(name) for name in data["names"]], len(game.state.players))
+            aside = dict(data["aside"])
+        except SnapshotError as error:
+            raise ConfigError(f"The option past can't be played again: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error, binascii.Error) as error:
+            raise ConfigError(
+                f"The option past is damaged ({type(error).__name__}); wsap tossim fork makes such options."
+            ) from error
+        if game.over:
+            raise ConfigError("The option past is of a game that is over: there is nothing to go on with.")
+        for player, choice in given.items():
+            if reason := game.refusal(player, choice):
+                raise ConfigError(f"The option past is damaged: what it gives for player {player} can't be. {reason}")
+        if set(given) >= set(game.waiting):
+            raise ConfigError("The option past is damaged: it leaves nobody to ask in its first round.")
+        return cls(game, names, given, aside)
+
+
+def rows_of_choices(choices: Mapping[int, Choice]) -> list[list[Any]]:
+    """Return choices by player as rows that `choices_in` reads; JSON-ready."""
+    return [[n, str(c.verb), list(c.targets), c.text] for n, c in sorted(choices.items())]
+
+
+def choices_in(rows: Iterable[Any]) -> dict[int, Choice]:
+    """Return choices by player from their rows.
+
+    Raises:
+        ValueError, TypeError: a row is none.
+    """
+    return {int(n): Choice(Verb(verb), tuple(int(t) for t in targets), str(text)) for n, verb, targets, text in rows}
+
+
+def _unpacked(text: Any) -> bytes:
+    # Any: from outside.
+    if not isinstance(text, str):
+        raise TypeError("it is no text")
+    unpacking = zlib.decompressobj()
+    data = unpacking.decompress(base64.b64decode(text, validate=True), LARGEST)
+    if not unpacking.eof:
+        raise ValueError("it is cut off, or too large")
+    return data

@@ -1,0 +1,112 @@
+"""Decisions that are picked by hand, as a person at the keyboard types them: `player-3=vote Player 4`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wsap_core.errors import UsageError
+from wsap_core.models import Action
+from wsap_core.untrusted import one_line
+from wsap_core.worlds.typed import typed_action
+from wsap_tossim.engine.game import Game
+from wsap_tossim.engine.model import Choice
+from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.replay.story import view_named
+from wsap_tossim.tool_use import WRITES, write_down
+from wsap_tossim.verbs import TOOLS, action_space, choice_of
+
+__all__ = ["Pick", "decided", "picks_of", "player_named"]
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What one player is to do in the round that a game is forked at."""
+
+    player: int
+    action: Action
+    """A choice, or a paper to write before it."""
+    typed: str
+    """As it was typed, for refusals."""
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is what ends the player's turn."""
+        return self.action.name not in TOOLS
+
+
+def player_named(word: str, names: Sequence[str]) -> int | None:
+    """Return a player by name, by seat (`player-3`) or by number from 1; None where nobody is called so."""
+    plain = word.strip()
+    for candidate in (plain, plain.removeprefix("player-")):
+        try:
+            found = view_named(candidate, names)
+        except UsageError:
+            continue
+        if isinstance(found, int):
+            return found
+    return None
+
+
+def picks_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> tuple[Pick, ...]:
+    """Return what was typed as PLAYER=ACTION, repeatedly.
+
+    Args:
+        words: what was typed.
+        record_names: of the players.
+        game: whose actions there are.
+
+    Raises:
+        UsageError: there is no such player or action, it only looks something up, or a player is given two choices.
+    """
+    space = action_space(record_names, list(ROLES), game.rules)
+    picks: list[Pick] = []
+    for word in words:
+        name, equals, rest = word.partition("=")
+        shown = one_line(word)[:80]
+        player = player_named(name, record_names) if equals else None
+        if player is None:
+            people = ", ".join(map(one_line, record_names))
+            raise UsageError(
+                f"--set takes PLAYER=ACTION, such as '{one_line(record_names[0])}=wait', not {shown!r}; "
+                f"the players are: {people}."
+            )
+        action, reason = typed_action(rest, space)
+        if action is None:
+            raise UsageError(f"--set {shown!r}: {reason}")
+        if action.name in TOOLS and action.name not in WRITES:
+            raise UsageError(
+                f"--set {shown!r}: {action.name} only looks something up or reminds; what can be set is what a player "
+                f"decides, and what it writes ({', '.join(WRITES)})."
+            )
+        pick = Pick(player, action, shown)
+        if pick.is_choice and any(p.is_choice and p.player == player for p in picks):
+            raise UsageError(
+                f"--set {shown!r}: {one_line(record_names[player])} is given two decisions; leave one out."
+            )
+        picks.append(pick)
+    return tuple(picks)
+
+
+def decided(game: Game, picks: Iterable[Pick], names: Sequence[str]) -> dict[int, Choice]:
+    """Write down the papers that were picked, and return the choices by player, which are not carried out.
+
+    Raises:
+        UsageError: somebody is not asked in this round, or can't do this; the words are those of the game.
+    """
+    choices: dict[int, Choice] = {}
+    for pick in picks:
+        if pick.player not in game.waiting:
+            asked = ", ".join(one_line(names[n]) for n in game.waiting) or "nobody, because the game is over"
+            raise UsageError(
+                f"--set {pick.typed!r}: {one_line(names[pick.player])} is not asked in round {game.round}; "
+                f"asked are: {asked}. --list shows all rounds."
+            )
+        if pick.is_choice:
+            choices[pick.player] = choice_of(pick.action, names)
+            reason = game.refusal(pick.player, choices[pick.player])
+        else:
+            reason = write_down(game, pick.player, pick.action) or ""
+        if reason:
+            raise UsageError(f"--set {pick.typed!r}: {reason}")
+    return choices

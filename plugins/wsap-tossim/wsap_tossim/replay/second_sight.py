@@ -1,0 +1,91 @@
+"""What scripted players believed in a recorded run, which does not say so: found out again from what they knew.
+
+A scripted player follows from its seed and what it was told, so one that is made again thinks the same. Whether it is
+the same is seen from its choices: where they are others than the recorded ones, as with another version of the players,
+nothing is said of what it believed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from wsap_core.context import derive_seed
+from wsap_tossim.engine.game import WRITINGS, Game
+from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.engine.record import Entry, steps_of
+from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.players.match import AFTER_THE_DAY
+from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.replay.story import Belief
+
+__all__ = ["AGENT", "beliefs_again", "seeds_of"]
+
+AGENT = "tossim-player"
+"""The agent that is a scripted player."""
+
+
+def seeds_of(config: Mapping[str, Any], players: Mapping[str, int]) -> dict[int, int]:
+    """Return the seeds of a run's scripted players.
+
+    Args:
+        config: how the run was started, as it is recorded. Any: JSON data.
+        players: seat -> player.
+    """
+    seats = [str(seat["name"]) for seat in config["seats"] if seat["agent"] == AGENT]
+    return {players[name]: derive_seed(int(config["seed"]), "agent", name) for name in seats}
+
+
+def beliefs_again(
+    begins: Game, game: Game, names: Sequence[str], seeds: Mapping[int, int], given: Collection[int] = ()
+) -> list[Belief]:
+    """Return whom scripted players held for evil, once a day as long as they lived.
+
+    Args:
+        begins: the game as it was when they began to play; it is played on.
+        game: as it went.
+        names: of all players.
+        seeds: player -> the seed of its agent, for those who are scripted.
+        given: players for whom somebody else decided in the first round.
+    """
+    first = begins.round
+    # Play, not secrets; as `TownPlayer` makes its mind.
+    minds = {n: ScriptedMind(n, random.Random(f"{seed}:{n}"), names) for n, seed in seeds.items()}
+    known = {n: Knowledge(n) for n in minds}
+    found: list[Belief] = []
+    expected: dict[int, Choice] = {}
+    told, asked_on, at = 0, 0, -1
+    for step in steps_of(game.record[len(begins.record) :]):
+        if at < begins.round:  # before anybody writes: what is written is known to who wrote it
+            at = begins.round
+            _tell(begins, known, told)
+            told = len(begins.log)
+            if begins.phase in AFTER_THE_DAY and asked_on != begins.state.day:
+                asked_on = begins.state.day
+                living = [one.number for one in begins.state.living() if one.number in minds]
+                found += [Belief(asked_on, n, dict(minds[n].beliefs(known[n]))) for n in living]
+            asked = [n for n in begins.waiting if n in minds]
+            expected = {n: minds[n].turn(known[n], begins.options(n)).choice for n in asked}
+        for entry in step:
+            if entry.round == first and entry.player in given:
+                continue
+            if entry.player in minds and not _fits(entry, expected.get(entry.player)):
+                del minds[entry.player], known[entry.player]
+        begins.repeat(step)
+    return [belief for belief in found if belief.player in minds]
+
+
+def _tell(game: Game, known: Mapping[int, Knowledge], told: int) -> None:
+    """Let those who are asked for it know what came after a place in the log."""
+    for event in game.log[told:]:
+        for n, knowledge in known.items():
+            if event.known_by >> n & 1:
+                knowledge.take(as_seen(event))
+
+
+def _fits(entry: Entry, expected: Choice | None) -> bool:
+    """Return whether it is recorded what was to be expected; papers, and what was late, are not looked at."""
+    if entry.verb in WRITINGS or entry.forced:
+        return True
+    return Choice(Verb(entry.verb), tuple(entry.targets), entry.text) == expected
