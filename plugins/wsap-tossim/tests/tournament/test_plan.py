@@ -96,6 +96,8 @@ def test_settings_that_cannot_be_are_refused() -> None:
         Settings(two, {"mode": "nein"})
     with pytest.raises(ConfigError, match="can be mixed or sides"):
         Settings(two, {}, 0, "teams")
+    with pytest.raises(ConfigError, match="Which models play is said by the entrants"):
+        Settings(two, {}, model_options={"model": "openai/x"})
     with pytest.raises(ConfigError, match="no key may be among them"):
         Settings(two, {}, model_options={"model.api_key": "sk-123"})
     assert Settings(two, {}, model_options={"model.api_key": "env:KEY"})

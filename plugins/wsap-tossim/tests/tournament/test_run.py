@@ -153,14 +153,18 @@ def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, t
     with pytest.raises(UsageError, match="can't be used"):
         run_tournament(tmp_path / "file" / "x", cup, 1)
     (tmp_path / "games.jsonl").write_text("")
-    with pytest.raises(UsageError, match=r"holds games without tournament\.json"):
+    with pytest.raises(UsageError, match=r"holds a games\.jsonl that is of no tournament"):
         run_tournament(tmp_path, cup, 1)
+    (tmp_path / "games.jsonl").unlink()
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(UsageError, match=r"holds a report\.html .* it would be written over"):
+        run_tournament(tmp_path, cup, 1)
+    (tmp_path / "report.html").unlink()
     for text in ("[]", "{", '{"format": "else", "settings": {}}', "[" * 100_000):
         (tmp_path / "tournament.json").write_text(text)
         with pytest.raises(WireError, match="is damaged, or no tournament's"):
             run_tournament(tmp_path, cup, 1)
     (tmp_path / "tournament.json").unlink()
-    (tmp_path / "games.jsonl").unlink()
     with Ledger(tmp_path, cup), pytest.raises(StorageLockedError, match="Another process"):
         Ledger(tmp_path, cup)
 

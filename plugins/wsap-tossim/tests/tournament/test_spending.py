@@ -223,6 +223,12 @@ def test_limits_and_prices_that_make_no_sense_are_refused_in_a_sentence(
     assert not (tmp_path / "cup").exists()
 
 
+def test_an_estimate_leaves_a_folder_of_something_else_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    assert play(tmp_path, "--estimate").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["notes"]
+
+
 def test_an_estimate_without_models_is_refused(tmp_path: Path) -> None:
     refused = CliRunner().invoke(tournament, ["scripted", "random", "--estimate", "--out", str(tmp_path / "cup")])
     assert isinstance(refused.exception, UsageError)

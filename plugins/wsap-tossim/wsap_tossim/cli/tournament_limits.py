@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def approved(
         WsapError: a model can't be asked with these options, or the folder is of another tournament.
     """
     from wsap_tossim.tournament.forecast import DEAR, LONG, foretell
-    from wsap_tossim.tournament.ledger import Ledger
+    from wsap_tossim.tournament.ledger import SETTINGS, Ledger
     from wsap_tossim.tournament.plan import fixture
 
     if not any(e.kind == "model" for e in settings.entrants):
@@ -101,7 +102,7 @@ def approved(
             raise UsageError("--estimate is about what language models take, and no entrant is one.")
         return Approval(True, prices)
     lines = []
-    if folder.exists() and any(folder.iterdir()):
+    if os.path.exists(folder / SETTINGS):  # noqa: PTH110 - it never raises; whether it can be used is said later
         with Ledger(folder, settings) as ledger:
             lines = ledger.lines()
     played = {line["game"] for line in lines}

@@ -21,11 +21,13 @@ from wsap_core.untrusted import one_line
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.plan import Settings
 
-__all__ = ["GAMES", "SETTINGS", "Ledger", "Line"]
+__all__ = ["GAMES", "RESULTS", "SETTINGS", "Ledger", "Line"]
 
 FORMAT = "wsap-tossim-tournament"
 VERSION = 1
 SETTINGS, GAMES = "tournament.json", "games.jsonl"
+RESULTS = ("ratings.csv", "games.csv", "spending.csv", "summary.json", "report.html")
+"""What is written over whenever it is played on."""
 MOST_GAMES = 1_000_000
 LARGEST_SETTINGS = 1_000_000
 
@@ -109,8 +111,12 @@ class Ledger:
         # As they are after a round trip, so that lists and tuples are the same.
         ours = json.loads(json.dumps(settings.to_json()))
         if not path.exists():
-            if (self.folder / GAMES).exists():
-                raise UsageError(f"{str(self.folder)!r} holds games without {SETTINGS}; choose another folder.")
+            for name in (GAMES, *RESULTS):
+                if (self.folder / name).exists():
+                    raise UsageError(
+                        f"{str(self.folder)!r} holds a {name} that is of no tournament (there is no {SETTINGS}), "
+                        "and it would be written over; choose another folder with --out."
+                    )
             document = {"format": FORMAT, "version": VERSION, "settings": ours}
             write_text(path, json.dumps(document, indent=2) + "\n")
             return

@@ -103,6 +103,8 @@ class Settings:
         if self.seating not in SEATINGS:
             raise ConfigError(f"The seating {self.seating!r} can be {' or '.join(SEATINGS)}.")
         TownOptions.read(self.options)
+        if "model" in self.model_options:
+            raise ConfigError("Which models play is said by the entrants; leave --agent-option model=... out.")
         key = self.model_options.get("model.api_key")
         if key is not None and not str(key).startswith("env:"):
             raise ConfigError(
