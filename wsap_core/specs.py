@@ -162,12 +162,19 @@ class AdapterSpec:
     for no plan, unless somebody wants it so."""
     objective: str = ""
     """What models are told their goal is, in a sentence or two; the usual sentence when empty."""
+    look_back: str = ""
+    """A command that shows more of a finished run than `wsap replay` does, with `{run}` for the run's name, such as
+    "wsap mygame replay {run}". People are told it when a run is over; empty where there is none."""
     protocol_version: str = PROTOCOL_VERSION
 
     @property
     def display_title(self) -> str:
         """The game's name for people."""
         return self.title or self.name
+
+    def look_back_at(self, run: str) -> str:
+        """Return the command that shows more of a finished run; empty where there is none."""
+        return self.look_back.replace("{run}", run)
 
     def names_of_seats(self, count: int) -> tuple[str, ...]:
         """Return the names of the first `count` seats."""

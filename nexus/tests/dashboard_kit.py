@@ -104,7 +104,8 @@ class Hall:
         )
 
 
-HALL = AdapterSpec("hall", f"A hall of mirrors {EVIL}", Hall, title=f"Hall {EVIL}"[:80], abilities=("render", "seed"))
+HALL = AdapterSpec("hall", f"A hall of mirrors {EVIL}", Hall, title=f"Hall {EVIL}"[:80], abilities=("render", "seed"),
+                   look_back="wsap hall show {run}")  # fmt: skip
 
 
 class Steady:

@@ -255,6 +255,14 @@ def test_the_scrubber_goes_through_a_run_by_keys(opened: Callable[..., Seen], sc
     seen.wait("location.hash.endsWith('step=8')")
 
 
+def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go(f"run/{scene.told}")
+    assert seen.text("main .where code") == f"wsap hall show {scene.told}"
+    seen.go(f"run/{scene.run}")
+    assert seen.page.locator("main .where code").count() == 0, "it is still being played"
+
+
 def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:
     rows = scene.served.read(f"/dashboard/data/runs/{scene.told}/steps")["steps"]
     repaired = next(number for number, row in enumerate(rows, 1) if row["repaired"])

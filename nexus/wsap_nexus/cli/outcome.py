@@ -143,3 +143,5 @@ def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None, aga
         click.echo(f"Played again from what is recorded of {again.run_id}: no model was asked, and nothing was spent.")
     if run_id is not None:
         click.echo(f"Look back at it: wsap replay {run_id}")
+        if summary.done and parts.game.look_back:
+            click.echo(f"As a page with all that was known and thought: {parts.game.look_back_at(run_id)}")

@@ -86,7 +86,7 @@ class Question:
     def _first_lines(self, width: int) -> list[Text]:
         reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(one_line(self.reason), width)]
         if not self.line.open:
-            ask = "Press a key, or : to type (Tab shows what)."
+            ask = "Press a key, or : to type an action."
             return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
         hint = "  Tab completes, Esc leaves"
         room = max(10, width - 4)

@@ -89,12 +89,22 @@ def test_a_player_sees_itself_what_it_alone_knows_and_where_the_day_stands() -> 
     view = town_view(known(role, found, at(2, "discussion", "phase", name="discussion"), me=1), NAMES)
     assert view.blocks[0] == TextBlock("You are Bob, the Sheriff. The town discusses; nobody can vote yet.")
     assert table_of(view).rows[1] == ("Bob (you)", "Sheriff")
-    assert view.blocks[2] == TextBlock("You are the Sheriff.\nNight 1: Cid is suspicious.", "What you alone know")
+    assert view.blocks[2] == TextBlock("Night 1: Cid is suspicious.", "What you alone know")
     chat = next(block for block in view.blocks if isinstance(block, ChatBlock))
     assert [(line.channel, line.text) for line in chat.lines] == [
         ("to you alone", "Cid is suspicious."),
         ("", "Day 2 begins. Nobody died last night."),
     ]
+
+
+def test_a_player_is_told_what_its_role_does_when_it_can_do_it() -> None:
+    role = at(1, "discussion", "role", player=1, role="Sheriff", mates={}, target=None)
+    summary = "You question one player each night and learn whether it is suspicious."
+    day, night = at(2, "discussion", "phase", name="discussion"), at(2, "night", "phase", name="dusk")
+    for events, told_so in (((role,), True), ((role, day), False), ((role, day, night), True)):
+        first = town_view(known(*events, me=1), NAMES).blocks[0]
+        assert isinstance(first, TextBlock)
+        assert (summary in first.text) is told_so
 
 
 def test_days_and_nights_are_told_and_whether_somebody_died() -> None:

@@ -60,6 +60,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             skills=SKILLS,
             complete_turns=True,
             objective="Your goal is to win as your role does.",
+            look_back="wsap tossim replay {run}",
             genre="social deduction",
             dimensions="text",
         )

@@ -40,7 +40,8 @@ function grid(block) {
 
 function chat(block) {
   if (!block.lines.length) return el('p.empty', {}, 'Nobody has said anything yet.');
-  return el('ol.chat', {}, block.lines.slice(-80).map((line) =>
+  // So long a conversation is looked at through a window of its own; what was said last is in sight.
+  return el('ol.chat', { tabindex: 0, 'aria-label': block.title || 'What is said' }, block.lines.slice(-80).map((line) =>
     el('li', {}, el('b', {}, line.speaker), line.channel ? el('small', {}, ` ${line.channel}`) : '', ' ', line.text)));
 }
 
@@ -87,13 +88,27 @@ export function drawView(node, view, remark) {
         if (picture.src !== source) picture.src = source;
         if (picture.alt !== block.alt && block.alt) picture.alt = block.alt;
       } else {
-        old.replaceWith(drawBlock(block));
+        exchange(old, block);
       }
     });
     return;
   }
   node.dataset.key = kinds;
   fill(node, view.blocks.map(drawBlock));
+  for (const talk of node.querySelectorAll('.chat')) talk.scrollTop = talk.scrollHeight;
+}
+
+// Draws a block anew; who reads an older part of a conversation is left there.
+function exchange(old, block) {
+  const before = old.querySelector('.chat');
+  const up = before && before.scrollHeight - before.scrollTop - before.clientHeight > 40 ? before.scrollTop : null;
+  const within = before && before === document.activeElement;
+  const fresh = drawBlock(block);
+  old.replaceWith(fresh);
+  const talk = fresh.querySelector('.chat');
+  if (!talk) return;
+  talk.scrollTop = up === null ? talk.scrollHeight : up;
+  if (within) talk.focus({ preventScroll: true });
 }
 
 // A small picture of a view, for cards: its first picture or map.
@@ -101,6 +116,8 @@ export function thumbnail(node, view) {
   const block = view?.blocks.find((b) => b.kind === 'image') || view?.blocks.find((b) => b.kind === 'grid')
     || view?.blocks.find((b) => b.kind === 'table') || view?.blocks[0];
   if (!block) { fill(node); return; }
+  // Words are too small to be read there: what the game calls the moment says more than a corner of its table.
+  if (view.title && !['image', 'grid'].includes(block.kind)) { node.dataset.key = ''; fill(node, el('p.moment', {}, view.title)); return; }
   drawView(node, { blocks: [block] });
 }
 
@@ -128,5 +145,6 @@ function meter(key, value) {
   if (typeof value === 'number' && ['health', 'food', 'drink', 'energy'].includes(key) && value >= 0 && value <= 9) {
     return [el('meter', { min: 0, max: 9, low: 3, high: 5, optimum: 9, value, 'aria-label': key }), ` ${value}`];
   }
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
   return typeof value === 'number' ? Math.round(value * 100) / 100 : String(value);
 }

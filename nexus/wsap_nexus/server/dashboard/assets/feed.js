@@ -4,6 +4,9 @@ import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
 import { TOGETHER, figure, many, plain, sentence, sign, together, when } from './words.js';
 
+// Milliseconds after which a world's view is looked at again, whether or not anybody was told of anything.
+const MEANWHILE = 2000;
+
 // What happened, newest first. What an agent gains at one time is one line, however many events it is.
 export function feed(node, most, { without = new Set() } = {}) {
   const seen = new Set();
@@ -92,7 +95,9 @@ export function watchView(context, worldId, node, draw, period) {
       if (!context.signal.aborted) draw({ view: null, remark: error.message });
     } finally { busy = false; }
   }, period);
-  context.undo(() => { seen.disconnect(); look.stop(); });
+  // In a world of several seats much happens between two decisions of those that one is told of.
+  const meanwhile = setInterval(look, Math.max(MEANWHILE, period));
+  context.undo(() => { seen.disconnect(); clearInterval(meanwhile); look.stop(); });
   look();
   return look;
 }
@@ -104,7 +109,8 @@ export function stayLine(stay, name) {
     state: el('span.tag', {}),
   };
   const node = el('div.stay', {},
-    el('div.stay-head', {}, link(to('agent', stay.agent), name), parts.state, el('span.grow', {}), parts.steps, parts.reward),
+    el('div.stay-head', {}, link(to('agent', stay.agent), name),
+      stay.seat && stay.seat !== stay.agent ? el('small', {}, `as ${stay.seat}`) : '', parts.state, el('span.grow', {}), parts.steps, parts.reward),
     el('div.stay-now', {}, parts.action, ' ', parts.result));
   const update = (now) => {
     say(parts.steps, many(now.steps, 'step'));

@@ -60,6 +60,9 @@ export async function runPage(context) {
   const jump = el('input', { type: 'number', min: 1, id: 'jump', inputmode: 'numeric' });
   const follow = el('button', { type: 'button', hidden: !live }, 'Follow');
   const stage = el('div.stage', {});
+  const several = run.seats.length > 1;
+  const afterward = el('h2', {}, 'After this step');
+  const decided = el('h2', {}, 'The decision');
   const shown = el('div', {});
   const fewer = (f) => el('button', { type: 'button', onclick: () => f() });
   const firstButton = fewer(() => go(0)); firstButton.textContent = '«'; firstButton.title = 'First step (Home)';
@@ -88,8 +91,8 @@ export async function runPage(context) {
     last: async () => (await page({ position: Math.max(0, total - 1) })).rows.at(-1)?.key,
   }, {
     label: 'Steps', height: 52, signal,
-    draw: ({ step }) => [
-      el('span.n', {}, step.number),
+    draw: ({ step, position: place }) => [
+      el('span.n', {}, several ? place + 1 : step.number),
       el('span.said', {}, run.seats.length > 1 ? el('b', {}, `${step.seat} `) : '', el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
         step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'asked again') : '',
         step.achievements.map((a) => el('span.tag.good', {}, `★ ${plain(a)}`)), step.done ? el('span.tag', {}, 'end') : '',
@@ -146,6 +149,10 @@ export async function runPage(context) {
         if (seq === undefined) continue;
         const step = await get(`${path}/steps/${seq}`, signal);
         if (wanted !== null && timer === null) continue;
+        if (several) {
+          say(afterward, `After this step, as ${step.step.seat} sees it`);
+          say(decided, `The decision of ${step.step.seat}`);
+        }
         drawObservation(stage, step.after || step.seen);
         look.show(step);
         if (list.has(seq)) list.activate(seq, { quiet: true });
@@ -196,13 +203,14 @@ export async function runPage(context) {
       summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
       found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
     found.remark ? el('p.problem', {}, found.remark) : null,
+    run.look_back ? el('p.where', {}, 'As a page with all that was known and thought: ', el('code', {}, run.look_back)) : null,
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Going through it' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
       position),
     el('div.columns.run', {},
-      el('div', {}, el('section.panel', {}, el('h2', {}, 'After this step'), stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
-      el('section.panel', {}, el('h2', {}, 'The decision'), look.node)),
+      el('div', {}, el('section.panel', {}, afterward, stage), el('section.panel.flush', {}, el('h2', {}, 'Steps'), list.node)),
+      el('section.panel', {}, decided, look.node)),
     shown,
   ]);
   if (!total) {

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { drawObservation, drawView } from './blocks.js';
-import { add, el, empty, fill, link, panel, table, to } from './dom.js';
+import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
 import { calmly, stayLine, watchView } from './feed.js';
 import { controls } from './controls.js';
 import { WHY, count, figure, many, plain, usage, when } from './words.js';
@@ -51,6 +51,7 @@ export async function worldPage(context) {
   const { root, signal, id } = context;
   context.title(id);
   const stage = el('div.stage', {});
+  const moment = el('p.moment', { hidden: true });
   const people = el('div', {});
   const bodies = el('div', {});
   const past = el('div', {});
@@ -58,10 +59,11 @@ export async function worldPage(context) {
   const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'The next decisions show here.'));
   const title = el('h1', {}, id);
   add(root, [title, about, el('div.columns', {},
-    el('div', {}, panel('Now', stage), panel('Decisions, as they are made', doing)),
+    el('div', {}, panel('Now', moment, stage), panel('Decisions, as they are made', doing)),
     el('div', {}, panel('Who is here', people), panel('Bodies', bodies), panel('Stays', past)))]);
 
   let lines = new Map();
+  let name = '';
   let look = () => {};
   let stop = [];
   context.undo(() => stop.forEach((f) => f()));
@@ -69,7 +71,8 @@ export async function worldPage(context) {
   async function load() {
     const found = await get(`/dashboard/data/worlds/${encodeURIComponent(id)}`, signal);
     const { world, names } = found;
-    fill(title, found.game?.name || plain(world.game), ' ', el('small', {}, id));
+    name = found.game?.name || plain(world.game);
+    fill(title, name, ' ', el('small', {}, id));
     fill(about, `Seed ${world.seed} · made `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared by whoever comes',
       found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last stay')] : '');
     stop.forEach((f) => f());
@@ -90,10 +93,17 @@ export async function worldPage(context) {
     look = () => {};
     if (found.stays.length) {
       look = watchView({ signal, undo: (f) => stop.push(f) }, id, stage, (seen) => {
+        // What the game calls the moment, where that is more than its name.
+        const title = seen.view?.title || '';
+        moment.hidden = !title || title === name;
+        say(moment, title);
         if (seen.view) drawView(stage, seen.view);
         else showSeen(seen.remark);
       }, 200);
-    } else drawView(stage, null, 'Nobody is here now. Its past stays can be gone through step by step.');
+    } else {
+      moment.hidden = true;
+      drawView(stage, null, 'Nobody is here now. Its past stays can be gone through step by step.');
+    }
   }
 
   // Where the game draws nothing of itself, what an agent sees is shown.

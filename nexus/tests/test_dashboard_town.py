@@ -1,0 +1,131 @@
+"""The dashboard's pages of a town in play, in a real browser: live, whole at every size, and without secrets.
+
+Needs what `test_dashboard.py` needs, and the town.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from dashboard_kit import Served
+from test_dashboard import CHROMIUM, DESKTOP, PHONE, Seen, browser, opened
+
+from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.records import Policy, Terms
+
+roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+
+__all__ = ["browser", "opened"]
+
+
+@dataclass
+class Scene:
+    """A nexus in which two agents play with thirteen others."""
+
+    served: Served
+    world: str
+    run: str
+
+
+def prepare(nexus: Nexus) -> None:
+    with nexus.ledger.change() as book:
+        for agent in ("ada", "bob"):
+            decides = {"nexus": Policy("external"), "*": Policy("tossim-player")}
+            book.register(agent, name=agent.title(), policies=decides)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    settings = Settings(pace=1.0, lobby_seconds=0.5)  # slow enough to be looked at, and not to end meanwhile
+    with Served(tmp_path_factory.mktemp("town"), settings, prepare=prepare) as served:
+
+        async def go() -> tuple[str, str]:
+            stays = await asyncio.gather(*(served.nexus.enter(agent, "tossim", Terms()) for agent in ("ada", "bob")))
+            assert len({stay.session.run_id for stay in stays}) == 1, "they sit in one town"
+            return stays[0].session.world_id, stays[0].session.run_id
+
+        yield Scene(served, *served.within(go()))
+
+
+def in_town(seen: Seen, scene: Scene) -> None:
+    seen.go(f"world/{scene.world}")
+    seen.wait("document.querySelectorAll('.stage tbody tr').length === 15")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_town_s_pages_are_whole_and_can_be_read(
+    opened: Callable[..., Seen], scene: Scene, size: tuple[int, int], scheme: str
+) -> None:
+    seen = opened(size, scheme)
+    in_town(seen, scene)
+    for route in (None, "", "agent/ada", f"run/{scene.run}"):
+        if route is not None:
+            seen.go(route)
+        assert seen.page.locator("main .problem").count() == 0
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= size[0], route
+        assert seen.check("contrast")["bad"] == [], route
+        assert seen.check("nameless") == [], route
+
+
+def test_the_world_s_page_shows_day_players_and_talk_and_who_of_them_lives_here(
+    opened: Callable[..., Seen], scene: Scene
+) -> None:
+    seen = opened(PHONE)
+    in_town(seen, scene)
+    assert seen.text(".moment").startswith(("Day ", "Night "))
+    assert seen.text(".moment").endswith(" of 15 alive")
+    assert [seen.text(f".person:nth-child({n}) .stay-head small") for n in (1, 2)] == ["as player-1", "as player-2"]
+    seen.wait("document.querySelectorAll('.stage .chat li').length > 0")
+    # However long the talk becomes, it takes no more than its window, and what was said last is in sight.
+    talk = "document.querySelector('.stage .chat')"
+    assert seen.page.evaluate(f"{talk}.clientHeight") < 500
+    assert seen.page.evaluate(f"{talk}.scrollHeight - {talk}.scrollTop - {talk}.clientHeight") < 5
+
+
+def test_onlookers_see_no_role_of_the_living_in_the_town_s_picture(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    in_town(seen, scene)
+    rows = seen.page.evaluate("[...document.querySelectorAll('.stage tbody tr')].map((row) => row.innerText)")
+    for row in rows:
+        told = [name for name in roles.ROLES if name in row]
+        assert not told or "†" in row or "Mayor" in told, row
+
+
+def test_the_town_goes_on_before_one_s_eyes(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    in_town(seen, scene)
+    before = seen.text(".stage")
+    end = time.monotonic() + 15
+    while seen.text(".stage") == before:
+        assert time.monotonic() < end, "nothing changed"
+        seen.page.wait_for_timeout(50)
+
+
+def test_the_overview_tells_the_moment_in_place_of_a_picture(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go("")
+    seen.wait("!!document.querySelector('.thumb .moment')")
+    assert seen.text(".thumb .moment").endswith("alive")
+
+
+def test_a_step_of_several_seats_says_whose_it_is(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go(f"run/{scene.run}?step=4")
+    seen.wait("document.querySelector('main').textContent.includes('The decision of player-')")
+    seat = seen.page.evaluate("document.querySelector('.row.active b').textContent.trim()")
+    headings = seen.page.evaluate("[...document.querySelectorAll('main h2')].map((h) => h.textContent)")
+    assert f"After this step, as {seat} sees it" in headings
+    assert f"The decision of {seat}" in headings
+    assert seen.page.evaluate("document.querySelector('.row.active .n').textContent") == "4"
+
+
+def test_an_agent_s_page_shows_what_it_learned(opened: Callable[..., Seen], scene: Scene) -> None:
+    seen = opened()
+    seen.go("agent/ada")
+    seen.wait("document.querySelector('main').textContent.includes('New since the last turn')")

@@ -1,0 +1,31 @@
+"""`wsap play tossim` tells at its end how to see what everyone knew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wsap_core.cli import main
+
+pytest.importorskip("wsap_tossim")
+
+
+def test_who_played_a_town_is_told_how_to_see_all_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = str(tmp_path / "wsap.db")
+    words = ("play", "tossim", "--option", "mode=five", "--option", "rules=quick", "--seed", "3")
+    assert main([*words, "--database", database]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    run = told.split()[-1]
+    assert told == f"As a page with all that was known and thought: wsap tossim replay {run}"
+    monkeypatch.chdir(tmp_path)
+    assert main(["tossim", "replay", run, "--database", database]) == 0
+    assert (tmp_path / f"{run}.html").stat().st_size > 0
+
+
+def test_a_game_that_was_not_played_to_its_end_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("play", "tossim", "--option", "mode=five", "--steps", "1", "--seed", "3")
+    assert main([*words, "--database", str(tmp_path / "wsap.db")]) == 0
+    assert "As a page" not in capsys.readouterr().out
