@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 __all__ = ["Dot", "dot_plot", "ticks"]
 
-WIDTH, ROW, TOP, LEFT, RIGHT = 460, 30, 6, 130, 22
-LONGEST = 15
-"""Characters of a label that are drawn; the whole is in its tooltip."""
+WIDTH, ROW, TOP, LEFT, RIGHT = 460, 46, 4, 22, 22
+LONGEST = 50
+"""Characters of a label that are drawn, above its interval; the whole is in its tooltip."""
 
 
 class Dot(NamedTuple):
@@ -25,16 +25,20 @@ class Dot(NamedTuple):
     """Which of the report's colours, from 0."""
 
 
-def dot_plot(rows: Sequence[Dot], title: str, *, mark: float | None = None) -> str:
+def dot_plot(
+    rows: Sequence[Dot], title: str, *, mark: float | None = None, bounds: tuple[float, float] | None = None
+) -> str:
     """Return a plot as SVG.
 
     Args:
         rows: from above; at least one.
         title: what it shows, for those who can't see it.
         mark: where a line is drawn through, such as no difference.
+        bounds: what can be at all, such as 0 and 1 for a share; as far as the rows go when None.
     """
-    low = min([r.low for r in rows] + ([] if mark is None else [mark]))
-    high = max([r.high for r in rows] + ([] if mark is None else [mark]))
+    shown: list[float] = [*([] if mark is None else [mark]), *(bounds or ())]
+    low = min([r.low for r in rows] + shown)
+    high = max([r.high for r in rows] + shown)
     steps = ticks(low, high)
     low, high = min(low, steps[0]), max(high, steps[-1])
     span = (high - low) or 1.0
@@ -53,12 +57,13 @@ def dot_plot(rows: Sequence[Dot], title: str, *, mark: float | None = None) -> s
     if mark is not None:
         parts.append(f'<line class="mark" x1="{x(mark)}" y1="{TOP}" x2="{x(mark)}" y2="{bottom}"/>')
     for n, row in enumerate(rows):
-        y = TOP + ROW * n + ROW / 2
+        top = TOP + ROW * n
+        y = top + 33
         short = row.label if len(row.label) <= LONGEST else row.label[: LONGEST - 1] + "…"
         told = f"{row.label}: {row.value:.3g} ({row.low:.3g} to {row.high:.3g})"
         parts.append(
             f'<g class="c{row.colour % 6}"><title>{escape(told)}</title>'
-            f'<text class="label" x="{LEFT - 10}" y="{y + 5}" text-anchor="end">{escape(short)}</text>'
+            f'<text class="label" x="{LEFT - 5}" y="{top + 17}">{escape(short)}</text>'
             f'<line class="span" x1="{x(row.low)}" y1="{y}" x2="{x(row.high)}" y2="{y}"/>'
             f'<circle cx="{x(row.value)}" cy="{y}" r="5"/></g>'
         )

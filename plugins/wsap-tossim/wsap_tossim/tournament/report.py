@@ -26,18 +26,23 @@ h1{font-size:1.6rem;line-height:1.2;margin:0 0 .25rem}h2{margin:2.5rem 0 .5rem;f
 h3{margin:1.25rem 0 .25rem;font-size:1rem}
 p{max-width:46rem;overflow-wrap:anywhere}.soft,caption,figcaption{color:var(--soft)}
 .scroll{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums;min-width:34rem;width:100%}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}
 caption{text-align:left;padding:.25rem 0}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right}
 th:first-child,td:first-child,th.w,td.w{text-align:left}
-td,th{white-space:nowrap}td.w,th.w{white-space:normal;overflow-wrap:anywhere;min-width:7rem;max-width:18rem}
+td,th{white-space:nowrap}td.w,th.w{white-space:normal;overflow-wrap:anywhere;min-width:8rem;max-width:18rem}
+caption span{display:block;max-width:calc(100vw - 2.5rem)}
+td small{display:block;color:var(--soft);font-size:.82rem}
 figure{margin:.5rem 0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.5rem}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr));gap:0 .75rem}
+.pair{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(24rem,100%),1fr));gap:0 .75rem}
 svg{display:block;width:100%;max-width:36rem;height:auto}
 svg text{fill:var(--ink);font:15px system-ui,sans-serif}svg .tick{fill:var(--soft)}
+svg .label{paint-order:stroke;stroke:var(--card);stroke-width:5px;stroke-linejoin:round}
 .grid{stroke:var(--line)}.mark{stroke:var(--soft);stroke-dasharray:4 3}
 .span{stroke-width:2.5;stroke-linecap:round}
 """
+SHARES = ("false_claims", "acquitted", "unanswered", "true_claims")
+"""Measures that are shares of a whole, and are drawn from 0 to 1."""
 _COLOURS = "".join(f".c{n} circle{{fill:var(--c{n})}}.c{n} .span{{stroke:var(--c{n})}}" for n in range(6))
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
@@ -117,10 +122,12 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
             f"<h3>{escape(faction)}</h3>",
             '<div class="pair">',
             _figure(dot_plot(ratings, f"Ratings as {faction}", mark=25.0), "OpenSkill mean; all begin at 25."),
-            _figure(dot_plot(shares, f"Win rates as {faction}"), "Share of seats that won."),
+            _figure(dot_plot(shares, f"Win rates as {faction}", bounds=(0.0, 1.0)), "Share of seats that won."),
             "</div>",
         ]
-    return "\n".join([*parts, _rating_table(rows, "Faction", "All factions, with 95 % intervals")])
+    return "\n".join(
+        [*parts, _rating_table(rows, "Faction", "All factions; below each number its 95 % interval, drawn from blocks")]
+    )
 
 
 def _figure(svg: str, caption: str) -> str:
@@ -130,28 +137,30 @@ def _figure(svg: str, caption: str) -> str:
 def _rating_table(rows: Sequence[Mapping[str, Any]], what: str, caption: str) -> str:
     body = []
     for r in rows:
-        rating = "too few" if r["mu"] is None else f"{r['mu']:.2f} ± {r['sigma']:.2f}"
-        interval = "" if r["mu"] is None else f"{r['mu_low']:.2f} to {r['mu_high']:.2f}"
-        ordinal = "" if r["mu"] is None else f"{r['ordinal']:.2f} ({r['ordinal_low']:.2f} to {r['ordinal_high']:.2f})"
+        rated = r["mu"] is not None
+        rating = _with(f"{r['mu']:.2f} ± {r['sigma']:.2f}", r["mu_low"], r["mu_high"]) if rated else "too few"
+        ordinal = _with(f"{r['ordinal']:.2f}", r["ordinal_low"], r["ordinal_high"]) if rated else ""
         body.append(
-            f'<tr><td class="w">{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
-            f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}</td>"
-            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td>"
-            f"<td>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</td><td>{rating}</td><td>{interval}</td>"
-            f"<td>{ordinal}</td></tr>"
+            f'<tr><td>{escape(r["as"])}</td><td class="w">{_text(r["entrant"])}</td>'
+            f"<td>{r['won']} of {r['seats']}</td><td>{r['win_rate']:.1%}"
+            f"<small>{r['win_boot_low']:.1%} to {r['win_boot_high']:.1%}</small></td>"
+            f"<td>{r['win_low']:.1%} to {r['win_high']:.1%}</td><td>{rating}</td><td>{ordinal}</td></tr>"
         )
     head = (
-        f'<tr><th class="w">{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>95 % (Wilson)</th>'
-        "<th>95 % (bootstrap)</th>"
-        "<th>Rating</th><th>95 % (bootstrap)</th><th>Ordinal, 95 % (bootstrap)</th></tr>"
+        f'<tr><th>{what}</th><th class="w">Entrant</th><th>Won</th><th>Win rate</th><th>Wilson</th>'
+        "<th>Rating</th><th>Ordinal</th></tr>"
     )
     return _table(caption, head, body)
+
+
+def _with(value: str, low: float, high: float) -> str:
+    return f"{value}<small>{low:.2f} to {high:.2f}</small>"
 
 
 def _table(caption: str, head: str, body: Sequence[str]) -> str:
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>"
+        f"<caption><span>{escape(caption)}</span></caption><thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
@@ -160,25 +169,29 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
     figures: dict[str, list[str]] = {}
     for name, (about, words, _) in MEASURES.items():
         rows = [r for r in summary["measures"] if r["measure"] == name and r["value"] is not None]
-        if not rows:
+        if not rows or (name == "unanswered" and not any(r["value"] for r in rows)):
             continue
         dots = [
             Dot(one_line(r["entrant"]), r["value"], r["low"], r["high"], entrants.index(r["entrant"])) for r in rows
         ]
         mark = 0.0 if name.endswith(("_above", "_fall")) else None
-        figures.setdefault(about, []).append(_figure(dot_plot(dots, words, mark=mark), f"{name}: {words}."))
+        bounds = (0.0, 1.0) if name in SHARES else None
+        figures.setdefault(about, []).append(
+            _figure(dot_plot(dots, words, mark=mark, bounds=bounds), f"{name}: {words}.")
+        )
     for about, plots in figures.items():
         parts += [f"<h3>{escape(about.capitalize())}</h3>", '<div class="pair">', *plots, "</div>"]
     body = []
     names = list(MEASURES)
     for r in sorted(summary["measures"], key=lambda r: names.index(r["measure"])):
-        value = "none" if r["value"] is None else f"{r['value']:.3f}"
-        interval = "" if r["value"] is None else f"{r['low']:.3f} to {r['high']:.3f}"
+        if r["value"] is None:
+            continue  # it never came to that
+        value, interval = f"{r['value']:.3f}", f"{r['low']:.3f} to {r['high']:.3f}"
         body.append(
-            f'<tr><td class="w">{escape(r["measure"])}</td><td class="w">{_text(r["entrant"])}</td>'
+            f'<tr><td>{escape(r["measure"])}</td><td class="w">{_text(r["entrant"])}</td>'
             f"<td>{value}</td><td>{interval}</td></tr>"
         )
-    head = '<tr><th class="w">Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (bootstrap)</th></tr>'
+    head = '<tr><th>Measure</th><th class="w">Entrant</th><th>Value</th><th>95 % (bootstrap)</th></tr>'
     return "\n".join([*parts, _table("All measures", head, body)])
 
 
@@ -210,10 +223,10 @@ def _dollars(cost: float | None) -> str:
 def _sides(summary: Mapping[str, Any]) -> str:
     games = summary["games"]
     body = [
-        f'<tr><td class="w">{escape(side)}</td><td>{count}</td><td>{count / games:.1%}</td></tr>'
+        f"<tr><td>{escape(side)}</td><td>{count}</td><td>{count / games:.1%}</td></tr>"
         for side, count in summary["sides"].items()
     ]
-    head = '<tr><th class="w">Side</th><th>Games</th><th>Share</th></tr>'
+    head = "<tr><th>Side</th><th>Games</th><th>Share</th></tr>"
     return "<h2>Who won the games</h2>\n" + _table("Sides that were left", head, body)
 
 
