@@ -84,16 +84,15 @@ TOOLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CLASSIC) -> ActionSpace:
     """Return all actions of a game with these players and rules, the same for every seat and role."""
-    player = "|".join(names)
     kinds = {
-        "role": ParamDef("role", "|".join(roles)),
+        "role": _one_of("role", "a role", roles),
         "day": ParamDef("day", "a day, or a day/page such as 2/3", schema=DAY),
         "text": _spoken("the words", rules.longest_will),
-        "player": ParamDef("player", player),
+        "player": _one_of("player", "a player", names),
     }
     actions = []
     for verb, (summary, targets, words) in _NEEDS.items():
-        parameters = [ParamDef(name, player) for name in targets]
+        parameters = [_one_of(name, "a player", names) for name in targets]
         if words:
             parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
         category = "day" if verb in _DAY else "night"
@@ -102,6 +101,11 @@ def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CL
         own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
         actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL))
     return ActionSpace(actions)
+
+
+def _one_of(name: str, what: str, words: Sequence[str]) -> ParamDef:
+    """Return a parameter for one of some words, which a listing of sixty actions does not say again with each."""
+    return ParamDef(name, what, schema={"type": "string", "enum": list(words)})
 
 
 def _spoken(what: str, longest: int) -> ParamDef:

@@ -109,7 +109,7 @@ def test_the_system_prompt_has_the_seeds_parts(style: Style) -> None:
         "You are Player 7, the Investigator.",  # identity
         "Each night you may investigate another player",  # and role
         "Goal: ",
-        "- check_will(player: Player 1|",  # tools
+        "- check_will(player: a player): ",  # tools
         "- speak(text: ",  # how a turn ends
         "- wait",
     ):
