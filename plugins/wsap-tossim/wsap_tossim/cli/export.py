@@ -25,6 +25,9 @@ FORMS = ("chat", "episodes")
               help="How the model answers: tags of seed 002, or JSON.")  # fmt: skip
 @click.option("--observations", type=click.Choice(["inline", "turns"]), default="inline", show_default=True,
               help="With tags: what a tool gave stands in the assistant's text, or is a user message.")  # fmt: skip
+@click.option("--prompts", type=click.Choice(["sent", "standard"]), default="sent", show_default=True,
+              help="sent: what a player's model was sent, persona, memories and all, where a run has it in this "
+              "dialect. standard: the same words for all.")  # fmt: skip
 @click.option("--winners", is_flag=True, help="Only players who won.")
 @click.option(
     "--role", "roles", multiple=True, metavar="ROLE", help="Only players who ended in this role; may be repeated."
@@ -46,9 +49,9 @@ FORMS = ("chat", "episodes")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the format's lines, and do nothing else.")
 @click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def export(
-    sources: tuple[str, ...], *, form: str, dialect: str, observations: str, winners: bool, roles: tuple[str, ...],
-    factions: tuple[str, ...], minds: tuple[str, ...], forced: bool, advantage: str, bare: bool, out: Path | None,
-    force: bool, schema: bool, database: str | None,
+    sources: tuple[str, ...], *, form: str, dialect: str, observations: str, prompts: str, winners: bool,
+    roles: tuple[str, ...], factions: tuple[str, ...], minds: tuple[str, ...], forced: bool, advantage: str,
+    bare: bool, out: Path | None, force: bool, schema: bool, database: str | None,
 ) -> None:  # fmt: skip
     """Write games as data to learn from: each player's turns, as that player was shown them and nothing more.
 
@@ -72,7 +75,7 @@ def export(
         raise UsageError("--bare goes with --format chat: without its reward an episode is none.")
     if out is not None and out.exists() and not force:
         raise UsageError(f"There is a file {out} already; choose another name, or write over it with --force.")
-    wanted = Wanted(dialect, observations == "inline", winners, roles, factions, minds, forced)  # type: ignore[arg-type]  # click has checked it
+    wanted = Wanted(dialect, observations == "inline", winners, roles, factions, minds, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
     games = named(sources, database)
     with contextlib.ExitStack() as open_files:
         file = sys.stdout if out is None else open_files.enter_context(written_to(out))
@@ -86,6 +89,13 @@ def export(
 def _report(tally: Tally, out: Path | None) -> None:
     where = f" to {out}" if out is not None else ""
     click.echo(f"Wrote {tally.lines} lines{where}: {tally.turns} turns of {tally.games} games.", err=True)
+    if tally.sent:
+        click.echo(f"{tally.sent} of them begin with what their models were sent.", err=True)
+    if tally.translated:
+        click.echo(
+            f"{tally.translated} of them are in standard words: their models were asked in the other --dialect.",
+            err=True,
+        )
     if tally.forced:
         click.echo(f"Left out: {tally.forced} turns that were taken for their players (--forced keeps them).", err=True)
     if tally.unreadable:

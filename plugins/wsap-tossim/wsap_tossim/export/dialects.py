@@ -72,7 +72,7 @@ def _style(dialect: Dialect) -> JsonStyle | TagStyle:
     return JsonStyle() if dialect == "json" else TagStyle(_LIMITS)
 
 
-def messages_of(turn: Turn, dialect: Dialect, *, inline: bool = True) -> Said | None:
+def messages_of(turn: Turn, dialect: Dialect, *, inline: bool = True, sent: bool = False) -> Said | None:
     """Return a turn in a dialect; None for one that would not be read back as what was done.
 
     Args:
@@ -80,23 +80,29 @@ def messages_of(turn: Turn, dialect: Dialect, *, inline: bool = True) -> Said | 
         dialect: tags, as seed 002 has them, or JSON.
         inline: of tags: what a tool gave stands in the assistant's text, which goes on after it, as where a
             model's reply is gone on with; otherwise it comes as a message of its own.
+        sent: begin with what the player's model was sent, which is known of this turn, and in this dialect; otherwise
+            with the turn in the kernel's own words.
     """
     question = _style(dialect).question(PROMPTS)
-    user = PROMPTS.render("user", observation=turn.shown, plan=[], memories=[], question=question)
+    if sent:
+        begins = list(turn.sent[1:])
+    else:
+        user = PROMPTS.render("user", observation=turn.shown, plan=[], memories=[], question=question)
+        begins = [("user", user)]
     if dialect == "json":
-        return _in_json(turn, user, question)
-    return _in_tags(turn, user, inline=inline)
+        return _in_json(turn, begins, question)
+    return _in_tags(turn, begins, inline=inline)
 
 
 # --- tags --------------------------------------------------------------------------------------
 
 
-def _in_tags(turn: Turn, user: str, *, inline: bool) -> Said | None:
+def _in_tags(turn: Turn, begins: Sequence[tuple[str, str]], *, inline: bool) -> Said | None:
     finals, world = split(turn.legal)
     tags = TagTurn([Tool(a.name, a.description, a.parameters) for a in world], finals, limits=_LIMITS)
     if turn.action.name not in tags.finals or any(u.action.name not in tags.tools for u in turn.uses):
         return None
-    messages = [("user", user)]
+    messages = list(begins)
     text, spans, opening = "", [], OPENING
     for use in turn.uses:
         leg = f"{opening}{_thought(use.action)}{_call(use.action, tags)}"
@@ -154,8 +160,8 @@ def _same(found: Any, action: Action) -> bool:
 # --- JSON --------------------------------------------------------------------------------------
 
 
-def _in_json(turn: Turn, user: str, question: str) -> Said | None:
-    messages = [("user", user)]
+def _in_json(turn: Turn, begins: Sequence[tuple[str, str]], question: str) -> Said | None:
+    messages = list(begins)
     for use in turn.uses:
         reply = _as_json(use.action)
         if not _understood(reply, use.action, turn.legal):

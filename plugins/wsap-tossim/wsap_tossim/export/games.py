@@ -35,6 +35,9 @@ class Wanted:
     """Only seats that one of these played; all when empty."""
     forced: bool = False
     """Whether turns are kept that somebody else took for the player."""
+    sent: bool = True
+    """Whether a turn begins with what the player's model was sent, where that is recorded, and in this dialect; all
+    others are in the kernel's own words."""
 
     def __post_init__(self) -> None:
         known = {role.faction.value for role in ROLES.values()}
@@ -66,6 +69,10 @@ class Tally:
     """Turns left out because somebody else took them."""
     unreadable: int = 0
     """Turns left out because they would not be read back as what was done."""
+    sent: int = 0
+    """Turns that begin with what their models were sent."""
+    translated: int = 0
+    """Turns whose models were asked in the other dialect."""
     unfinished: list[str] = field(default_factory=list)
     """Games left out because nobody has won or lost them."""
     rewards: dict[str, list[float]] = field(default_factory=dict)
@@ -79,6 +86,8 @@ class _Player:
     number: int
     system: str
     dialect: Dialect
+    sent: bool
+    """Whether its turns begin with what its model was sent."""
 
     @property
     def role(self) -> str:
@@ -111,7 +120,10 @@ def _players(source: Source, wanted: Wanted, tally: Tally) -> Iterator[_Player]:
     tally.games += 1
     systems = system_prompts(walked, wanted.dialect)
     for number, system in enumerate(systems):
-        player = _Player(walked, source, number, system, wanted.dialect)
+        style = source.styles[number] if source.styles else ""
+        sent = [turn.sent for turn in walked.turns if turn.player == number and turn.sent]
+        own = wanted.sent and style == wanted.dialect and bool(sent)
+        player = _Player(walked, source, number, sent[0][0][1] if own else system, wanted.dialect, own)
         if player.won is not None:
             for group in (player.role, f"faction {ROLES[player.role].faction.value}"):
                 tally.rewards.setdefault(group, []).append(float(player.won))
@@ -126,11 +138,14 @@ def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn
         if turn.forced and not wanted.forced:
             tally.forced += 1
             continue
-        said = messages_of(turn, wanted.dialect, inline=wanted.inline)
+        sent = player.sent and bool(turn.sent)
+        said = messages_of(turn, wanted.dialect, inline=wanted.inline, sent=sent)
         if said is None:
             tally.unreadable += 1
             continue
         tally.turns += 1
+        tally.sent += sent
+        tally.translated += wanted.sent and bool(turn.sent) and not sent
         yield turn, said
 
 

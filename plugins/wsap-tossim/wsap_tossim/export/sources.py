@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from wsap_core.errors import UsageError, WireError
 from wsap_core.models import Action
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.export.sent import Heard
 from wsap_tossim.export.walk import Deed, Source
 from wsap_tossim.options import TownOptions
 from wsap_tossim.replay.record import FORMAT, Record, parsed, read_bytes, record_from_json
@@ -148,10 +149,12 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
     episode = -1
     seed: int | None = None
     deeds: list[Deed] = []
+    heard = Heard()
 
     def source() -> Source:
         assert seed is not None, "an episode has begun"
-        return Source(f"{head.run}/{episode + 1}", options, options.begin(seed), tuple(deeds), head.minds)
+        begins = options.begin(seed)
+        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds, head.styles)
 
     for row in rows:
         kind = row.get("kind")
@@ -159,8 +162,10 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
             if seed is not None:
                 yield source()
             seed, episode, deeds = int(row["body"]["seed"]), episode + 1, []
+        elif kind == "call":
+            heard.call(str(row["seat"]), row["body"])
         elif kind == "chosen":
-            deeds.append(_deed(row, head.seats.player(str(row["seat"]))))
+            deeds.append(_deed(row, head.seats.player(str(row["seat"])), heard.before(str(row["seat"]))))
         elif kind == "left":
             deeds.append(Deed(head.seats.player(str(row["seat"])), None))
     if seed is None:
@@ -168,7 +173,7 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
     yield source()
 
 
-def _deed(row: Mapping[str, Any], player: int) -> Deed:
+def _deed(row: Mapping[str, Any], player: int, sent: Sequence[tuple[str, str]]) -> Deed:
     body = row["body"]
     action = Action(str(body["action"]["name"]), body["action"]["parameters"], body.get("reasoning"))
-    return Deed(player, action, bool((body.get("decision") or {}).get("forced")))
+    return Deed(player, action, bool((body.get("decision") or {}).get("forced")), sent=sent)

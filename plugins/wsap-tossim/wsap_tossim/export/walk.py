@@ -28,6 +28,9 @@ class Deed:
     """Whether it was done for a player who missed the deadline or whose answer was not understood."""
     whole: str | None = None
     """Of a paper: all that stands in it afterwards, where the record holds that and not what was added."""
+    sent: Sequence[tuple[str, str]] = ()
+    """What the player's model was sent before it, from the system message on: role and text of each message. Empty
+    where no model was asked, or it is not known."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Source:
     deeds: Sequence[Deed]
     minds: Sequence[str]
     """Who played each seat; empty where it is not known."""
+    styles: Sequence[str] = ()
+    """How each seat's model was asked, in JSON or tags, so far as models played; empty where none is known to have."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Turn:
     uses: Sequence[Use]
     action: Action
     forced: bool
+    sent: Sequence[tuple[str, str]] = ()
+    """What its model was sent when the turn began; see `Deed.sent`."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ class _Open:
     day: int
     phase: str
     legal: Sequence[ActionDef]
+    sent: Sequence[tuple[str, str]]
     uses: list[Use] = field(default_factory=list)
 
 
@@ -140,7 +148,7 @@ class _Walker:
         if deed.action is None:
             town.leave(seat)
             return
-        opened = self._opened(player)
+        opened = self._opened(deed)
         if deed.whole is not None:
             refused = town.game.write(player, _PAPERS[deed.action.name], deed.whole)
             opened.uses.append(Use(deed.action, refused or "Written."))
@@ -160,15 +168,18 @@ class _Walker:
         self.turns.append(
             Turn(
                 player, number, opened.day, opened.phase, opened.shown, opened.legal, tuple(opened.uses),
-                replace(deed.action), deed.forced,
+                replace(deed.action), deed.forced, opened.sent,
             )
         )  # fmt: skip
 
-    def _opened(self, player: int) -> _Open:
+    def _opened(self, deed: Deed) -> _Open:
+        player = deed.player
         if player not in self._open:
             seen = self._town.observation(self._town.seats[player])
             day, phase = int(str(seen.status["day"])), str(seen.status["phase"])
-            self._open[player] = _Open(seen.to_text(), day, phase, legal_actions(self._town.action_space, seen))
+            self._open[player] = _Open(
+                seen.to_text(), day, phase, legal_actions(self._town.action_space, seen), deed.sent
+            )
         return self._open[player]
 
     async def stop(self) -> None:

@@ -25,7 +25,10 @@ from wsap_tossim.replay.story import Story, View, page_data
 
 __all__ = ["page_of", "replay_page", "write_replay"]
 
-SCRIPTS = ("data.js", "dom.js", "projection.js", "rows.js", "roster.js", "beliefs.js", "fork.js", "reader.js", "start.js")
+SCRIPTS = (
+    *("data.js", "dom.js", "projection.js", "rows.js", "roster.js"),
+    *("beliefs.js", "fork.js", "reader.js", "start.js"),
+)
 """The page's script, in parts that share one scope."""
 
 

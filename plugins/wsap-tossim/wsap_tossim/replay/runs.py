@@ -103,6 +103,16 @@ class RunHead:
         return seeds_of(self.config, {str(s["name"]): self.seats.player(str(s["name"])) for s in self.config["seats"]})
 
     @cached_property
+    def styles(self) -> tuple[str, ...]:
+        """How each player's model is asked, `json` or `tags`; empty for who is no model."""
+        styles = [""] * len(self.options.names)
+        for seat in self.config["seats"]:
+            given = seat.get("options") or {}
+            if "model" in given:
+                styles[self.seats.player(str(seat["name"]))] = str(given.get("style", "json"))
+        return tuple(styles)
+
+    @cached_property
     def minds(self) -> tuple[str, ...]:
         """Who plays, by player: a model's address or an agent; empty for a seat that the run did not have."""
         minds = [""] * len(self.options.names)

@@ -1,0 +1,58 @@
+"""What models were sent in a recorded run, put together again from its events `call`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["Heard"]
+
+BEGINS = "decide"
+"""What a call is for that begins a turn: it is sent all that the turn is decided upon. Others go on with it."""
+
+
+class Heard:
+    """What each seat's model was sent last.
+
+    A call is recorded without the messages that it shares with the one before of the same seat.
+    """
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, list[tuple[str, str]]] = {}
+        self._begun: dict[str, Sequence[tuple[str, str]]] = {}
+
+    def call(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Take note of a call. Any: JSON data.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it is damaged.
+        """
+        before = self._conversations.get(seat, [])
+        now = [*before[: int(body["shared"])], *(_message(message) for message in body["messages"])]
+        self._conversations[seat] = now
+        if body["purpose"] == BEGINS:
+            self._begun[seat] = tuple(now) if _is_conversation(now) else ()
+
+    def before(self, seat: str) -> Sequence[tuple[str, str]]:
+        """Return what a seat's model was sent for the turn that now begins, once: for its first deed."""
+        return self._begun.pop(seat, ())
+
+
+def _message(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a message as role and text; a picture is replaced by what it shows."""
+    content = message["content"]
+    if not isinstance(content, str):
+        content = "".join(str(part.get("text", part.get("alt", ""))) for part in content)
+    return str(message["role"]), content
+
+
+def _is_conversation(messages: Sequence[tuple[str, str]]) -> bool:
+    """Return whether it is what a line of an export can begin with: system, then user and assistant by turns."""
+    roles = [role for role, _ in messages]
+    turns = ["user", "assistant"] * len(roles)
+    return (
+        len(roles) >= 2
+        and roles == ["system", *turns[: len(roles) - 1]]
+        and roles[-1] == "user"
+        and all(text for _, text in messages)
+    )
