@@ -247,6 +247,28 @@ def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -
     assert "nexus.log" in sentence
 
 
+def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_the_foreground(
+    environ: dict[str, str],
+) -> None:
+    said = nexus(environ, "start", "--detach", *QUICK).splitlines()
+    try:
+        url = nexus_json(environ, "status")["url"]
+        assert said[0].startswith(f"The nexus is up: {url}  (wsap nexus stop ends it")
+        address, _, key = (
+            said[1].removeprefix("To steer agents as well as watch them, open this once: ").partition("#key=")
+        )
+        assert address == url
+        request = urllib.request.Request(
+            f"{url}dashboard/unlock", json.dumps({"key": key}).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            token = json.loads(answer.read())["token"]
+        assert token == (home(environ) / "nexus.token").read_text(encoding="ascii").strip()
+        assert (home(environ) / "nexus.log").stat().st_mode & 0o077 == 0, "only its owner can read it there"
+    finally:
+        nexus(environ, "stop")
+
+
 def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> None:
     said = StartRequest(
         host="::1", port=7, expose=True, seed=3, pace=2.5, games=("echo", "matrix"), model="scripted/any", workers=2,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from hub_kit import deadly, host
+from hub_kit import QUARRY, Quarry, deadly, host
 from wire_server import Served, problem, serving
 
-from wsap_core.models import PortableItem
+from wsap_core.context import Context
+from wsap_core.models import DeathEvent, EmbodiedObservation, JackInResult, Location, PortableItem, RespawnOption
 
 
 def enter(client: httpx2.Client, **values: object) -> dict[str, object]:
@@ -59,6 +61,49 @@ def test_a_dead_body_does_nothing_until_it_is_brought_back(tmp_path: Path) -> No
         again = eve.post(f"{path}/respawn", headers={"Idempotency-Key": "back"})
         assert again.text == back.text
         assert problem(eve.post(f"{bridge(back.json())}/respawn"))[1] == "SESSION_MANAGED"
+
+
+class TwoWaysBack(Quarry):
+    """A quarry where whoever climbs dies, and lives again in the camp or at the church, and says where."""
+
+    _at = ""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(replace(context, config={"deadly": 100}))
+
+    def handle_death(self, avatar_id: str) -> DeathEvent:
+        ways = (RespawnOption("camp"), RespawnOption("church"))
+        return replace(super().handle_death(avatar_id), respawn_options=ways)
+
+    def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
+        self._at = option if isinstance(option, str) else option.id
+        return super().respawn(avatar_id, option)
+
+    def observe(self) -> EmbodiedObservation:
+        return replace(super().observe(), location=Location(description=self._at))
+
+
+@pytest.mark.parametrize("by", ["respawn", "enter"])
+def test_a_body_lives_again_in_the_way_that_is_named(tmp_path: Path, by: str) -> None:
+    two = replace(QUARRY, factory=TwoWaysBack)
+    with serving(tmp_path, host=host(quarry=two)) as served, served.register("eve") as eve:
+        first = enter(eve)
+        path = bridge(first)
+        eve.post(f"{path}/act", json={"name": "climb"})
+        while eve.get(path).json()["reason"] != "death":
+            pass  # it is closed by the world's own loop, a moment later
+        if by == "respawn":
+            assert problem(eve.post(f"{path}/respawn", json={"option": "hell"})) == (400, "USAGE")
+            assert problem(eve.post(f"{path}/respawn", json={"way": "church"}))[0] == 400
+            back = eve.post(f"{path}/respawn", json={"option": "church", "steps": 9, "goals": ["dig deep"]})
+            assert back.status_code == 201, back.text
+            entered = back.json()
+        else:
+            world = first["session"]["world_id"]  # type: ignore[index]
+            entered = enter(eve, avatar=world, respawn="church", steps=9, goals=["dig deep"])
+        terms = entered["session"]["terms"]
+        assert (terms["respawn"], terms["steps"], terms["goals"]) == ("church", 9, ["dig deep"])
+        assert entered["observation"]["location"]["description"] == "church"
 
 
 def test_what_a_world_refuses_stays_in_escrow_with_the_reason(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from wsap_core.models import JackInResult
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import SessionRecord, Terms
+from wsap_nexus.hub.records import SessionRecord
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.server import shapes
@@ -23,7 +23,7 @@ from wsap_nexus.server.auth import Caller
 from wsap_nexus.server.deps import Hub, Key, Known, Once, Owner, Wait, answer, once
 from wsap_nexus.server.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.server.seats import act_errand, check_external, observe, open_session, seat_says, the_agent
-from wsap_nexus.server.transit import enter_errand, exit_errand, receipt_of
+from wsap_nexus.server.transit import enter_errand, exit_errand, receipt_of, terms_of
 from wsap_nexus.storage.tables import METADATA
 
 router = APIRouter(tags=["sessions"])
@@ -172,19 +172,32 @@ async def respawn(
     http: Request,
     by: Known,
     answers: Once,
+    request: shapes.RespawnRequest | None = None,
     key: Key = None,
     wait: Wait = 10.0,
 ) -> Response:
-    """Bring the body back that died in this session, and be in it again, in a session of its own."""
+    """Bring the body back that died in this session, and be in it again, in a session of its own.
+
+    The way back to life, goals, exit condition and most decisions can be named; without a body it is the first way
+    there is, and nothing else is asked for.
+    """
     record = _record(nexus, session_id)
     by.may_act_for(record.agent_id)
     if record.closed is None:
         raise SessionManagedError("The body of an open session is alive.")
     if record.reason != "death":
         raise SessionManagedError(f"The session ended by {record.reason}, not by death; enter the game again.")
-    terms = Terms(avatar=record.world_id)
-    wanted = shapes.EnterRequest(agent_id=record.agent_id, game=record.game, avatar=record.world_id)
-    errand = enter_errand(nexus, wanted, terms, f"respawn {session_id}", str(http.base_url))
+    asked = request or shapes.RespawnRequest()
+    wanted = shapes.EnterRequest(
+        agent_id=record.agent_id,
+        game=record.game,
+        avatar=record.world_id,
+        respawn=asked.option,
+        goals=asked.goals,
+        exit_when=asked.exit_when,
+        steps=asked.steps,
+    )
+    errand = enter_errand(nexus, wanted, terms_of(wanted), f"respawn {session_id}", str(http.base_url))
     return await once(answers, by, key, errand, wait, "The agent is on its way; ask again with the same key.")
 
 

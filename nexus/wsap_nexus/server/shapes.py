@@ -136,6 +136,20 @@ class JackOutRequest(Request):
     mode: Mode = "dormant"
 
 
+class RespawnRequest(Request):
+    """How a body that died lives again, and what its agent wants of the session that begins then."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"option": "camp", "steps": 200}]})
+
+    option: Word | None = None
+    """The way back to life, by its id, as the death told them; the first when left out."""
+    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
+    exit_when: str = Field(default="", max_length=500)
+    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
+    steps: int | None = Field(default=None, ge=1, le=10**9)
+    """Most decisions."""
+
+
 class JackInRequest(Request):
     """The body to be in."""
 
@@ -155,6 +169,14 @@ class NewMessage(Request):
     kind: Literal["broadcast", "direct", "team"] = "broadcast"
     to: str | None = Field(default=None, pattern=AGENT_ID)
     """To whom a direct message goes."""
+
+
+class NewTalk(Request):
+    """What a person says to an agent."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "How was your day?"}]})
+
+    text: str = Field(min_length=1, max_length=2000)
 
 
 class ReadRequest(Request):
@@ -471,3 +493,59 @@ class Sent(Answer):
     """Who gets a message."""
 
     recipients: list[str]
+
+
+How = Literal["words", "facts", "whisper", "letter"]
+
+
+class TalkAnswer(Answer):
+    """What came of speaking to an agent."""
+
+    text: str
+    how: How
+    """
+    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
+    a world and hears it at its next decision; `letter`: it finds it among its messages.
+    """
+
+
+class ExchangeShape(Answer):
+    """What a person said to an agent, and what came of it."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    said: str
+    reply: str
+    how: How
+
+
+class Talk(Answer):
+    """What people said to an agent, newest first."""
+
+    exchanges: list[ExchangeShape]
+    next: int | None
+    """What to give as `before` for the next page; None at the end."""
+
+
+class EntryShape(Answer):
+    """An entry of a diary, about one stay in a world."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    text: str
+    game: str
+    session: str | None
+    own_words: bool
+    """Whether the agent wrote it; false where it was put together from the log."""
+
+
+class Diary(Answer):
+    """A diary, newest entries first."""
+
+    entries: list[EntryShape]
+    next: int | None
+    """What to give as `before` for the next page; None at the end."""

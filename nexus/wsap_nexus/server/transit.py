@@ -73,7 +73,15 @@ async def leave(
 
 def terms_of(wanted: shapes.EnterRequest) -> Terms:
     """Return what is asked for on entering a world."""
-    return Terms(tuple(wanted.goals), wanted.exit_when, wanted.steps, wanted.spawn, wanted.difficulty, wanted.avatar)
+    return Terms(
+        tuple(wanted.goals),
+        wanted.exit_when,
+        wanted.steps,
+        wanted.spawn,
+        wanted.difficulty,
+        wanted.avatar,
+        wanted.respawn,
+    )
 
 
 def enter_errand(nexus: Nexus, wanted: shapes.EnterRequest, terms: Terms, what: str, base: str = "") -> Errand:

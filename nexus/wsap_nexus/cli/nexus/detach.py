@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LOG_NAME = "nexus.log"
 """The file below the home folder that a nexus in the background writes to."""
 
+SAID_WITHIN = 5.0
+"""Seconds that the address of its controls has to appear in that file once it is ready."""
+
 PATIENCE = 120.0
 """Seconds that it has to be ready."""
 
@@ -58,12 +61,14 @@ def start_detached(request: StartRequest) -> None:
     running = _ready(process, request)
     if running is None:
         raise NotStartedError(_why(log, began), process.returncode)
-    from wsap_nexus.cli.nexus.start import _say_ready
+    from wsap_nexus.cli.nexus.start import STEER, _say_ready
 
     if request.as_json:
         _say_ready(request, running, str(state.token_file(os.environ)))
     else:
         click.echo(f"The nexus is up: {running.url}  (wsap nexus stop ends it; it writes to {log})")
+        if steering := _steering(log, began, running.url):
+            click.echo(f"{STEER}{steering}")
 
 
 def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:
@@ -77,6 +82,26 @@ def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Run
     if process.poll() is None:
         process.terminate()
     return None
+
+
+def _steering(log: Path, began: int, url: str) -> str:
+    """Return the address that opens the dashboard's controls once, which the new process says right after it is ready;
+    empty if it says nothing.
+
+    It comes by the log, which its owner alone can read, and is good once, as in the foreground.
+    """
+    from wsap_nexus.cli.nexus.start import STEER
+
+    end = time.monotonic() + SAID_WITHIN
+    while True:
+        with log.open("rb") as file:
+            file.seek(began)
+            lines = file.read().decode("utf-8", "replace").split("\n")
+        # The last of them is not finished yet, or empty.
+        said = next((line.removeprefix(STEER) for line in lines[:-1] if line.startswith(f"{STEER}{url}#")), "")
+        if said or time.monotonic() >= end:
+            return one_line(said)
+        time.sleep(0.02)
 
 
 def _why(log: Path, began: int) -> str:

@@ -34,6 +34,9 @@ SLOW = 2.0
 """Seconds after which it is said what takes so long."""
 
 
+STEER = "To steer agents as well as watch them, open this once: "
+"""What stands before the address that opens the controls."""
+
 _STOPPING = "Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"
 _INSISTED = "Ended at once; nothing is lost. Go on with: wsap nexus start\n"
 
@@ -239,7 +242,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         state.write(path, running)
         _say_ready(request, running, str(tokens))
         if not request.as_json:
-            click.echo(f"To steer agents as well as watch them, open this once: {url}{key.fragment}")
+            click.echo(f"{STEER}{url}{key.fragment}")
             sys.stdout.flush()
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
