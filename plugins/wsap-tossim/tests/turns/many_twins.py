@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent))
 
 import drawn
-from twins import KINDS, compared, play
+from twins import KINDS, compared, play, watch
 
 
 def main() -> int:
@@ -22,20 +22,22 @@ def main() -> int:
     asked.add_argument("--pairs", type=int, default=2000, help="how many")
     asked.add_argument("--first", type=int, default=0, help="the seed of the first; each has the next one")
     asked.add_argument("--most", type=int, default=12, help="players in a game, at most")
+    asked.add_argument("--fast", action="store_true", help="by the engine alone, without a word of text")
     given = asked.parse_args()
+    by = watch if given.fast else play
     pairs: Counter[str] = Counter()
     same: Counter[str] = Counter()
     found = 0
     for salt in range(given.first, given.first + given.pairs):
         kind = list(KINDS)[salt % len(KINDS)]
         script = drawn.script(salt, most=given.most)
-        first = play(script)
+        first = by(script)
         change = drawn.change(kind, script, first)
         if change is None:
             continue
         pairs[kind] += 1
         try:
-            same[kind] += compared(script, change, first)
+            same[kind] += compared(script, change, first, by)
         except AssertionError as error:
             found += 1
             print(f"--first {salt} --pairs 1: {change}\n{' '.join(script.roles)}\n{error}\n", flush=True)

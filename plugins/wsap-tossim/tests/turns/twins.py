@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -88,9 +88,9 @@ class Asked(NamedTuple):
     """How long the log was."""
     round: int
     options: Sequence[Option]
-    shown: str
+    shown: str = ""
     """The result that came with it, its observation included; in the first round the observation alone."""
-    tools: str
+    tools: str = ""
     """What all tools tell, where they were looked at."""
 
 
@@ -242,22 +242,28 @@ def _make(change: Change | None, found: Played, choices: dict[int, Choice], salt
     return here[0] if change.kind == "deadline" and here else None
 
 
-def watch(script: Script) -> Watched:
-    """Play a game by the engine alone, which is much faster, and keep what happened."""
+def watch(script: Script, change: Change | None = None) -> Played:
+    """Play a game by the engine alone, ten times as fast: what is asked and what can be done is kept, but no text."""
+    script = script if change is None else changed(script, change)
     options = TownOptions.read({"roles": ["Any"] * len(script.roles), **script.rules})
     game = Game(options.setup, options.rules, script.seed, roles=script.roles)
-    watched = Watched(script.roles, options.rules, game.log)
-    turns = [0] * len(script.roles)
-    while not game.over and game.state.day <= script.days and len(watched.rounds) < script.rounds:
+    found = Played(Watched(script.roles, options.rules, game.log), [[] for _ in script.roles])
+    rounds = found.watched.rounds
+    while not game.over and game.state.day <= script.days and len(rounds) < script.rounds:
         start, choices = len(game.log), {}
         for player in game.waiting:
-            choices[player] = chosen(script, game.state.day, player, turns[player], game.options(player))
-            for paper in _papers(script, None, player, turns[player]):
-                game.write(player, WRITES[paper.name], str(paper.parameters["text"]))
-            turns[player] += 1
-        watched.rounds.append(Round(start, str(game.phase), choices))
-        game.resolve(choices)
-    return watched
+            turn = len(found.asked[player])
+            able = game.options(player)
+            found.asked[player].append(Asked(start, len(rounds), able))
+            choices[player] = chosen(script, game.state.day, player, turn, able)
+            for paper in _papers(script, change, player, turn):
+                if paper.name in WRITES:
+                    game.write(player, WRITES[paper.name], str(paper.parameters["text"]))
+        missing = _make(change, found, choices, script.salt)
+        rounds.append(Round(start, str(game.phase), choices))
+        game.resolve(choices, forced=frozenset() if missing is None else frozenset((missing,)))
+    found.last = [""] * len(script.roles)
+    return found
 
 
 def _encoded(shown: Any) -> str:
@@ -326,15 +332,20 @@ def _can(asked: Asked, choice: Choice) -> bool:
     return len(slots) == len(choice.targets) and all(t in s for t, s in zip(choice.targets, slots, strict=True))
 
 
-def compared(script: Script, change: Change, first: Played | None = None) -> int:
+def compared(script: Script, change: Change, first: Played, by: Callable[[Script, Change], Played] = play) -> int:
     """Hold two games against each other; return how often a player was shown the same after they had parted.
+
+    Args:
+        script: what both are drawn from.
+        change: what is different in the second.
+        first: the first, as it was played.
+        by: what plays the second: what has played the first.
 
     Raises:
         AssertionError: a player was shown something else, or asked at another time, before anything happened that it
             may know.
     """
-    first = first or play(script)
-    second = play(script, change)
+    second = by(script, change)
     logs = zip(first.watched.log, second.watched.log, strict=False)
     shortest = min(len(first.watched.log), len(second.watched.log))
     parted = next((n for n, (a, b) in enumerate(logs) if a[1:] != b[1:]), shortest)

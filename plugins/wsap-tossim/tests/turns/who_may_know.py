@@ -218,14 +218,12 @@ class _Watch:
 
     def _listeners(self, event: Event) -> tuple[set[int], str]:
         channel, speaker = event.data["channel"], event.data["player"]
-        by_whom = "channel player text"
+        named = speaker == self.prisoner if channel == "jail" else channel != "dead" or not self.alive[speaker or 0]
+        by_whom = "channel player text" if named else "channel text"  # the Jailor and the living Medium are not named
         if channel == "mafia" and speaker is None:  # as a Spy hears it: what, not who
             spies = self.living("Spy") - ({self.prisoner} if self.prisoner is not None else set())
             return (spies if self.rules.spy_hears_mafia else set()), "channel text"
-        if speaker is None:
-            assert channel in ("jail", "dead"), "the Jailor and the Medium alone are not named"
-            by_whom = "channel text"
-        return self.heard(channel, speaker), by_whom
+        return self.heard(channel, speaker), by_whom if speaker is not None else "channel text"
 
     def offered(self, day: int) -> dict[int, str]:
         """Return what the rules let some know by what they can do tonight, and nothing tells them besides."""
