@@ -259,8 +259,13 @@ def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen],
     seen = opened()
     seen.go(f"run/{scene.told}")
     assert seen.text("main .where code") == f"wsap hall show {scene.told}"
-    seen.go(f"run/{scene.run}")
-    assert seen.page.locator("main .where code").count() == 0, "it is still being played"
+    world = scene.served.read(f"/dashboard/data/runs/{scene.told}")["players"][0]["world"]
+    seen.go(f"world/{world}")
+    assert "It is over here." in seen.text(".stage")
+    assert seen.text(".stage code") == f"wsap hall show {scene.told}"
+    for route in (f"run/{scene.run}", f"world/{scene.world}"):
+        seen.go(route)
+        assert seen.page.locator("main .where code").count() == 0, "it is still being played"
 
 
 def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable[..., Seen], scene: Scene) -> None:

@@ -20,6 +20,7 @@ from wsap_nexus.hub.metagoals import Pursuit, pursuits
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 from wsap_nexus.hub.settling import in_doubt
 from wsap_nexus.hub.stay import Stay
+from wsap_nexus.server.dashboard.back import look_back
 from wsap_nexus.server.dashboard.frames import Frames
 from wsap_nexus.server.dashboard.guard import reader
 from wsap_nexus.server.dashboard.shown import observation_shown, shortened, stay_in_short, told
@@ -178,7 +179,10 @@ async def world(nexus: Hub, world_id: str) -> Response:
         past = book.sessions(world_id=world_id, limit=30)
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
         found = _rows(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
-        body = {
+        # Where its state is not kept, nobody can go there again.
+        over = bool(past) and not stays and not book.has_state(world_id)
+        body: dict[str, Any] = {
+            "over": over,
             "world": {
                 "id": record.id,
                 "game": record.game,
@@ -194,6 +198,8 @@ async def world(nexus: Hub, world_id: str) -> Response:
             "names": _names(book, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
         }
     info = [game for game in nexus.games() if game.id == record.game]
+    if over:
+        body["look_back"] = look_back(nexus, past[0].run_id)
     return told({**body, "game": encode(info[0]) if info else None})
 
 

@@ -19,11 +19,12 @@ from wsap_core.wire import Codec
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.runtime.pictures import read_picture, recorded_text
+from wsap_nexus.server.dashboard.back import look_back
 from wsap_nexus.server.dashboard.guard import HEADERS, reader
 from wsap_nexus.server.dashboard.shown import observation_shown, shortened, told
 from wsap_nexus.server.dashboard.steps import StepIndexes
 from wsap_nexus.server.deps import Hub
-from wsap_nexus.storage.records import EventRecord, RunRecord, RunStatus
+from wsap_nexus.storage.records import EventRecord, RunRecord
 from wsap_nexus.storage.repository import Repository
 from wsap_nexus.storage.tables import METADATA
 from wsap_nexus.view.recorded import note_of_event
@@ -93,7 +94,7 @@ async def run(nexus: Hub, request: Request, run_id: str) -> Response:
                 "seats": _seats(record),
                 "summary": record.summary,
                 "version": record.wsap_version,
-                "look_back": _look_back(nexus, record),
+                "look_back": look_back(nexus, record.id),
             },
             "playing": nexus.playing(record.id) is not None,
             "players": who.get(record.id, []),
@@ -264,16 +265,6 @@ def _reading(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str, str]:
         return Codec([resolve(t) for t in spec.wire_types]), spec.name, spec.display_title, ""
     except WsapError as error:
         return Codec(), record.game, record.game, f"Shown without what the game adds: {error}"
-
-
-def _look_back(nexus: Nexus, record: RunRecord) -> str:
-    """Return the command that shows more of a run than its steps, where its game has one and the run is over."""
-    if record.game == GAME or record.status is not RunStatus.FINISHED or nexus.playing(record.id) is not None:
-        return ""
-    try:
-        return str(_game(str(record.config.get("game", record.game)), nexus.host).look_back_at(record.id))
-    except WsapError:
-        return ""
 
 
 def _game(reference: str, host: PluginHost) -> Any:

@@ -84,7 +84,7 @@ export async function worldPage(context) {
       const buttons = controls(own, stay.agent, { place: 'world', paused: stay.paused });
       lines.set(stay.agent, { update: (now) => { line.update(now); buttons.update({ place: 'world', paused: now.paused }); } });
       return el('div.person', {}, line.node, buttons.node);
-    }), found.stays.length ? null : empty('Nobody is here now: the world sleeps, and nothing happens in it.'));
+    }), found.stays.length ? null : empty(found.over ? 'Nobody is here any more.' : 'Nobody is here now: the world sleeps, and nothing happens in it.'));
     fill(bodies, found.avatars.length ? table([
       { title: 'Body', cell: (a) => a.data?.name || a.id }, { title: 'Of', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
       { title: 'State', cell: (a) => a.state },
@@ -102,7 +102,9 @@ export async function worldPage(context) {
       }, 200);
     } else {
       moment.hidden = true;
-      drawView(stage, null, 'Nobody is here now. Its past stays can be gone through step by step.');
+      drawView(stage, null, found.over ? 'It is over here. What happened can be gone through step by step.'
+        : 'Nobody is here now. Its past stays can be gone through step by step.');
+      if (found.look_back) add(stage, [el('p.where', {}, 'As a page with all that was known and thought: ', el('code', {}, found.look_back))]);
     }
   }
 
