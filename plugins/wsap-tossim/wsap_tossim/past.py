@@ -73,7 +73,7 @@ class Past:
             raise ConfigError(f"The option past can't be played again: {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error, binascii.Error) as error:
             raise ConfigError(
-                f"The option past is damaged ({type(error).__name__}); wsap tossim fork makes such options."
+                "The option past is damaged: it is not what `wsap tossim fork` makes of a game; fork the game again."
             ) from error
         if game.over:
             raise ConfigError("The option past is of a game that is over: there is nothing to go on with.")

@@ -108,6 +108,14 @@ def test_a_record_with_something_wrong_in_it_says_where(
         record.record_from_json(json.loads(json.dumps(data)))
 
 
+def test_a_record_of_later_or_other_rules_is_refused(play: Callable[..., Any]) -> None:
+    for change, words in (({"version": 99}, "has version 99"), ({"moon_phases": True}, "no rule 'moon_phases'")):
+        data = json.loads(json.dumps(a_record(play, rounds=3).to_json()))
+        data["game"]["rules"] |= change
+        with pytest.raises(SnapshotError, match=words):
+            record.record_from_json(data)
+
+
 def test_a_choice_that_the_rules_forbid_is_noticed(play: Callable[..., Any]) -> None:
     data = json.loads(json.dumps(a_record(play, rounds=3).to_json()))
     choice = next(e for e in data["game"]["record"] if e[0] == 1 and e[2] != "will")

@@ -56,6 +56,7 @@ def fork(
     """
     # Deferred for weight: the engine and the players.
     from wsap_core.errors import UsageError
+    from wsap_core.untrusted import one_line
     from wsap_tossim.cli.play_on import play_on, seating
     from wsap_tossim.cli.sources import file_name, found, is_path
     from wsap_tossim.fork import MINDS, forked, parted
@@ -65,6 +66,10 @@ def fork(
     game = found(source, database)
     record = game.record
     if rounds:
+        if play_options:
+            raise UsageError(
+                f"--list lists the rounds of one game; leave out {one_line(' '.join(play_options))[:60]!r}."
+            )
         _list(record)
         return
     if at is None:

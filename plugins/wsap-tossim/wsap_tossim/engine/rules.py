@@ -113,9 +113,15 @@ class RuleSet:
         """Return the rule set that was written down.
 
         Raises:
-            ConfigError: it has a switch that there is not, or a value that can't be.
+            ConfigError: it has a switch that there is not, a value that can't be, or is of a later version.
         """
-        return _switched(cls(), data)
+        rules = _switched(cls(), data)
+        if rules.version > CLASSIC.version:
+            raise ConfigError(
+                f"The rule set {rules.name[:60]!r} has version {rules.version}; this package plays by version "
+                f"{CLASSIC.version}, a later one may know it."
+            )
+        return rules
 
 
 CLASSIC = RuleSet()
