@@ -109,6 +109,37 @@ def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None
         assert closed[back["session"]] == "kicked"
 
 
+def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) -> None:
+    nexus(environ, "agents", "add", "cleo", "--policy", "*=external")
+    assert "Nothing was said to cleo yet" in nexus(environ, "agents", "talk", "cleo")
+    assert "cleo has written nothing yet" in nexus(environ, "agents", "diary", "cleo")
+    with running(environ):
+        said = nexus(environ, "agents", "talk", "cleo", "Mind the cow.")
+        assert said == "cleo finds it among its messages.\n"
+        told = nexus_json(environ, "agents", "talk", "cleo", "And the dog.")
+        assert told == {"agent": "cleo", "how": "letter", "text": "cleo finds it among its messages."}
+        code, sentence = refused(environ, "agents", "talk", "cleo", "x" * 2001)
+        assert (code, "2000" in sentence) == (2, True)
+    with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, Ledger(database).change() as book:
+        for text in ("Dug a hole.", "Fell in.\n\x1b[31mOuch."):
+            book.note("diary", agent="cleo", game="quarry", session="session-1", text=text, own_words=True)
+    # What was said and written is there whether it runs or not; the newest last, or first for a program.
+    lines = nexus(environ, "agents", "talk", "cleo").splitlines()
+    assert [line.partition("  ")[2] for line in lines[::2]] == ["you: Mind the cow.", "you: And the dog."]
+    told = nexus_json(environ, "agents", "talk", "cleo", "--limit", "1")
+    assert [e["said"] for e in told["exchanges"]] == ["And the dog."]
+    lines = nexus(environ, "agents", "diary", "cleo").splitlines()
+    assert lines[1::2] == ["  Dug a hole.", "  Fell in. [31mOuch."]
+    entries = nexus_json(environ, "agents", "diary", "cleo")["entries"]
+    assert [e["text"] for e in entries] == ["Fell in.\n\x1b[31mOuch.", "Dug a hole."]
+    assert {e["game"] for e in entries} == {"quarry"}
+    for words in ("talk", "diary"):
+        code, sentence = refused(environ, "agents", words, "nobody")
+        assert (code, "'nobody'" in sentence) == (2, True)
+    code, sentence = refused(environ, "agents", "talk", "cleo", "Hello")
+    assert (code, "wsap nexus start" in sentence) == (2, True)
+
+
 def test_what_takes_a_running_nexus_says_so(environ: dict[str, str]) -> None:
     nexus(environ, "agents", "add", "cleo")
     for words in (("send", "cleo", "echo"), ("recall", "cleo")):

@@ -10,8 +10,11 @@ from __future__ import annotations
 from wsap_nexus.client.clients import AsyncNexusClient, NexusClient
 from wsap_nexus.client.here import here
 from wsap_nexus.client.parts import (
+    Answered,
+    DiaryEntry,
     Entered,
     Event,
+    Exchange,
     Left,
     NoAnswerError,
     RefusedError,
@@ -23,9 +26,12 @@ from wsap_nexus.client.parts import (
 )
 
 __all__ = [
+    "Answered",
     "AsyncNexusClient",
+    "DiaryEntry",
     "Entered",
     "Event",
+    "Exchange",
     "Left",
     "NexusClient",
     "NoAnswerError",

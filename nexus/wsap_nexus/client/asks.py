@@ -10,7 +10,18 @@ from urllib.parse import quote
 from wsap_core.models import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
 from wsap_core.specs import GameInfo
 from wsap_core.wire import Codec, encode
-from wsap_nexus.client.parts import Ask, Entered, Left, RefusedError, Registered, Seen, Whole
+from wsap_nexus.client.parts import (
+    Answered,
+    Ask,
+    DiaryEntry,
+    Entered,
+    Exchange,
+    Left,
+    RefusedError,
+    Registered,
+    Seen,
+    Whole,
+)
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 
@@ -80,6 +91,30 @@ class Asks:
         body = {"content": content, "kind": kind, "to": to}
         path = f"/nexus/agents/{quote(agent_id, safe='')}/messages"
         return Ask("POST", path, lambda data: list(data["recipients"]), body)
+
+    def talk(self, agent_id: str, text: str, key: str | None) -> Ask[Answered]:
+        """Say something to an agent."""
+        read = lambda data: Answered(str(data["text"]), str(data["how"]))  # noqa: E731
+        path = f"/nexus/agents/{quote(agent_id, safe='')}/talk"
+        return Ask("POST", path, read, {"text": text}, key=key or new_key(), waits=True)
+
+    def talked(self, agent_id: str, before: int | None) -> Ask[tuple[list[Exchange], int | None]]:
+        """Look at a page of what was said to an agent."""
+
+        def read(data: Any) -> tuple[list[Exchange], int | None]:
+            names = ("number", "time", "said", "reply", "how")
+            return [Exchange(**{name: each[name] for name in names}) for each in data["exchanges"]], data.get("next")
+
+        return Ask("GET", f"/nexus/agents/{quote(agent_id, safe='')}/talk", read, params=_older(before))
+
+    def diary(self, agent_id: str, before: int | None) -> Ask[tuple[list[DiaryEntry], int | None]]:
+        """Look at a page of an agent's diary."""
+
+        def read(data: Any) -> tuple[list[DiaryEntry], int | None]:
+            names = ("number", "time", "text", "game", "session", "own_words")
+            return [DiaryEntry(**{name: each[name] for name in names}) for each in data["entries"]], data.get("next")
+
+        return Ask("GET", f"/nexus/agents/{quote(agent_id, safe='')}/diary", read, params=_older(before))
 
     # --- worlds -----------------------------------------------------------------------------------
 
@@ -160,3 +195,7 @@ class Asks:
 def new_key() -> str:
     """Return an idempotency key that nobody has used."""
     return secrets.token_urlsafe(16)
+
+
+def _older(before: int | None) -> dict[str, int]:
+    return {"limit": 200} if before is None else {"limit": 200, "before": before}

@@ -13,7 +13,19 @@ import httpx2
 from wsap_core.models import Action, ActionResult, ActionSpace, Avatar, View
 from wsap_core.specs import GameInfo
 from wsap_nexus.client.asks import Asks
-from wsap_nexus.client.parts import Ask, Entered, Event, Left, Registered, Retries, Seen, Whole
+from wsap_nexus.client.parts import (
+    Answered,
+    Ask,
+    DiaryEntry,
+    Entered,
+    Event,
+    Exchange,
+    Left,
+    Registered,
+    Retries,
+    Seen,
+    Whole,
+)
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
 from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 
@@ -126,6 +138,28 @@ class NexusClient:
     def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
         """Send a message to another agent, or to all in the nexus; return who gets it."""
         return self._do(self._asks.send(agent_id, content, to))
+
+    def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
+        """Say something to an agent, and return what it answers; for whoever runs the nexus."""
+        return self._do(self._asks.talk(agent_id, text, key))
+
+    def talked(self, agent_id: str) -> Iterator[Exchange]:
+        """Give what people said to an agent and what it answered, newest first."""
+        before: int | None = None
+        while True:
+            page, before = self._do(self._asks.talked(agent_id, before))
+            yield from page
+            if before is None:
+                return
+
+    def diary(self, agent_id: str) -> Iterator[DiaryEntry]:
+        """Give what an agent wrote about its stays in worlds, newest first."""
+        before: int | None = None
+        while True:
+            page, before = self._do(self._asks.diary(agent_id, before))
+            yield from page
+            if before is None:
+                return
 
     def games(self) -> list[GameInfo]:
         """Return the games that can be entered."""
@@ -311,6 +345,30 @@ class AsyncNexusClient:
     async def send(self, agent_id: str, content: str, *, to: str | None = None) -> list[str]:
         """Send a message to another agent, or to all in the nexus; return who gets it."""
         return await self._do(self._asks.send(agent_id, content, to))
+
+    async def talk(self, agent_id: str, text: str, *, key: str | None = None) -> Answered:
+        """Say something to an agent, and return what it answers; for whoever runs the nexus."""
+        return await self._do(self._asks.talk(agent_id, text, key))
+
+    async def talked(self, agent_id: str) -> AsyncIterator[Exchange]:
+        """Give what people said to an agent and what it answered, newest first."""
+        before: int | None = None
+        while True:
+            page, before = await self._do(self._asks.talked(agent_id, before))
+            for each in page:
+                yield each
+            if before is None:
+                return
+
+    async def diary(self, agent_id: str) -> AsyncIterator[DiaryEntry]:
+        """Give what an agent wrote about its stays in worlds, newest first."""
+        before: int | None = None
+        while True:
+            page, before = await self._do(self._asks.diary(agent_id, before))
+            for each in page:
+                yield each
+            if before is None:
+                return
 
     async def games(self) -> list[GameInfo]:
         """Return the games that can be entered."""

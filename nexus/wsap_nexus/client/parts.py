@@ -135,6 +135,45 @@ class Left:
 
 
 @dataclass(frozen=True)
+class Answered:
+    """What came of speaking to an agent."""
+
+    text: str
+    how: str
+    """
+    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
+    a world and hears it at its next decision; `letter`: it finds it among its messages.
+    """
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a person said to an agent, and what came of it."""
+
+    number: int
+    time: str
+    """ISO 8601, UTC."""
+    said: str
+    reply: str
+    how: str
+    """As in `Answered`."""
+
+
+@dataclass(frozen=True)
+class DiaryEntry:
+    """What an agent wrote about one stay in a world."""
+
+    number: int
+    time: str
+    """ISO 8601, UTC."""
+    text: str
+    game: str
+    session: str | None
+    own_words: bool
+    """Whether it wrote that itself; False where it was put together from the log."""
+
+
+@dataclass(frozen=True)
 class Event:
     """Something that happened in the nexus."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from sqlalchemy import insert
@@ -10,7 +11,7 @@ from sqlalchemy import insert
 from wsap_core.errors import UsageError
 from wsap_core.text import one_line
 from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.chronicle import news, session_facts
+from wsap_nexus.hub.chronicle import latest, news, session_facts
 from wsap_nexus.hub.letters import PERSON, present
 from wsap_nexus.hub.metagoals import pursuits
 from wsap_nexus.storage.tables import METADATA
@@ -36,6 +37,45 @@ class Answer:
     def __str__(self) -> str:
         """Return what was answered."""
         return self.text
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What a person said to an agent, and what came of it."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    said: str
+    reply: str
+    how: How
+    """As in `Answer`."""
+
+
+def exchanges(
+    book: Book, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
+) -> list[Exchange]:
+    """Return what people and an agent said to each other, newest first, a page at a time.
+
+    Args:
+        book: where.
+        agent_id: whose.
+        before: only what has smaller numbers.
+        after: only what has greater numbers.
+        limit: how many at most.
+    """
+    return [
+        Exchange(
+            event.seq,
+            datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
+            str(event.body["text"]),
+            str(event.body["reply"]),
+            event.body["how"],
+        )
+        for event in latest(book, agent_id, ("talked", "whispered"), limit=limit, before=before)
+        if event.seq > after
+    ]
 
 
 def checked(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wsap_core.context import Clock, derive_seed
 from wsap_core.errors import WsapError
 from wsap_core.text import one_line
+from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.chronicle import session_facts
 from wsap_nexus.hub.diary import SECONDS, Entry, composed, entries, write_entry
 from wsap_nexus.hub.letters import PERSON
@@ -58,15 +59,16 @@ class Words:
         policy = agent.policy(GAME)
         away = agent.place != "nexus"
         if away or (policy is not None and policy.external):
-            with self._nexus.ledger.change() as book:
-                leave_letter(book, agent_id, text)
-            self._ring(agent_id)
             how = "hears it at its next decision" if away else "finds it among its messages"
             answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
-            self._note_talk("whispered", agent_id, text, answer)
+            with self._nexus.ledger.change() as book:
+                leave_letter(book, agent_id, text)
+                _note_talk(book, "whispered", agent_id, text, answer)
+            self._ring(agent_id)
             return answer
         answer = await self._answer(agent, facts, text)
-        self._note_talk("talked", agent_id, text, answer)
+        with self._nexus.ledger.change() as book:
+            _note_talk(book, "talked", agent_id, text, answer)
         return answer
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
@@ -153,6 +155,6 @@ class Words:
             text = words or composed(book, session)
             write_entry(book, session, text, own_words=bool(words), error=hindered)
 
-    def _note_talk(self, kind: str, agent_id: str, text: str, answer: Answer) -> None:
-        with self._nexus.ledger.change() as book:
-            book.note(kind, agent=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how)
+
+def _note_talk(book: Book, kind: str, agent_id: str, text: str, answer: Answer) -> None:
+    book.note(kind, agent=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how)

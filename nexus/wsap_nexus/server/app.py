@@ -9,12 +9,15 @@ from fastapi import FastAPI
 
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.server import agents, errors, events, games, keeper, openapi, sessions, transit
+from wsap_nexus.server import agents, errors, events, games, keeper, openapi, sessions, transit, words
 from wsap_nexus.server.answers import Answers
 from wsap_nexus.server.auth import Tokens
 from wsap_nexus.server.dashboard.app import install
 from wsap_nexus.server.feed import Feed
 from wsap_nexus.server.guard import Guard, Limits
+
+ROUTES = (events, agents, words, games, keeper, transit, sessions)
+"""The modules with the routes of the wire API."""
 
 
 def create_app(
@@ -42,7 +45,7 @@ def create_app(
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
     state.answers, state.feed = Answers(nexus.ledger), Feed(nexus.ledger)
     errors.install(app)
-    for module in (events, agents, games, keeper, transit, sessions):
+    for module in ROUTES:
         app.include_router(module.router)
     openapi.install(app)
     app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=clock)

@@ -12,7 +12,8 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from wsap_core.errors import WsapError
-from wsap_nexus.server import agents, errors, events, games, keeper, openapi, serve, sessions, transit, world
+from wsap_nexus.server import errors, openapi, serve, world
+from wsap_nexus.server.app import ROUTES
 
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
 _OWN = ("wsap_core.errors", "wsap_nexus.hub", "wsap_nexus.server", "wsap_nexus.storage.errors")
@@ -23,7 +24,7 @@ _LOADED = (serve, world)
 def document() -> str:
     """Return the OpenAPI document as it is kept."""
     app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
-    for module in (events, agents, games, keeper, transit, sessions):
+    for module in ROUTES:
         app.include_router(module.router)
     openapi.install(app)
     return openapi.to_text(app.openapi())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,8 @@ import click
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option, pairs
+from wsap_nexus.cli.nexus.reach import leading, looking, needed, wire_to, writing
+from wsap_nexus.cli.nexus.words import diary, talk
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 @click.group()
 def agents() -> None:
     """The agents of a nexus, whether it runs or not."""
+
+
+agents.add_command(talk)
+agents.add_command(diary)
 
 
 # --- looking ----------------------------------------------------------------------------------
@@ -38,7 +42,7 @@ def list_agents(*, as_json: bool, database: str | None) -> None:
     from wsap_nexus.cli.nexus.report import agent_rows
     from wsap_nexus.cli.nexus.status import agent_lines
 
-    with _looking(database) as ledger:
+    with looking(database) as ledger:
         rows = []
         if ledger is not None:
             with ledger.look() as book:
@@ -60,7 +64,7 @@ def show(*, name: str, as_json: bool, database: str | None) -> None:
     from wsap_core.errors import UnknownNameError
     from wsap_nexus.cli.nexus.portrait import portrait, portrait_lines
 
-    with _looking(database) as ledger:
+    with looking(database) as ledger:
         if ledger is None:
             raise UnknownNameError("agent", name, ())
         with ledger.look() as book:
@@ -106,10 +110,10 @@ def add(
     if running is not None:
         body = {"id": name, "name": title, "persona": text,
                 "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in given.items()}}  # fmt: skip
-        answer = _wire(running).post("nexus", "agents", body=body)
+        answer = wire_to(running).post("nexus", "agents", body=body)
         fresh, token = "token" in answer, answer.get("token")
     else:
-        with _leading(database) as ledger:
+        with leading(database) as ledger:
             with ledger.change() as book:
                 _, fresh = book.register(name, name=title, persona=text, policies=given)
             token = _token(ledger, name) if fresh and _external(given) else None
@@ -157,7 +161,7 @@ def resume(*, name: str, as_json: bool, database: str | None) -> None:
 @database_option
 def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tuple[str, ...], **terms: Any) -> None:
     """Send NAME into GAME; from the world that it is in, if it is in one."""
-    wire = _needed(database, "send an agent somewhere")
+    wire = needed(database, "send an agent somewhere")
     body = {"agent_id": name, "game": game, "goals": list(goals), **{k: v for k, v in terms.items() if v is not None}}
     session = _send(wire, name, body)
     _said(as_json, f"{name} is in {game} now ({session['id']}).", agent=name, game=game, session=session["id"])
@@ -169,7 +173,7 @@ def send(*, name: str, game: str, as_json: bool, database: str | None, goals: tu
 @database_option
 def recall(*, name: str, as_json: bool, database: str | None) -> None:
     """Bring NAME back into the nexus, safe or not; its body sleeps where it is."""
-    wire = _needed(database, "bring an agent back")
+    wire = needed(database, "bring an agent back")
     session = _session_in(wire.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
     text = f"{name} is back in the nexus after {session['steps']} decisions in {one_line(session['game'])}."
     _said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
@@ -193,13 +197,13 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
     running = running_on(database)
     if running is not None:
         body = {"outcome": outcome, **({"transfer": transfer} if transfer is not None else {})}
-        settled = _wire(running).post("nexus", "agents", name, "settle", body=body)["settled"]
+        settled = wire_to(running).post("nexus", "agents", name, "settle", body=body)["settled"]
     else:
         from dataclasses import asdict
 
         from wsap_nexus.hub import settling
 
-        with _leading(database) as ledger, ledger.change() as book:
+        with leading(database) as ledger, ledger.change() as book:
             settled = [asdict(move) for move in settling.settle(book, name, outcome, transfer)]
     text = "\n".join(one_line(_decided(name, move)) for move in settled)
     _said(as_json, text, agent=name, settled=settled)
@@ -226,9 +230,9 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
         click.confirm(f"Remove {one_line(name)[:80]!r} for good? (wsap nexus agents export keeps a copy)", abort=True)
     running = running_on(database)
     if running is not None:
-        _wire(running).delete("nexus", "agents", name)
+        wire_to(running).delete("nexus", "agents", name)
     else:
-        with _leading(database) as ledger, ledger.change() as book:
+        with leading(database) as ledger, ledger.change() as book:
             portable.remove(book, name)
     _said(as_json, f"{name} is removed.", agent=name, state="removed")
 
@@ -257,7 +261,7 @@ def export(*, name: str, file: Path, move: bool, force: bool, as_json: bool, dat
     if move:
         package = _moved(name, file, database)
     else:
-        with _looking(database) as ledger:
+        with looking(database) as ledger:
             if ledger is None:
                 raise UnknownNameError("agent", name, ())
             with ledger.look() as book:
@@ -280,7 +284,7 @@ def _moved(name: str, file: Path, database: str | None) -> Any:
     from wsap_nexus.hub import portable
 
     running = running_on(database)
-    with _looking(database) as ledger:
+    with looking(database) as ledger:
         gone = None
         if ledger is not None:
             with ledger.look() as book:
@@ -288,8 +292,8 @@ def _moved(name: str, file: Path, database: str | None) -> Any:
                 if gone is None:
                     portable.check_not_removed(book, name)
     if running is not None and gone is None:
-        _wire(running).post("nexus", "agents", name, "halt")
-    with _writing(database, lead=running is None) as writable, writable.change() as book:
+        wire_to(running).post("nexus", "agents", name, "halt")
+    with writing(database, lead=running is None) as writable, writable.change() as book:
         if gone is not None:
             # It has left before; its file may have been lost, and this is the very same move again.
             package = portable.pack(book, name, move=gone)
@@ -327,7 +331,7 @@ def import_agent(
     package = portable.read_package(file)
     given = _policies(model, memory, policies) if model or policies or memory else {}
     running = running_on(database)
-    with _writing(database, lead=running is None) as ledger, ledger.change() as book:
+    with writing(database, lead=running is None) as ledger, ledger.change() as book:
         arrived = portable.arrive(
             book,
             package,
@@ -338,7 +342,7 @@ def import_agent(
             paused=running is not None,
         )
     if running is not None:
-        _wire(running).post("nexus", "agents", arrived.agent_id, "resume")
+        wire_to(running).post("nexus", "agents", arrived.agent_id, "resume")
     text = f"{arrived.agent_id} lives here now, with {arrived.items} items."
     if arrived.policies_left_out:
         shown = ", ".join(one_line(p)[:60] for p in arrived.policies_left_out[:5])
@@ -349,73 +353,15 @@ def import_agent(
 # --- parts ------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _looking(database: str | None) -> Iterator[Ledger | None]:
-    """Give the nexus' records for reading; None where there are none yet."""
-    from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.book import Ledger
-
-    opened = open_for_reading(database)
-    if opened is None:
-        yield None
-        return
-    with opened:
-        yield Ledger(opened)
-
-
-@contextmanager
-def _writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
-    """Give the nexus' records for writing; nobody else leads them meanwhile, if that is asked for.
-
-    Raises:
-        NexusRunningError: a nexus leads them.
-    """
-    from wsap_nexus.hub.book import Ledger
-    from wsap_nexus.hub.lead import lead as lead_of
-    from wsap_nexus.runtime.store import open_database
-
-    with open_database(database) as opened:
-        right = lead_of(opened)
-        if lead:
-            right.acquire()
-        try:
-            yield Ledger(opened)
-        finally:
-            if lead:
-                right.release()
-
-
-def _leading(database: str | None) -> Any:
-    # Any: a context manager over a ledger.
-    return _writing(database, lead=True)
-
-
-def _wire(running: Any) -> Wire:
-    # Any: the state of a running nexus, whose module is not needed for anything else here.
-    from wsap_nexus.cli.nexus.wire import Wire
-
-    return Wire(running)
-
-
-def _needed(database: str | None, what: str) -> Wire:
-    from wsap_core.errors import UsageError
-    from wsap_nexus.cli.nexus.report import running_on
-
-    running = running_on(database)
-    if running is None:
-        raise UsageError(f"No nexus runs, and it takes one to {what}; start it with: wsap nexus start")
-    return _wire(running)
-
-
 def _hold(name: str, state: str, database: str | None) -> None:
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.hub import portable
 
     running = running_on(database)
     if running is not None:
-        _wire(running).post("nexus", "agents", name, "pause" if state == "paused" else "resume")
+        wire_to(running).post("nexus", "agents", name, "pause" if state == "paused" else "resume")
         return
-    with _leading(database) as ledger, ledger.change() as book:
+    with leading(database) as ledger, ledger.change() as book:
         portable.check_not_removed(book, name)
         book.update_agent(name, state=state)
         book.note("agent_paused" if state == "paused" else "agent_resumed", agent=name)

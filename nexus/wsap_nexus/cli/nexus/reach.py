@@ -1,0 +1,76 @@
+"""How a command gets at a nexus: over HTTP where one runs, in its database otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsap_nexus.cli.nexus.wire import Wire
+    from wsap_nexus.hub.book import Ledger
+
+
+@contextmanager
+def looking(database: str | None) -> Iterator[Ledger | None]:
+    """Give the nexus' records for reading; None where there are none yet."""
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.hub.book import Ledger
+
+    opened = open_for_reading(database)
+    if opened is None:
+        yield None
+        return
+    with opened:
+        yield Ledger(opened)
+
+
+@contextmanager
+def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
+    """Give the nexus' records for writing; nobody else leads them meanwhile, if that is asked for.
+
+    Raises:
+        NexusRunningError: a nexus leads them.
+    """
+    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.hub.lead import lead as lead_of
+    from wsap_nexus.runtime.store import open_database
+
+    with open_database(database) as opened:
+        right = lead_of(opened)
+        if lead:
+            right.acquire()
+        try:
+            yield Ledger(opened)
+        finally:
+            if lead:
+                right.release()
+
+
+def leading(database: str | None) -> Any:
+    """Give the nexus' records for writing, with nobody else to lead them meanwhile."""
+    # Any: a context manager over a ledger.
+    return writing(database, lead=True)
+
+
+def wire_to(running: Any) -> Wire:
+    """Return the way to a running nexus."""
+    # Any: the state of a running nexus, whose module is not needed for anything else here.
+    from wsap_nexus.cli.nexus.wire import Wire
+
+    return Wire(running)
+
+
+def needed(database: str | None, what: str) -> Wire:
+    """Return the way to the nexus that runs on a database; `what` says what it is needed for.
+
+    Raises:
+        UsageError: none runs.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.cli.nexus.report import running_on
+
+    running = running_on(database)
+    if running is None:
+        raise UsageError(f"No nexus runs, and it takes one to {what}; start it with: wsap nexus start")
+    return wire_to(running)
