@@ -23,7 +23,7 @@ TURN = TagTurn(
 )
 
 # As the families' own templates write them: ChatML, Llama 2 and 3, Mistral, Gemma, Phi, DeepSeek, gpt-oss,
-# Command R, GLM, Kimi, Granite, and the sentence marks of SentencePiece vocabularies.
+# Command R, GLM, Kimi, Granite, EXAONE, MiniMax, and the sentence marks of SentencePiece vocabularies.
 TOKENS = [
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>"),
     *("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>", "<|python_tag|>"),
@@ -32,6 +32,7 @@ TOKENS = [
     *("<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>", "<｜tool▁calls▁begin｜>"),
     *("<|channel|>", "<|message|>", "<|return|>", "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|system|>"),
     *("[gMASK]", "<sop>", "<|observation|>", "<|im_middle|>", "<|start_of_role|>", "<|end_of_role|>", "<think>"),
+    *("[|system|]", "[|endofturn|]", "]~!b[", "]~b]", "[e~[", "[EOT]", "[MODEL_SETTINGS]", "[/MODEL_SETTINGS]"),
     *("</think>", "◁think▷", "◁/think▷", "<tool_call>", "</tool_call>", "<|turn>", "<turn|>", "<observation>"),
 ]
 TAGS = ["<thinking>", "</thinking>", "<wait/>", "<speak>x</speak>", "<check_will>y</check_will>", "</observation>"]

@@ -29,7 +29,10 @@ _TOKENS = re.compile(
     r"|<\s*/?\s*(?:s|bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|start_of_image|end_of_image)\s*/?>"
     r"|<<\s*/?\s*SYS\s*>>"
     r"|\[\s*/?\s*(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|AVAILABLE_TOOLS|CALL_ID|ARGS|IMG|IMG_BREAK"
-    r"|IMG_END|PREFIX|SUFFIX|MIDDLE|THINK|BEGIN_OF_TEXT|BOS|EOS|UNK|PAD|CLS|SEP|MASK|gMASK|sMASK|dMASK|control_\d{1,4})\s*\]"
+    r"|IMG_END|PREFIX|SUFFIX|MIDDLE|THINK|MODEL_SETTINGS|AUDIO|BEGIN_AUDIO|TRANSCRIBE|BEGIN_OF_TEXT|BOS|EOS|EOT|UNK|PAD|CLS"
+    r"|SEP|MASK|gMASK|sMASK|dMASK|control_\d{1,4})\s*\]"
+    r"|\[\s*\|[^\[\]|]{0,40}\|\s*\]"  # EXAONE's [|system|]
+    r"|\]~!?b[\[\]]|\[e~\["  # MiniMax's ]~b]system and [e~[
     r"|◁\s*/?\s*\w{0,20}\s*▷",
     re.IGNORECASE,
 )
