@@ -27,7 +27,7 @@ HARMLESS = "Nice weather."
 READER = 1
 """The living Medium, who also hears the dead; it wrote nothing itself."""
 FORMS = re.compile(
-    r"<\s*/?\s*[A-Za-z_|!]|\[/?INST\]|<\||\|>"
+    r"<\s*/?\s*[A-Za-z_|!]|\[/?INST\]|<\||\|>|\[\||\|\]|\]~!?b|\[e~\[|\[/?(?:THINK|EOT|MODEL_SETTINGS)\]"
     r"|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]"
 )
 """What must be left of none of them: tags, tokens of templates, characters that are not seen."""
