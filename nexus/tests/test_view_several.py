@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
@@ -19,6 +20,7 @@ from wsap_nexus.runtime.session import load_parts, unrecorded
 from wsap_nexus.view.blocks import draw_block
 from wsap_nexus.view.live import LiveView
 from wsap_nexus.view.panels import actions, table_of_seats
+from wsap_nexus.view.plain import summary_lines
 from wsap_nexus.view.question import Question
 from wsap_nexus.view.screen import Look, compose, last_picture
 from wsap_nexus.view.stacked import Stacked
@@ -52,8 +54,8 @@ def test_a_table_with_room_is_a_table() -> None:
 
 def test_a_long_table_is_packed_side_by_side_and_leaves_half_of_the_room_to_what_is_said() -> None:
     lines = drawn(stacked(a_table(7)), 40, 10)
-    assert [line.split() for line in lines[1:5]] == [["P1", "P5"], ["P2", "dead", "P6"], ["P3", "P7"], ["P4"]]
-    assert lines[5] == "Lately"
+    assert [line.split() for line in lines[:4]] == [["P1", "P5"], ["P2", "dead", "P6"], ["P3", "P7"], ["P4"]]
+    assert lines[4] == "Lately"
     assert lines[-1] == "Ann: word 49"
 
 
@@ -63,17 +65,17 @@ def test_packed_lines_are_cut_at_their_ends_and_wide_letters_keep_the_columns_st
     lines = drawn(stacked(table), 30, 10)
     cells = [Text(line).cell_len for line in lines]
     assert max(cells) <= 30
-    assert lines[1].startswith("花子とみんな")
-    assert "…" in lines[1]
-    assert Text(lines[1].split("C")[0]).cell_len == 15, "the second column begins at the middle"
-    assert lines[2].startswith("Frederick the… ")
+    assert lines[0].startswith("花子とみんな")
+    assert "…" in lines[0]
+    assert Text(lines[0].split("C")[0]).cell_len == 15, "the second column begins at the middle"
+    assert lines[1].startswith("Frederick the… ")
 
 
 @pytest.mark.parametrize("rows", [1, 2, 15, 200])
 @pytest.mark.parametrize("height", [3, 6, 15, 40])
 def test_no_line_of_a_table_is_lost_while_there_is_room_for_it(rows: int, height: int) -> None:
     seen = " ".join(drawn(stacked(a_table(rows)), 60, height))
-    if -(-rows // 4) + 1 <= height // 2:  # four columns of fifteen cells
+    if -(-rows // 4) <= height // 2:  # four columns of fifteen cells
         assert all(f"P{n}" in seen.split() for n in range(1, rows + 1))
 
 
@@ -119,6 +121,14 @@ def test_a_short_status_stands_above_where_several_play() -> None:
     assert "Status" not in text
 
 
+def test_who_waits_for_others_is_not_told_the_time_of_its_own_last_turn() -> None:
+    stage = fifteen(hidden=True)
+    mine = replace(stage.seats[0], view=View((a_table(3),), "Day 2"), observation=Observation({"day": 1}))
+    text = "\n".join(drawn(compose(replace(stage, seats=(mine, *stage.seats[1:])), 80, 24, Look()), 80, 24))
+    assert "Day 2" in text
+    assert "day 1" not in text
+
+
 def test_what_came_of_the_last_deed_is_told_whole_to_who_did_it() -> None:
     scene = SeatScene("p-1", "human", notes=(a_note("lookup", "one two three four five six"),))
     assert [line.plain for line in actions(scene, 20, 9, whole=True)][1:] == ["  one two three four", "  five six"]
@@ -128,12 +138,26 @@ def test_what_came_of_the_last_deed_is_told_whole_to_who_did_it() -> None:
 def test_the_end_of_a_game_for_several_stays_with_all_of_its_picture() -> None:
     blocks = (TextBlock("Ann won.", "The game is over"), a_table(15), ChatBlock([ChatLine("Ann", "Ha!")] * 50))
     seats = (SeatScene("p-1", "bot", Observation(), View(blocks, "The end")), SeatScene("p-2", "bot"))
-    picture = last_picture(Stage("Town", "run-1", 7, None, seats))
+    picture = last_picture(Stage("Town", "run-1", 7, None, seats), 60)
     assert picture is not None
     lines = drawn(picture, 60, 60)
     assert lines[0].startswith("╭─ Town: The end ")
     assert sum("Ha!" in line for line in lines) == 6
     assert all(any(f"P{n} " in line for line in lines) for n in range(1, 16))
+    told = sum(any(c.isalnum() for c in line) for line in lines)
+    assert told == 1 + 2 + 8 + 1 + 5, "title, end, packed table, last words"
+
+
+def test_a_summary_tells_few_seats_one_by_one_and_many_by_what_they_won() -> None:
+    def told(count: int) -> list[str]:
+        seats = [{"seat": f"p-{n}", "agent": "bot", "reward": n % 2, "steps": n} for n in range(1, count)]
+        seats.append({"seat": "p-0", "agent": "human", "reward": 1, "steps": 1})
+        summary = {"episodes": 1, "steps": 9, "seconds": 1, "done": True, "reward": 1, "score": {}, "achievements": {},
+                   "decisions": {"repaired": 0, "forced": 0}, "seats": seats, "trajectory_hash": "abc"}  # fmt: skip
+        return summary_lines(summary, units={}, catalogue=0)[1:-1]
+
+    assert told(2) == ["p-1 (bot): reward 1, 1 step", "p-0 (human): reward 1, 1 step"]
+    assert told(8) == ["reward 1 (bot): p-1, p-3, p-5, p-7", "reward 1 (human): p-0", "reward 0 (bot): p-2, p-4, p-6"]
 
 
 # --- a person at the keyboard -------------------------------------------------------------

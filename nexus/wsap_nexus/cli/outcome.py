@@ -144,4 +144,4 @@ def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None, aga
     if run_id is not None:
         click.echo(f"Look back at it: wsap replay {run_id}")
         if summary.done and parts.game.look_back:
-            click.echo(f"As a page with all that was known and thought: {parts.game.look_back_at(run_id)}")
+            click.echo(f"As a page with all that was known: {parts.game.look_back_at(run_id)}")

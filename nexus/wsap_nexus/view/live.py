@@ -268,7 +268,7 @@ class LiveView:
             return
         stage = replace(self.stage(), keys="")
         rows = max(SMALLEST[1], min(height - 9, 36))
-        if len(stage.seats) > 1 and (whole := last_picture(stage)) is not None:
+        if len(stage.seats) > 1 and (whole := last_picture(stage, width)) is not None:
             self._console.print(whole)  # how a game of several ended is read by all of them
         else:
             self._console.print(compose(stage, width, rows, self._look()), height=rows)

@@ -224,8 +224,14 @@ def has_bars(scene: SeatScene) -> bool:
     return any(one_line(key).lower() in VITALS for key in status)
 
 
-def figures(stage: Stage, *, status: bool = False) -> Text:
-    """Return the second line: step, episode, reward, scores, time of day; with `status`, that too."""
+def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
+    """Return the second line: step, episode, reward, scores, time of day.
+
+    Args:
+        stage: what is shown.
+        status: whether the status is told, too.
+        now: whether what was seen last is of now, so that the time of day is told.
+    """
     seat = stage.seat
     limit = f"/{stage.limit}" if stage.limit is not None else ""
     shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
@@ -233,7 +239,7 @@ def figures(stage: Stage, *, status: bool = False) -> Text:
         shown += [(one_line(key), _figure(value)) for key, value in seat.observation.status.items()]
     shown += [("episode", f"{seat.episode + 1}"), ("reward", number(seat.reward))]
     shown += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
-    if seat.observation is not None and seat.observation.time_of_day:
+    if now and seat.observation is not None and seat.observation.time_of_day:
         shown.append(("", one_line(seat.observation.time_of_day)))
     line = Text(" ", no_wrap=True, overflow="ellipsis")
     for label, value in shown:

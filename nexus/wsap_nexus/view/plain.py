@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.text import one_line
@@ -11,6 +11,9 @@ from wsap_nexus.runtime.loop import StepTaken
 from wsap_nexus.view.panels import number
 from wsap_nexus.view.spending import Spent, packed, parts, spending_of
 from wsap_nexus.view.story import Note
+
+FEW = 6
+"""Seats that have a line of their own in a summary."""
 
 EVERY = 5.0
 """Seconds between two lines of progress."""
@@ -114,13 +117,24 @@ def summary_lines(
     lines += _how_decided(summary["decisions"])
     if taken := parts(spending_of(summary)):
         lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
-    lines += [
-        f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
-        f"{seat['steps']} step{_s(int(seat['steps']))}"
-        for seat in summary.get("seats", ())
-    ]
+    lines += _how_seats_did(summary.get("seats", ()))
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines
+
+
+def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each seat; where there are many of them, one for each reward and agent, the best first."""
+    if len(seats) <= FEW:
+        return [
+            f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
+            f"{seat['steps']} step{_s(int(seat['steps']))}"
+            for seat in seats
+        ]
+    groups: dict[tuple[float, str], list[str]] = {}
+    for seat in seats:
+        groups.setdefault((float(seat["reward"]), one_line(seat["agent"])), []).append(one_line(seat["seat"]))
+    best_first = sorted(groups.items(), key=lambda group: -group[0][0])
+    return [f"reward {number(reward)} ({agent}): {', '.join(names)}" for (reward, agent), names in best_first]
 
 
 def _how_decided(decisions: Mapping[str, int]) -> list[str]:

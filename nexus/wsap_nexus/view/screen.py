@@ -18,6 +18,7 @@ from wsap_nexus.view.blocks import blocks_of, draw_block, image_of, map_of, titl
 from wsap_nexus.view.gridmap import GridMap
 from wsap_nexus.view.palette import light_of
 from wsap_nexus.view.picture import Picture
+from wsap_nexus.view.sheets import Sheet
 from wsap_nexus.view.stacked import Stacked
 from wsap_nexus.view.story import SeatScene, Stage
 
@@ -27,6 +28,8 @@ SMALLEST = (60, 18)
 _BORDER = "grey42"
 _PLAN_ROWS = 2
 _LAST_WORDS = 6
+_LONG = 10
+"""Lines of a table from which on it is packed into fewer."""
 _TALL = 26
 """Rows from which on a person who plays is told who sits in the other seats."""
 
@@ -68,10 +71,11 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
     taken = panels.spending(stage, width, 2 if height >= 24 else 1)
     body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken), look)
+    news = _status_is_news(stage)
     root = Layout(name="root")
     root.split_column(
         Layout(panels.headline(stage, width), size=1),
-        Layout(panels.figures(stage, status=_status_on_top(stage)), size=1),
+        Layout(panels.figures(stage, status=_status_on_top(stage) and news, now=news), size=1),
         *(Layout(line, size=1) for line in taken),
         Layout(body, name="body"),
         Layout(Text(f" {one_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
@@ -91,7 +95,7 @@ def _body(stage: Stage, width: int, height: int, look: Look) -> RenderableType:
     return row
 
 
-def last_picture(stage: Stage) -> RenderableType | None:
+def last_picture(stage: Stage, width: int) -> RenderableType | None:
     """Return the end of a game for several as it stays on the terminal: the whole picture, but only the last words of
     what was said. None where there is a map, or nothing to see."""
     seat = stage.seat
@@ -101,14 +105,21 @@ def last_picture(stage: Stage) -> RenderableType | None:
     for block in blocks_of(seat.view, seat.observation):
         if isinstance(block, ChatBlock):
             block = replace(block, lines=tuple(block.lines)[-_LAST_WORDS:])
-        title = title_of(block)
-        lines += [*([Text(title, "bold")] if title else []), draw_block(block), Text("")]
+        title, drawn = title_of(block), draw_block(block)
+        if isinstance(drawn, Sheet) and drawn.lines > _LONG:
+            drawn = Group(*drawn.packed(width - 4, _LONG))
+        lines += [*([Text(title, "bold")] if title else []), drawn, Text("")]
     return _panel(Group(*lines[:-1]), f"{one_line(stage.title)}: {one_line(seat.view.title)[:60] or 'the end'}")
 
 
 def _status_on_top(stage: Stage) -> bool:
     """Return whether the status is told above all else: in games for several it is short, and room is needed."""
     return len(stage.seats) > 1 and not panels.has_bars(stage.seat)
+
+
+def _status_is_news(stage: Stage) -> bool:
+    """Return whether the status is of now: who waits for others has it from its last turn, and its picture is newer."""
+    return not _played(stage) or stage.seat.view is None
 
 
 def _played(stage: Stage) -> bool:

@@ -42,17 +42,14 @@ class Sheet:
 
     def packed(self, width: int, rows: int) -> list[Text]:
         """Return the table with each of its lines as words one after the other, and so many of them side by side that
-        they fit into the rows, as far as the width allows; read down and then right. The ends of lines are cut off.
+        they fit into the rows, as far as the width allows; read down and then right. The ends of lines are cut off, and
+        the columns have no names.
         """
         lines = [" ".join(cell for cell in row if cell) for row in self._rows]
         most = max(1, width // NARROWEST)
-        columns = next((c for c in range(1, most) if -(-len(lines) // c) < rows), most)
+        columns = next((c for c in range(1, most) if -(-len(lines) // c) <= rows), most)
         each, high = width // columns, -(-len(lines) // columns)
-        head = " ".join(self._head)
-        return [
-            _side_by_side([head] * columns, each, "dim"),
-            *(_side_by_side(lines[row::high], each, "") for row in range(high)),
-        ]
+        return [_side_by_side(lines[row::high], each) for row in range(high)]
 
     @property
     def lines(self) -> int:
@@ -60,10 +57,10 @@ class Sheet:
         return len(self._rows) + 2
 
 
-def _side_by_side(cells: Sequence[str], each: int, style: str) -> Text:
+def _side_by_side(cells: Sequence[str], each: int) -> Text:
     line = Text(no_wrap=True)
     for cell in cells:
-        text = Text(cell, style)
+        text = Text(cell)
         text.truncate(each - 1, overflow="ellipsis", pad=True)
         line.append_text(text).append(" ")
     return line

@@ -59,10 +59,10 @@ class Stacked:
         return min(lines, packed, key=len)
 
     def _rooms(self, needs: Sequence[int], rows: int) -> list[int]:
-        """Return how many rows each part gets: what goes on without end leaves the others three quarters of them."""
+        """Return how many rows each part gets: what goes on without end leaves two thirds to the others."""
         ends = [n for n, (_, _, head) in enumerate(self._parts) if head]
         endless = [n for n, (_, _, head) in enumerate(self._parts) if not head]
-        kept = min(sum(needs[n] for n in endless), max(0, rows) // 4)
+        kept = min(sum(needs[n] for n in endless), max(0, rows) // (4 if len(endless) == 1 else 3))
         given = [0] * len(needs)
         for number, room in zip(ends, rows_for([needs[n] for n in ends], rows - kept), strict=True):
             given[number] = room

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.models import ChatBlock, TableBlock, TextBlock, View
+from wsap_core.models import ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
 from wsap_tossim.engine.rules import rule_set
@@ -89,12 +89,25 @@ def test_a_player_sees_itself_what_it_alone_knows_and_where_the_day_stands() -> 
     view = town_view(known(role, found, at(2, "discussion", "phase", name="discussion"), me=1), NAMES)
     assert view.blocks[0] == TextBlock("You are Bob, the Sheriff. The town discusses; nobody can vote yet.")
     assert table_of(view).rows[1] == ("Bob (you)", "Sheriff")
-    assert view.blocks[2] == TextBlock("Night 1: Cid is suspicious.", "What you alone know")
-    chat = next(block for block in view.blocks if isinstance(block, ChatBlock))
+    alone, chat = (block for block in view.blocks if isinstance(block, ChatBlock))
+    assert (alone.title, list(alone.lines)) == (
+        "What you alone know",
+        [ChatLine("Night 1", "Cid is suspicious.")],
+    )
     assert [(line.channel, line.text) for line in chat.lines] == [
         ("to you alone", "Cid is suspicious."),
         ("", "Day 2 begins. Nobody died last night."),
     ]
+
+
+def test_mates_stand_in_the_table_and_a_target_among_what_one_alone_knows() -> None:
+    mafioso = at(1, "discussion", "role", player=1, role="Mafioso", mates={"3": "Godfather"}, target=None)
+    view = town_view(known(mafioso, me=1), NAMES)
+    assert [row[1] for row in table_of(view).rows] == ["", "Mafioso", "", "Godfather", ""]
+    assert [block.title for block in view.blocks if isinstance(block, ChatBlock)] == ["Lately"]
+    hunter = at(1, "discussion", "role", player=1, role="Executioner", mates={}, target=4)
+    alone = next(b for b in town_view(known(hunter, me=1), NAMES).blocks if isinstance(b, ChatBlock))
+    assert list(alone.lines) == [ChatLine("You", "Your target is Eve.")]
 
 
 def test_a_player_is_told_what_its_role_does_when_it_can_do_it() -> None:

@@ -40,7 +40,7 @@ def town_view(knows: Knowledge, names: Sequence[str], secrets: Game | None = Non
         blocks.append(TextBlock(f"{knows.reason} Winners: {won}.", "The game is over"))
     blocks.append(_roster(knows, names, secrets))
     if known := _alone(knows, names):
-        blocks.append(TextBlock("\n".join(known), "What you alone know"))
+        blocks.append(ChatBlock(known, "What you alone know"))
     lately = [event for event in knows.events if event.day >= knows.day - 1]
     blocks.append(ChatBlock(lines_of(lately, names, knows.player)[-MOST_LINES:], "Lately"))
     return View(blocks, _title(knows))
@@ -74,10 +74,18 @@ def _you(knows: Knowledge, names: Sequence[str]) -> str:
     return f"{who}\n{role.summary}" if told and role is not None else who
 
 
-def _alone(knows: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what a player alone knows, beside its role, which it is told elsewhere."""
-    lines = private_lines(knows, names) if knows.player is not None else []
-    return [line for line in lines if line != f"You are the {knows.role}."]
+def _alone(knows: Knowledge, names: Sequence[str]) -> list[ChatLine]:
+    """Return what a player alone knows and found out, oldest first.
+
+    Its role and its mates are left out: the table tells them.
+    """
+    if knows.player is None:
+        return []
+    told = [line for line in private_lines(knows, names) if not line.startswith("You are the ")]
+    if knows.target is not None and not any(line.startswith("Your target") for line in told):
+        told.insert(0, f"Your target is {names[knows.target]}.")
+    lines = [line.partition(": ") if line.startswith("Night ") else ("You", "", line) for line in told]
+    return [ChatLine(when, what) for when, _, what in lines]
 
 
 def _roster(knows: Knowledge, names: Sequence[str], secrets: Game | None) -> TableBlock:

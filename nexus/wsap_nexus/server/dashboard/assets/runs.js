@@ -203,7 +203,7 @@ export async function runPage(context) {
       summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
       found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
     found.remark ? el('p.problem', {}, found.remark) : null,
-    run.look_back ? el('p.where', {}, 'As a page with all that was known and thought: ', el('code', {}, run.look_back)) : null,
+    run.look_back ? el('p.where', {}, 'As a page with all that was known: ', el('code', {}, run.look_back)) : null,
     el('section.panel.player', {},
       el('div.buttons', { role: 'group', 'aria-label': 'Going through it' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),

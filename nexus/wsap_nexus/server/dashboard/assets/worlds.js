@@ -104,7 +104,7 @@ export async function worldPage(context) {
       moment.hidden = true;
       drawView(stage, null, found.over ? 'It is over here. What happened can be gone through step by step.'
         : 'Nobody is here now. Its past stays can be gone through step by step.');
-      if (found.look_back) add(stage, [el('p.where', {}, 'As a page with all that was known and thought: ', el('code', {}, found.look_back))]);
+      if (found.look_back) add(stage, [el('p.where', {}, 'As a page with all that was known: ', el('code', {}, found.look_back))]);
     }
   }
 
