@@ -272,6 +272,18 @@ def test_a_kill_among_the_questions_changes_nothing_and_asks_none_twice(tmp_path
     assert 1 <= lost <= 3, "those whose replies were on their way"
 
 
+def test_a_server_that_fails_ends_it_in_a_sentence_and_it_goes_on_later(tmp_path: Path, server: ModelServer) -> None:
+    answered = iter(range(20))
+    server.default = lambda body: says(body) if next(answered, None) is not None else Say(status=400, error="No more.")
+    failed = play(tmp_path)
+    assert failed.exception is not None
+    assert "No more." in str(failed.exception)
+    assert "What was played is kept; once this is mended, start it again to go on." in failed.stderr
+    server.default = says
+    assert play(tmp_path).exit_code == 0
+    assert len(lines(tmp_path)) == 2
+
+
 def test_beliefs_can_not_be_switched_on_in_the_middle(tmp_path: Path) -> None:
     assert play(tmp_path, games=1).exit_code == 0
     refused = play(tmp_path, "--beliefs", games=1)

@@ -82,7 +82,7 @@ def tournament(
     exit status is 9 if a limit stopped it, and 130 if Ctrl-C did; what was played is kept.
     """
     # Deferred for weight: the engine, the players and the ratings.
-    from wsap_core.llm.errors import BudgetReachedError
+    from wsap_core.llm.errors import BackendError, BudgetReachedError
     from wsap_tossim.cli.tournament_limits import approved, prices_of
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament
@@ -97,16 +97,20 @@ def tournament(
     approval = approved(out, settings, games, limits, typed, only=estimate, yes=yes, as_json=as_json)
     if not approval.go:
         return
-    outcome = run_tournament(
-        out,
-        settings,
-        games,
-        jobs=jobs,
-        resamples=resamples,
-        limits=limits,
-        prices=approval.prices,
-        progress=_Progress(games),
-    )
+    try:
+        outcome = run_tournament(
+            out,
+            settings,
+            games,
+            jobs=jobs,
+            resamples=resamples,
+            limits=limits,
+            prices=approval.prices,
+            progress=_Progress(games),
+        )
+    except BackendError:
+        click.echo("What was played is kept; once this is mended, start it again to go on.", err=True)
+        raise
     if as_json:
         click.echo(json.dumps(outcome.summary, indent=2))
     else:

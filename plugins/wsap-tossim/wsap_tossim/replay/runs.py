@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 RUN_FORMAT = "wsap-run"
+LEAVES = "jack_out"
+"""By which a player leaves of its own will; the town lets everybody go."""
 
 
 def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
@@ -236,6 +238,9 @@ class _Again:
         game = self.game
         if action.reasoning and not game.over:
             self.thoughts.append(Thought(game.round, player, action.reasoning))
+        if action.name == LEAVES:
+            self.leave(player)
+            return
         action, refused = check_action(action, self._declared)
         if refused or player not in game.waiting or player in self._chosen:
             return
