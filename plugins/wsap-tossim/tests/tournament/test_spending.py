@@ -99,6 +99,21 @@ def test_beliefs_are_asked_for_when_the_game_is_over_and_change_nothing_in_it(
     assert f"{len(questions)} of them for beliefs" in done.output
 
 
+@pytest.mark.parametrize(("more", "bound"), [((), True), (("--agent-option", "constrain=no"), False)])
+def test_questions_are_put_as_the_game_is_played(
+    more: tuple[str, ...], bound: bool, tmp_path: Path, server: ModelServer
+) -> None:
+    server.default = lambda body: Say('{"Ann": 5}') if is_question(body) else says(body)
+    manner = ("--agent-option", "max_tokens=77", "--agent-option", "temperature=0.1", *more)
+    assert play(tmp_path, "--beliefs", *manner, games=1).exit_code == 0
+    questions = [body for body in asked(server) if is_question(body)]
+    assert questions
+    for body in questions:
+        assert ("response_format" in body) is bound
+        assert body["temperature"] == 0.1
+        assert body["max_tokens"] == 40 + 12 * 4 or body["max_tokens"] == 77, "as many as an answer needs, or more"
+
+
 def test_answers_that_can_not_be_read_are_counted_as_missing(tmp_path: Path, server: ModelServer) -> None:
     server.default = lambda body: Say("I would rather not say.") if is_question(body) else says(body)
     assert play(tmp_path, "--beliefs", games=1).exit_code == 0

@@ -32,18 +32,27 @@ class Manner:
     thinking: bool | None = None
     options: Mapping[str, Mapping[str, Any]] | None = None
     """The provider's options."""
+    bound: bool = True
+    """Whether its replies are bound to a form where they can be."""
 
 
-def manner_of(events: Sequence[Mapping[str, Any]], seat: str) -> Manner:
-    """Return how a seat was asked in a recorded run: by its first call; the usual way if it never was."""
+def manner_of(events: Sequence[Mapping[str, Any]], seat: str, own: Mapping[str, Any]) -> Manner:
+    """Return how a seat was asked in a recorded run: by its first call; the usual way if it never was.
+
+    Args:
+        events: of the run.
+        seat: whose.
+        own: the options of its agent.
+    """
+    bound = str(own.get("constrain", "yes")).strip().lower() not in ("no", "false", "off", "0")
     for event in events:
         if event["kind"] == "call" and event["seat"] == seat:
             body = event["body"]
             first = body["messages"][0] if body["messages"] else {}
             content = first.get("content")
             system = content if first.get("role") == "system" and isinstance(content, str) else ""
-            return Manner(system, Sampling(**body["sampling"]), body["thinking"], body["options"])
-    return Manner()
+            return Manner(system, Sampling(**body["sampling"]), body["thinking"], body["options"], bound)
+    return Manner(bound=bound)
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,8 @@ async def answer(backend: Backend, manner: Manner, asked: Question, names: Seque
     messages.append(Message("user", asked.text))
     usual = manner.sampling.max_tokens
     most = None if usual is None else max(usual, 40 + ANSWER * len(asked.about))
-    constraint = JsonConstraint(schema(asked.about, names), "beliefs") if backend.abilities.json_schema else None
+    can = manner.bound and backend.abilities.json_schema
+    constraint = JsonConstraint(schema(asked.about, names), "beliefs") if can else None
     request = Request(
         messages,
         constraint=constraint,

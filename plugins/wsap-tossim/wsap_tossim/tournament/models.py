@@ -162,7 +162,7 @@ class _Tables:
             if kinds[seat] == "model" and questions:
                 models = self._services.require("models")
                 backends[seat] = await models.open(str(one.options["model"]), one.options)
-                manners[seat] = manner_of(events, name)
+                manners[seat] = manner_of(events, name, one.options)
         for day, together in groupby(questions, key=lambda q: q.day):
             asked = [(q, backends[q.player], manners[q.player]) for q in together]
             for player, answer in (await ask_day(drawn.number, asked, drawn.names, self._answers)).items():
