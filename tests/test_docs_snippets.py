@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from warm import run_wsap
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(
@@ -77,13 +78,13 @@ def run_command(command: Command, folder: Path, where: str) -> None:
     if name not in RUNNABLE:
         return
     if name == "wsap":
-        start = [str(Path(sys.executable).with_name("wsap"))]
+        done = run_wsap(arguments, cwd=folder, env=environment(folder), timeout=300)
     else:
         start = [sys.executable, *(["-m", "pytest", "-p", "no:cacheprovider"] if name == "pytest" else [])]
-    done = subprocess.run(
-        [*start, *arguments], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        done = subprocess.run(
+            [*start, *arguments], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
     assert done.returncode == command.code, f"{where}: {shlex.join(command.words)}\n{done.stdout}\n{done.stderr}"
     assert_shown(command.shown, done.stdout + done.stderr, f"{where}: {shlex.join(command.words)}")
 

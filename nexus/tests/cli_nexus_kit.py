@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from warm import run_wsap
+
 PATIENCE = 60.0
 """Seconds to wait for what has to happen; never waited for in full unless it fails."""
 
@@ -26,10 +28,7 @@ def environ_of(home: Path, **more: str) -> dict[str, str]:
 
 
 def wsap(environ: dict[str, str], *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "wsap_core", *words], env=environ, input=given, capture_output=True, text=True,
-        timeout=PATIENCE, check=False,
-    )  # fmt: skip
+    return run_wsap(words, env=environ, given=given, timeout=PATIENCE)
 
 
 def nexus(environ: dict[str, str], *words: str) -> str:

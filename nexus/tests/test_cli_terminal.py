@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warm import run_wsap
 
 PATIENCE = 60.0
 """Seconds to wait for what has to appear; never waited for in full unless it fails."""
@@ -107,9 +108,8 @@ def at_terminal(
 
 
 def runs(environ: dict[str, str]) -> list[dict[str, object]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "wsap_core", "runs", "--json"], env=environ, capture_output=True, text=True, check=True
-    )
+    done = run_wsap(["runs", "--json"], env=environ)
+    done.check_returncode()
     rows: list[dict[str, object]] = json.loads(done.stdout)
     return rows
 
@@ -232,8 +232,7 @@ def test_a_person_at_a_small_terminal_plays_line_by_line(environ: dict[str, str]
 
 
 def test_a_recorded_run_is_stepped_through(environ: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "wsap_core", "play", "echo", "--steps", "30", "--json"]
-    subprocess.run(command, env=environ, check=True, capture_output=True)
+    run_wsap(["play", "echo", "--steps", "30", "--json"], env=environ).check_returncode()
     with at_terminal(environ, "replay", "last") as terminal:
         terminal.until("replay 0/30")
         terminal.press("\x1b[C")
@@ -286,8 +285,7 @@ def test_json_at_a_terminal_is_json_alone_on_the_output(environ: dict[str, str],
 
 @pytest.mark.parametrize("width", [60, 80, 110, 160])
 def test_the_list_of_runs_fits_the_terminal_and_keeps_how_they_stand(environ: dict[str, str], width: int) -> None:
-    command = [sys.executable, "-m", "wsap_core", "play", "matrix", "--seat", "row=always", "--json"]
-    subprocess.run(command, env=environ, check=True, capture_output=True)
+    run_wsap(["play", "matrix", "--seat", "row=always", "--json"], env=environ).check_returncode()
     (row,) = runs(environ)
     with at_terminal(environ, "runs", size=(width, 24), NO_COLOR="1") as terminal:
         assert terminal.ended() == 0
