@@ -9,6 +9,7 @@ import random
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +437,11 @@ def test_the_list_says_what_was_decided_as_it_would_be_typed(there: Path, capsys
         picks = picks_of(deeds, record.names, record.game)
         assert [p.player for p in picks] == list(one.asked)
         assert [p.action.name for p in picks] == [e.verb for e in one.chosen]
+    assert "Asked next" not in lines[-1], "it is over"
+    cut = record.game.fork(2)
+    save_record(there / "cut.json", replace(record, game=cut))
+    assert run(["tossim", "fork", "cut.json", "--list"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"    2  The game has not ended. Asked next: Player {cut.waiting[0] + 1}."
+    assert run(["tossim", "fork", "town.json", "other.json", "--list"]) == 2
+    assert "leave out 'other.json'" in capsys.readouterr().err

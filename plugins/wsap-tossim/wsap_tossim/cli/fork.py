@@ -128,12 +128,14 @@ def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
 
 
 def _list(record: Record) -> None:
+    from wsap_core.untrusted import one_line
     from wsap_tossim.fork import rounds_of
 
     for one in rounds_of(record.game):
         when = f"{'night' if one.phase == 'night' else 'day'} {one.day}, {one.phase}"
         click.echo(f"{one.number:>5}  {when}: {_decided(one, record.names)}")
-    click.echo(f"{record.game.round:>5}  {_outcome(record)}")
+    asked = ", ".join(one_line(record.names[n]) for n in record.game.waiting)
+    click.echo(f"{record.game.round:>5}  {_outcome(record)}{f' Asked next: {asked}.' if asked else ''}")
 
 
 def _decided(one: Round, names: Sequence[str]) -> str:

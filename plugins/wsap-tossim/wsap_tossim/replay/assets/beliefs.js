@@ -33,7 +33,7 @@ function foundOut(minds) {
 
 function picker(minds, view) {
   const select = el('select', { id: 'believer', onchange: () => { believer = select.value === 'mean' ? 'mean' : Number(select.value); showBeliefs(view); byId('believer').focus(); } },
-    el('option', { value: 'mean' }, 'all together (mean)'), minds.map((n) => el('option', { value: String(n) }, viewName(n))));
+    el('option', { value: 'mean' }, 'all (mean)'), minds.map((n) => el('option', { value: String(n) }, viewName(n))));
   select.value = String(believer);
   return el('label', {}, 'As seen by ', select);
 }
