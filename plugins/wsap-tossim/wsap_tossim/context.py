@@ -126,6 +126,8 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
         return f"{on_trial} is on trial, and all others judge."
     if phase == "last words":
         return "You are condemned: these are your last words." if mine else f"{on_trial} is condemned."
+    if phase == "discussion" and knowledge.day == 1 and rules.get("first_day") == "talk":
+        return "The town discusses; there is no vote on the first day."
     return {
         "discussion": "The town discusses; nobody can vote yet.",
         "ballot": "All vote in secret at once; whoever has most votes is lynched.",
@@ -221,7 +223,8 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
     """Return what came of a day, and what was said on it in short, from what this player saw.
 
     It is extractive: results (trials, deaths, reveals) come first and whole, then for each speaker
-    the beginning of the longest thing that it said.
+    the beginning of the longest thing that it said. Where there is no room for all of these, the
+    longest stay, whoever said them.
     """
     events = [e for e in knowledge.events if e.day == day]
     results = [
@@ -234,13 +237,15 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
             speaker, text = event.data["player"], str(event.data["text"])
             if len(text) > len(longest.get(speaker, "")):
                 longest[speaker] = text
-    said = [f"{names[n]} said: {quoted(text, 80)}" for n, text in sorted(longest.items())]
     text = " ".join(lines)
-    for piece in said:
-        if len(text) + len(piece) > LONGEST_SUMMARY:
-            break
-        text = f"{text} {piece}"
-    return text.strip() or "Nothing came of it."
+    room = LONGEST_SUMMARY - len(text)
+    said: dict[int, str] = {}
+    for n in sorted(longest, key=lambda n: (-len(longest[n]), n)):
+        piece = f"{names[n]} said: {quoted(longest[n], 80)}"
+        if len(piece) < room:
+            room -= len(piece) + 1
+            said[n] = piece
+    return " ".join([text, *(said[n] for n in sorted(said))]).strip() or "Nothing came of it."
 
 
 def _standing_votes(knowledge: Knowledge, names: Sequence[str]) -> str:

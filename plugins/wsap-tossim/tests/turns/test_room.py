@@ -102,3 +102,23 @@ def test_a_quotation_that_is_shortened_stays_one() -> None:
     assert line.endswith('w..."')
     assert len(line) <= 100
     assert cut(["short", "z" * 200], 120)[0] == "short"
+
+
+def test_a_summary_keeps_the_longest_that_was_said_whatever_seat_it_is_from() -> None:
+    scene = Scene(*["Citizen"] * 13, "Sheriff", "Mafioso")
+    for player in range(1, 14):
+        scene.on(1, "discussion", player, "speak: Good morning to all of you.")
+    scene.on(1, "discussion", 14, "speak: I am the Sheriff, and I shall tell each morning whom I looked at and why.")
+    scene.on(1, "discussion", 15, "speak: I am a Citizen with nothing to hide; ask me whatever you would like to know.")
+    (line,) = section(scene.play(2, "discussion", 3).text(3), "Chat Summaries")
+    assert len(line) <= 510
+    assert 'Player 14 said: "I am the Sheriff' in line
+    assert line.index("Player 1 said") < line.index("Player 14 said") < line.index("Player 15 said")
+
+
+def test_on_the_first_day_one_is_told_that_there_is_no_vote_unless_there_is() -> None:
+    roles = ("Citizen", "Citizen", "Citizen", "Sheriff", "Mafioso")
+    told = "The town discusses; there is no vote on the first day."
+    assert told in Scene(*roles).text(1)
+    assert told not in Scene(*roles, first_day="vote").text(1)
+    assert told not in Scene(*roles).play(2, "discussion", 2).text(2)
