@@ -53,6 +53,7 @@ class Unruly:
         elif action.name == "chance":
             message = f"Got {os.urandom(8).hex()}."
         elif action.name == "wait":
+            _at_it()
             await asyncio.sleep(3600)
         elif action.name == "raise":
             raise KeyError("something it forgot")
@@ -63,6 +64,7 @@ class Unruly:
         elif action.name.startswith("crash") and self._first(action.name):
             os._exit(3)
         elif action.name.startswith("hang") and self._first(action.name):
+            _at_it()
             while True:
                 pass
         return ActionResult(True, message, 1.0, observation=self.observe())
@@ -90,6 +92,12 @@ class Unruly:
             return False
         flag.touch()
         return True
+
+
+def _at_it() -> None:
+    """Say that it waits, or hangs, now: once more, each time."""
+    with (HERE / "at-it").open("a") as file:
+        file.write(".")
 
 
 class Unsaved(Unruly):
