@@ -6,13 +6,13 @@ of enemies that the role list leaves. The weights are log-odds, set by hand and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, log
 
-from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.chances import RoleList, is_enemy, is_town, role_list
+from wsap_tossim.players.counting import HUNTER, Standing, claim_of, count_claims
 from wsap_tossim.players.notes import Clue, Finding, Notes
 
 __all__ = ["Beliefs", "believe"]
@@ -33,6 +33,8 @@ class Beliefs:
     """Each other living player -> how likely it is an enemy of the Town."""
     clues: list[Clue]
     """Everything that moved the odds."""
+    counts: Mapping[int, Standing]
+    """Each other living player, but a revealed Mayor -> what the count of claims says of it."""
 
     def of(self, player: int) -> float:
         """Return how likely a player is an enemy; 0 for one that is not among them."""
@@ -62,20 +64,21 @@ def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beli
     if me is not None:
         clues += notes.private
         clues += _own_results(notes, knowledge, roles)
-    clues += _claims(notes, knowledge, roles, me)
+    counts = _counted(notes, knowledge, me)
+    clues += _claims(notes, knowledge, roles, me, counts)
     prior = _left(knowledge, roles, certain, public)
     shift = _logit(min(0.9, max(0.05, prior / max(1, len(unknown)))))
     odds = dict.fromkeys((s.number for s in standing), shift)
     for clue in clues:
         odds[clue.target] += clue.weight
     trust = _trust(odds, knowledge, certain, me)
-    found = _findings(notes, knowledge, roles, trust, me)
+    found = _findings(notes, knowledge, roles, trust, me, counts)
     for clue in found:
         odds[clue.target] += clue.weight
     clues += found
     enemy = {n: min(SUREST, max(1.0 - SUREST, p)) for n, p in certain.items()}
     enemy.update(_spread({n: odds[n] for n in unknown}, prior))
-    return Beliefs(enemy, clues)
+    return Beliefs(enemy, clues, counts)
 
 
 def _certain(notes: Notes, knowledge: Knowledge, me: int | None, public: bool) -> dict[int, float]:
@@ -110,43 +113,74 @@ def _left(knowledge: Knowledge, roles: RoleList, certain: dict[int, float], publ
     return max(0.6, left - sum(certain.values()) - mine)
 
 
-def _claims(notes: Notes, knowledge: Knowledge, roles: RoleList, me: int | None) -> Iterable[Clue]:
+def _claims(
+    notes: Notes, knowledge: Knowledge, roles: RoleList, me: int | None, counts: Mapping[int, Standing]
+) -> Iterable[Clue]:
     """Judge what the living claim to be: against the role list, the dead, and one another."""
-    standing = knowledge.standing
-    dead: dict[str, list[int]] = {}
-    for one in standing:
-        if not one.alive and one.role is not None:
-            dead.setdefault(one.role, []).append(one.number)
-    living: dict[str, list[int]] = {}
-    for by, said in notes.claims.items():
-        one = standing[by]
-        if one.alive and by != me and not one.revealed:
-            living.setdefault(said[-1], []).append(by)
-            if len(said) > 1:
-                yield Clue(by, 0.8, "changed", None, said[-2])
     own = knowledge.role if me is not None else None
-    for role, claimers in living.items():
+    dead = {one.role: one.number for one in knowledge.standing if not one.alive and one.role is not None}
+    makers: dict[str, list[int]] = {}
+    for by in counts:
+        if by in notes.claims:
+            makers.setdefault(claim_of(notes.claims[by]), []).append(by)
+    for by, count in counts.items():
+        weight = count.weight
+        said = notes.claims.get(by)
+        if said is None:
+            yield Clue(by, weight, "unclaimed" if weight > 0 else "claimed")
+            continue
+        role = claim_of(said)
+        if len(said) > 1 and role == said[-1]:
+            yield Clue(by, 0.8, "changed", None, said[-2])
         most = roles.most.get(role, 0)
-        gone = dead.get(role, [])
-        room = most - len(gone) - (own == role)
-        for by in claimers:
-            if most == 0:
-                yield Clue(by, 2.2, "no_such", None, role)
-            elif room <= 0:
-                mine = own == role and not gone
-                yield Clue(by, 4.0, "mine", None, role) if mine else Clue(by, 2.0, "dead_already", gone[0], role)
-            elif len(claimers) > room:
-                rival = next(other for other in claimers if other != by)
-                yield Clue(by, 1.5 * (len(claimers) - room) / len(claimers) + 0.5, "two", rival, role)
-            else:
-                yield _taken_at_word(by, role)
+        if weight <= 0.2 and most > 1:
+            yield Clue(by, weight, "claimed", None, role)
+            continue
+        rival = next((other for other in makers[role] if other != by), None)
+        yield _judged_claim(by, role, weight, most, own == role, dead.get(role), rival)
 
 
-def _taken_at_word(by: int, role: str) -> Clue:
-    """Weigh a claim that nothing speaks against."""
-    if is_town(role):
-        return Clue(by, -0.7 if ROLES[role].unique else -0.25, "claimed", None, role)
-    return Clue(by, 0.9 if is_enemy(role) else 0.1, "odd_claim", None, role)
+def _judged_claim(
+    by: int, role: str, weight: float, most: int, mine: bool, dead: int | None, rival: int | None
+) -> Clue:
+    """Return what a claim says of its maker, with the best reason that there is for it."""
+    if most == 0:
+        return Clue(by, max(2.2, weight), "no_such", None, role)
+    if mine and most == 1:
+        return Clue(by, 4.0, "mine", None, role)
+    if dead is not None and most == 1:
+        return Clue(by, max(2.0, weight), "dead_already", dead, role)
+    if weight <= 0.2:
+        return Clue(by, weight, "claimed", None, role)
+    if rival is not None:
+        return Clue(by, weight, "two", rival, role)
+    if mine:
+        return Clue(by, weight, "mine", None, role)
+    if dead is not None:
+        return Clue(by, weight, "dead_already", dead, role)
+    return Clue(by, weight, "crowded" if is_town(role) else "odd_claim", None, role)
+
+
+def _counted(notes: Notes, knowledge: Knowledge, me: int | None) -> dict[int, Standing]:
+    """Return what the count of claims against the role list says of each living one whose role is not known."""
+    standing = knowledge.standing
+    gone: list[str] = []
+    open_to: dict[int, str] = {}
+    rest: list[str] = []
+    others = [claim_of(said) for by, said in notes.claims.items() if by != me and standing[by].alive]
+    for one in standing:
+        claim = claim_of(notes.claims.get(one.number))
+        if one.revealed or (not one.alive and one.role is not None):
+            hunter = one.role == "Vigilante" and claim == HUNTER
+            gone.append(HUNTER if hunter else one.role or "Mayor")
+        elif one.number == me and one.role in others:
+            gone.append(one.role)  # one's own place is taken for sure
+        elif one.alive and one.number != me:
+            open_to[one.number] = claim
+        else:
+            rest.append(claim)
+    counts = count_claims(tuple(knowledge.slots), tuple(sorted(gone)), tuple(sorted([*open_to.values(), *rest])))
+    return {player: counts[claim] for player, claim in open_to.items()}
 
 
 def _own_results(notes: Notes, knowledge: Knowledge, roles: RoleList) -> Iterable[Clue]:
@@ -182,7 +216,7 @@ def _group(
     names = tuple(group)
     claim = notes.claims.get(target, [""])[-1]
     if claim in names:
-        yield Clue(target, -0.9 * trust, "borne_out")
+        yield Clue(target, (-0.9 if roles.enemy_in(names) > 0 else -2.0) * trust, "borne_out")
         return
     against = _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(
         min(0.9, max(0.1, roles.enemies / roles.players))
@@ -211,7 +245,12 @@ def _trust(odds: dict[int, float], knowledge: Knowledge, certain: dict[int, floa
 
 
 def _findings(
-    notes: Notes, knowledge: Knowledge, roles: RoleList, trust: dict[int, float], me: int | None
+    notes: Notes,
+    knowledge: Knowledge,
+    roles: RoleList,
+    trust: dict[int, float],
+    me: int | None,
+    counts: Mapping[int, Standing],
 ) -> Iterable[Clue]:
     """Weigh what others say they found, and what the wills of the dead say."""
     standing = knowledge.standing
@@ -229,6 +268,8 @@ def _findings(
         word = trust[by]
         code = "will" if finding.written else "found"
         if said.what == "suspicious":
+            if by in counts:
+                word *= 1.0 - min(0.9, 1.5 * counts[by].executioner)  # who would say this of one of the Town
             found.append(Clue(target, 2.0 * word, code, by))
         elif said.what == "clear":
             found.append(Clue(target, -0.8 * word, "will_clear" if finding.written else "found_clear"))

@@ -17,19 +17,24 @@ _RANDOM = {
 }
 
 
+_TOWN = frozenset(role.name for role in ROLES.values() if role.faction is Faction.TOWN)
+_ENEMIES = frozenset(
+    role.name
+    for role in ROLES.values()
+    if role.faction in (Faction.MAFIA, Faction.VAMPIRES)
+    or role.category is Category.NEUTRAL_KILLING
+    or role.name == "Witch"
+)
+
+
 def is_town(role: str) -> bool:
     """Return whether a role is one of the Town."""
-    return role in ROLES and ROLES[role].faction is Faction.TOWN
+    return role in _TOWN
 
 
 def is_enemy(role: str) -> bool:
     """Return whether a role can only win if the Town does not: Mafia, Vampires, neutral killers and the Witch."""
-    one = ROLES.get(role)
-    if one is None:
-        return False
-    if one.faction in (Faction.MAFIA, Faction.VAMPIRES):
-        return True
-    return one.category is Category.NEUTRAL_KILLING or role == "Witch"
+    return role in _ENEMIES
 
 
 class RoleList:
@@ -40,12 +45,18 @@ class RoleList:
     """
 
     def __init__(self, slots: Sequence[str]) -> None:
+        self.slots = tuple(slots)
+        drawn_apart = {slot for slot in slots if slot in ROLES and ROLES[slot].unique}
+        self.pools: dict[str, tuple[str, ...]] = {
+            slot: tuple(name for name in _pool(slot) if name == slot or name not in drawn_apart) for slot in slots
+        }
+        """Each slot -> the roles that it can hold; one that is unique, and has a slot of its own, is in no other."""
         self.expected: dict[str, float] = {}
         """How many of each role there are on average."""
         self.most: dict[str, int] = {}
         """How many of each role there can be."""
         for slot in slots:
-            pool = _pool(slot)
+            pool = self.pools[slot]
             for name in pool:
                 self.expected[name] = self.expected.get(name, 0.0) + 1 / len(pool)
                 self.most[name] = self.most.get(name, 0) + 1

@@ -66,6 +66,7 @@ AGAINST: Mapping[str, str] = {
     "mine": "claims {role}, but that's me",
     "dead_already": "claims {role}, but {other} was that one",
     "two": "claims {role}, and so does {other}",
+    "crowded": "claims {role}, and more claim such roles than the list has room for",
     "odd_claim": "claims {role} of all things",
     "mute": "would not say who they are on trial",
     "found": "{other} found something on them",
