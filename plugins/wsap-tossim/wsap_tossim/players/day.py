@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
-from wsap_tossim.players.chances import role_list
 from wsap_tossim.players.claims import named, read
+from wsap_tossim.players.stories import jester_manner
 from wsap_tossim.players.view import View
+from wsap_tossim.players.wariness import caution
 from wsap_tossim.players.words import cut, say
 
 __all__ = ["by_day"]
@@ -42,7 +43,7 @@ def _pressed(view: View) -> Answer | None:
     """Say who one is, if asked or accused."""
     notes = view.notes
     doubted, asked = _doubted(view), notes.asked.get(view.me, 0)
-    if view.side == "jester":
+    if view.side == "jester" and notes.claimed is None and jester_manner(view.seed) == "mute":
         if doubted and view.rng.random() < 0.5:
             return _said(view.speak("jester_odd"), "I want to be lynched, so I look as if I hide something.")
         return None
@@ -60,7 +61,7 @@ def _pressed(view: View) -> Answer | None:
 def _news(view: View) -> Answer | None:
     """Tell what was found at night."""
     notes = view.notes
-    if notes.told_findings or view.side == "jester" or view.day == 1:
+    if notes.told_findings or view.day == 1 or (view.side == "jester" and jester_manner(view.seed) != "accuser"):
         return None
     nights = view.nights
     last = nights.get(view.day - 1, "")
@@ -225,7 +226,7 @@ def _small_talk(view: View) -> Answer | None:
 
 def _bar(view: View) -> float:
     """Return how far above `mean` a player must be to be put on trial: less as time runs out."""
-    wait = (0.14, 0.14, 0.08, 0.04)
+    wait = (0.14, 0.14, 0.12, 0.06)
     eager = 0.05 if view.side in ("mafia", "vampires", "killer", "witch") else 0.0
     return (wait[view.day] if view.day < len(wait) else 0.0) + view.character.doubt - eager
 
@@ -241,13 +242,16 @@ def _suspect(view: View, more: float = 0.0) -> int | None:
 def _target(view: View) -> int | None:
     """Return whom to vote for: a suspect, rather one that others go for too."""
     notes, votes = view.notes, view.knowledge.votes
+    if view.in_power:  # all of a side take the same one: the most doubted of the others
+        others = [n for n in view.others if n not in view.mates]
+        return max(others, key=lambda n: (round(view.public.of(n), 2), -n), default=None)
     best, most = None, 0.0
     join = 0.05 if view.side in ("town", "bystander") else 0.08
     for n in view.others:
         if n in notes.acquitted and view.guilt(n) < 0.9:
             continue
         guilt = view.guilt(n)
-        if guilt < view.mean + _bar(view) - 0.04:
+        if guilt < view.mean + _bar(view) - 0.04 + 0.5 * caution(view, n):
             continue
         if view.day < 4 and n not in notes.reasoned and not view.grounds(n):
             continue
@@ -293,6 +297,11 @@ def _judge(view: View) -> Answer:
     if accused is None:
         return Choice(Verb.ABSTAIN), "I do not know who is on trial."
     name, guilt = view.name(accused), view.guilt(accused)
+    if view.in_power:
+        mate = accused in view.mates
+        return Choice(
+            Verb.INNOCENT if mate else Verb.GUILTY
+        ), f"We are half of the town: {name} {'stays' if mate else 'goes'}."
     if view.side == "jester":
         return Choice(Verb.GUILTY if view.rng.random() < 0.5 else Verb.INNOCENT), "Whatever looks bad."
     if accused in view.mates and not view.hopeless(accused):
@@ -303,18 +312,11 @@ def _judge(view: View) -> Answer:
         if lost and lot > 0.6:
             return Choice(Verb.GUILTY), f"{name} is one of ours, but lost; I had better be seen against them."
         return Choice(Verb.ABSTAIN), f"{name} is one of ours, but I had better not be seen to help."
-    if guilt >= view.mean + max(0.0, _bar(view)) * 0.6 + _maybe_jester(view, accused):
+    if guilt >= view.mean + max(0.0, _bar(view)) * 0.6 + caution(view, accused):
         return Choice(Verb.GUILTY), f"{name} {_chance(view, accused)}: {view.why(accused)}."
     if guilt > view.mean - 0.03 and view.rng.random() < 0.4:
         return Choice(Verb.ABSTAIN), f"I can't tell about {name}."
     return Choice(Verb.INNOCENT), f"There is too little against {name}."
-
-
-def _maybe_jester(view: View, accused: int) -> float:
-    """Return how much more it takes to condemn one who would not say who it is: it may want to be lynched."""
-    if view.side != "town" or accused in view.notes.claims:
-        return 0.0
-    return 0.2 if role_list(tuple(view.knowledge.slots)).expected.get("Jester", 0.0) > 0 else 0.0
 
 
 def _ballot(view: View) -> Answer:
@@ -339,7 +341,7 @@ def _ballot(view: View) -> Answer:
 
 
 def _defend(view: View) -> Answer:
-    if view.side == "jester":
+    if view.side == "jester" and jester_manner(view.seed) == "mute":
         return _said(view.speak("jester_trial"), "They are about to do what I want.") or (WAIT, "I may not speak.")
     why = "I tell them who I am." if view.told_role == view.role else f"I go on posing as the {view.told_role}."
     found = _said(view.speak("trial", role=view.told_role, log=view.log()), why)

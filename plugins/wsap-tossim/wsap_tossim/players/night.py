@@ -122,7 +122,7 @@ def _execute(view: View, slots: Slots) -> Answer | None:
     prisoner = slots[0][0]
     guilt = view.own.of(prisoner)
     silent = prisoner not in view.notes.claims and prisoner not in view.notes.channel
-    if guilt < (0.68 if view.day < 4 else 0.58) - 0.08 * silent:
+    if guilt < (0.76 if view.day < 4 else 0.66) - 0.08 * silent:
         return None
     return _do([prisoner], f"{view.name(prisoner)} is an enemy with {round(100 * guilt)} %.")
 

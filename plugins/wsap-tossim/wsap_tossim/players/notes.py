@@ -236,8 +236,14 @@ class Notes:
         enemy, town = is_enemy(role), is_town(role)
         clues = self.clues
         if enemy or town:
-            for by in self.accusers.get(dead, {}):
-                clues.append(Clue(by, -0.6, "caught", dead, role) if enemy else Clue(by, 0.25, "pushed", dead, role))
+            pushed = [0.35, 0.25, 0.15]  # who began it counts most; where all went along, it tells of nobody
+            for at, by in enumerate(self.accusers.get(dead, {})):
+                if enemy:
+                    clues.append(Clue(by, -0.6, "caught", dead, role))
+                elif at < len(pushed):
+                    clues.append(Clue(by, pushed[at], "pushed", dead, role))
+            guilty = sum(accused == dead and verdict == "guilty" for accused, _, verdict in self.verdicts)
+            hanged = 0.25 if guilty <= 5 else 0.1
             for by in self.defenders.get(dead, {}):
                 clues.append(Clue(by, 1.1, "vouched", dead, role) if enemy else Clue(by, -0.7, "stood_by", dead, role))
             for accused, judge, verdict in self.verdicts:
@@ -248,7 +254,7 @@ class Notes:
                         Clue(judge, -0.5, "judged", dead, role) if enemy else Clue(judge, -0.7, "let_go", dead, role)
                     )
                 else:
-                    clues.append(Clue(judge, 0.7 if enemy else 0.25, "spared" if enemy else "hanged", dead, role))
+                    clues.append(Clue(judge, 0.7 if enemy else hanged, "spared" if enemy else "hanged", dead, role))
         for finding in self.findings:
             if finding.said.target == dead and finding.by != dead and not finding.written:
                 clue = _tested(finding, role)

@@ -53,7 +53,7 @@ COVERS: Mapping[str, str] = {
     "Citizen": "slept",
 }
 """Roles that can be pretended -> how their nights are told."""
-_ACCUSING = ("Sheriff", "Investigator")
+ACCUSING = ("Sheriff", "Investigator")
 
 
 def diary_line(night: int, verb: str, targets: Sequence[int], names: Sequence[str]) -> str:
@@ -81,17 +81,48 @@ def diary(notebook: str, names: Sequence[str]) -> list[tuple[int, str, tuple[int
 def told_as(knowledge: Knowledge, notes: Notes, seed: int) -> str:
     """Return the role that the player says it has: the Town tells the truth, others what serves them."""
     role = knowledge.role or "Citizen"
-    if is_town(role) or role in ("Survivor", "Amnesiac"):
+    if honest(role):
         return role
+    if role == "Vampire" and notes.claimed is None and honest(former_role(knowledge)):
+        return former_role(knowledge)  # which everything that it did and found bears out
+    if role == "Jester" and notes.claimed is None and jester_manner(seed) != "mute":
+        return _found_out(knowledge, notes, seed)
     return cover_role(knowledge, notes, seed)
+
+
+def honest(role: str) -> bool:
+    """Return whether one with a role has no reason to hide it."""
+    return is_town(role) or role in ("Survivor", "Amnesiac")
+
+
+def former_role(knowledge: Knowledge) -> str:
+    """Return the role that the player began with."""
+    for event in knowledge.events:
+        if event.kind == "role" and event.data["player"] == knowledge.player:
+            return str(event.data["role"])
+    return knowledge.role or "Citizen"
+
+
+def jester_manner(seed: int) -> str:
+    """Return how a Jester goes about being lynched: `mute`, `liar` who is easily found out, or false `accuser`."""
+    return ("mute", "liar", "accuser")[seed % 3]
+
+
+def _found_out(knowledge: Knowledge, notes: Notes, seed: int) -> str:
+    """Return what a Jester claims to be caught lying: a role that another has claimed, or an accuser's."""
+    roles = role_list(tuple(knowledge.slots))
+    if jester_manner(seed) == "accuser":
+        return next((name for name in ACCUSING if name in roles.most), "Sheriff")
+    taken = [said[-1] for by, said in notes.claims.items() if by != notes.player and said[-1] in COVERS]
+    taken += [one.role for one in knowledge.standing if not one.alive and one.role and one.role in COVERS]
+    return max(taken, key=lambda name: (-roles.expected.get(name, 0.0), name), default="Doctor")
 
 
 def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
     """Return the Town role that the player pretends to have: the one it has claimed, or one there is room for."""
     if notes.claimed is not None and is_town(notes.claimed):
         return notes.claimed
-    slots = tuple(knowledge.slots)
-    roles = role_list(slots)
+    roles = role_list(tuple(knowledge.slots))
     taken: dict[str, int] = {}
     for one in knowledge.standing:
         if not one.alive and one.role is not None:
@@ -100,32 +131,45 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
         if by != notes.player and knowledge.standing[by].alive:
             taken[said[-1]] = taken.get(said[-1], 0) + 1
     rng = random.Random(f"{seed}:cover")  # play, not secrets
-    blames = knowledge.role == "Executioner"
-    best, most = "Citizen", -1.0
+    ours = _share(knowledge)
     beside = next((g for g in GROUPS if knowledge.role in g), ())  # what an Investigator would bear out
+    best, most = "Citizen", -9.0
     for name in COVERS:
-        worth = (0.3 + rng.random()) * min(1.5, roles.expected.get(name, 0.0) - 0.6 * slots.count(name))
-        if name in _ACCUSING:
-            worth = worth + 3.0 if blames else 0.6 * worth  # what one says one found can be found wrong
-        if name in beside:
-            worth += 1.0
-        if roles.most.get(name, 0) > taken.get(name, 0) and worth > most:
+        lot = 0.3 + rng.random()
+        if roles.most.get(name, 0) <= taken.get(name, 0) or (name == "Vampire Hunter" and knowledge.role == "Vampire"):
+            continue  # there is no room for one more, or the one whom it would meet hunts it
+        room = roles.expected[name] - taken.get(name, 0)  # below 0 where one more can be, but hardly is
+        worth = lot * min(1.0, 0.15 + room) if room > 0 else 0.3 * lot * room
+        if name in ACCUSING:
+            # what one says one found can be found wrong, but who blames somebody must have found something
+            worth = worth + 3.0 if knowledge.role == "Executioner" else 0.6 * worth
+        worth += 0.3 * (name in beside) + 0.8 * (name in ours)
+        if worth > most:
             best, most = name, worth
-    if most < 0:
+    if most == -9.0:
         town = [name for name in roles.most if is_town(name) and not ROLES[name].unique]
         best = town[0] if town else "Citizen"
     return best
 
 
+def _share(knowledge: Knowledge) -> tuple[str, ...]:
+    """Return the covers that are a player's own where its side shares them out, so that no two take the same."""
+    together = sorted([knowledge.player or 0, *knowledge.mates])
+    if len(together) < 2:
+        return ()
+    covers = list(COVERS)
+    random.Random(f"{together}:covers").shuffle(covers)  # play, not secrets
+    return tuple(covers[together.index(knowledge.player or 0) :: len(together)])
+
+
 def nights_of(knowledge: Knowledge, notes: Notes, role: str, seed: int) -> dict[int, str]:
     """Return what the player tells of each night so far, as if it had a role: its own truly, another as invented."""
     last = knowledge.day if knowledge.phase in ("dusk", "night") else knowledge.day - 1
-    if role == knowledge.role:
-        nights = _true_nights(knowledge, notes)
-    elif role in COVERS:
+    nights: dict[int, str] = {}
+    if role != knowledge.role and role in COVERS:
         nights = _cover_nights(knowledge, notes, role, last, seed)
-    else:
-        nights = {}
+    if role == knowledge.role or (knowledge.role == "Vampire" and role == former_role(knowledge)):
+        nights.update(_true_nights(knowledge, notes))
     for night in notes.nights_in_jail:
         nights[night] = "sat in jail"
     for night in notes.nights_blocked:
@@ -206,8 +250,10 @@ def _invented(knowledge: Knowledge, notes: Notes, role: str, night: int, seed: i
     target = around[int(rng.random() * len(around))]
     accuses = False
     told = any(": suspicious" in line for line in knowledge.will.split("\n"))
-    if role in _ACCUSING and not told:
-        if blames in around and blames is not None:
+    if role in ACCUSING and not told:
+        if knowledge.role == "Jester":
+            accuses = True
+        elif blames in around and blames is not None:
             accuses = night >= 2 or rng.random() < 0.3
             target = blames if accuses else target
         elif night >= 2 and rng.random() < 0.15:

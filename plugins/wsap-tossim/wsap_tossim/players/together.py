@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.players.claims import named
@@ -77,23 +77,48 @@ def common_target(view: View, allowed: Sequence[int] | None = None) -> int | Non
     together = sorted([view.me, *(n for n in view.others if n in view.mates)])
     rng = random.Random(f"{together}:{view.day}")  # play, not secrets: none but they know who they are
     threat = {n: _threat(view, n, together) + 1.2 * rng.random() for n in sorted(pool)}
-    for n in attacked_before(view, Verb.KILL, Verb.BITE):
-        if n in threat:
-            threat[n] -= 4.0
+    if len(together) == 1 or view.knowledge.rules.get("night_talk_rounds", 1):
+        for n in attacked_before(view, Verb.KILL, Verb.BITE):  # of which the others hear only where they can talk
+            if n in threat:
+                threat[n] -= 4.0
     return max(threat, key=lambda n: threat[n])
 
 
 def _threat(view: View, player: int, together: Iterable[int]) -> float:
-    """Return how much a side gains by a player's death, from what all on it know."""
+    """Return how much a side gains by a player's death, or by its joining them, from what all on it know."""
     own = list(together)
+    claims = view.notes.claims
+    claim = claims.get(player, [""])[-1]
     accused = sum(1 for by_day in (view.notes.accusers.get(n, {}) for n in own) if player in by_day)
-    return view.worth(player) + 0.5 * accused
+    gain = view.worth(player) + 0.5 * accused
+    if claim and any(claims.get(n, [""])[-1] == claim for n in own):
+        gain -= 1.5  # once it is dead, all know that its role is taken
+    return gain + _BITTEN.get(claim, 0.0) if view.side == "vampires" else gain
+
+
+_BITTEN: Mapping[str, float] = {
+    "Vampire Hunter": -8.0,  # kills who comes to bite
+    "Veteran": -4.0,
+    "Bodyguard": -1.0,
+    "Investigator": 0.3,  # finds the others out; but others guard it, as they do these:
+    "Jailor": -2.0,
+    "Mayor": -2.0,
+    "Sheriff": -1.2,
+    "Lookout": -1.0,
+    "Doctor": -1.0,
+    "Survivor": -0.5,
+}
+"""A claim -> how much more, or less, Vampires gain by biting whoever makes it."""
 
 
 def attacked_before(view: View, *verbs: Verb) -> list[int]:
-    """Return the living whom the player has attacked before: they are too strong, or well guarded."""
+    """Return the living whom the player, or its side as it heard, went for before: too strong, or well guarded."""
     done = diary(view.knowledge.notebook, view.names)
-    return [n for _, verb, targets in done if verb in verbs for n in targets if view.knowledge.standing[n].alive]
+    tried = [n for _, verb, targets in done if verb in verbs for n in targets]
+    for event in view.knowledge.of_kind("said"):
+        if event.data["channel"] in ("mafia", "vampires") and event.day < view.day:
+            tried += named(event.data["text"], view.names)[:1]
+    return [n for n in dict.fromkeys(tried) if view.knowledge.standing[n].alive]
 
 
 def why_kill(view: View, target: int) -> str:

@@ -130,6 +130,11 @@ class View:
         )
 
     @cached_property
+    def in_power(self) -> bool:
+        """Whether its side is half of the living, and so need not hide by day any more."""
+        return bool(self.mates) and 2 * (len(self.mates) + 1) >= len(self.others) + 1
+
+    @cached_property
     def mean(self) -> float:
         """How likely just anybody is an enemy, by what it shows."""
         face = self.face.enemy
@@ -143,16 +148,22 @@ class View:
         if side == "town":
             return face
         if player in self.mates:
+            if self.in_power:
+                return -1.0
             return face - 0.02 if self.hopeless(player) else face - 1.0
         if side == "executioner":
             return 1.2 if player == self.knowledge.target else face
         if side == "jester":
             return 1.0 - face
+        if side == "vampires" and "Vampire Hunter" in self.notes.claims.get(player, ()):
+            return face + 0.12
         return face if side == "bystander" else face + 0.03
 
     def hopeless(self, mate: int) -> bool:
         """Return whether a mate can hardly be saved any more, so that it may be better to be seen against it."""
         doubt = self.public.of(mate)
+        if self.in_power:
+            return False
         if doubt > 0.88:
             return True
         bold = random.Random(f"{self.seed}:{mate}:{self.day}").random()  # play, not secrets

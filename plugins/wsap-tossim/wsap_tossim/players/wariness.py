@@ -1,0 +1,93 @@
+"""When not to lynch: whom a Jester or an Executioner would have the town hang, and whom nothing contradicts."""
+
+from __future__ import annotations
+
+from wsap_tossim.players.chances import is_town, role_list
+from wsap_tossim.players.notes import Clue
+from wsap_tossim.players.view import View
+
+__all__ = ["caution", "jesters_left"]
+
+_CLASHES = frozenset({"no_such", "mine", "dead_already", "two", "crowded", "odd_claim", "changed"})
+"""What somebody says of itself that can't well be so."""
+_ACCUSED = frozenset({"found", "found_role", "found_group", "found_group_clash", "seen"})
+"""What a living player says against another."""
+_PROOFS = frozenset(
+    {"will", "will_role", "will_group", "will_group_clash", "absent", "my_check", "my_group", "my_clash", "my_watch"}
+)
+"""What is known for oneself, or from the dead, or from two stories that do not go together."""
+_FOOL = 0.7
+"""How much more it takes against one who lies as a Jester or an Executioner would, if it is one for sure."""
+_TURNED = 0.5
+_GROUPED = 0.3
+"""How much more it takes against one who was found in a group of roles that the Jester is in."""
+_SILENT, _SINGLE, _SPOTLESS = 0.6, 0.35, 0.12
+"""How much more it takes against one that will not say who it is, that only one other speaks against, or nobody."""
+
+
+def caution(view: View, accused: int) -> float:
+    """Return how much more likely than others an enemy one must be to be condemned, for fear of being used.
+
+    A Jester wants to be lynched, so that it says nothing for itself; those who want to live do. An Executioner
+    speaks alone against one of the Town: one accuser of a player whose own claim stands is weighed again, until
+    somebody else has found something, or the accuser is known.
+    """
+    notes = view.notes
+    against = [c for c in view.face.clues if c.target == accused and c.weight > 0.2]
+    if sum(c.weight for c in against if c.code in _PROOFS) > 0.8:
+        return 0.0
+    if accused not in notes.claims:
+        return _SILENT * jesters_left(view)
+    as_jester = max(_may_have_turned(view, against), _GROUPED * _found_beside(view, accused, against))
+    if any(c.code in _CLASHES and c.weight > 0.6 for c in against):
+        count = view.face.counts.get(accused)
+        return as_jester if count is None else max(as_jester, _FOOL * (count.executioner + count.jester))
+    accusers = sorted({c.other for c in against if c.code in _ACCUSED and c.other is not None})
+    if len(accusers) > 1:
+        return as_jester
+    late = (0.5 if view.day > 5 else 1.0) * min(
+        1.0, 1.4 * (1.0 - view.mean)
+    )  # where many are enemies, one must risk it
+    alone = _SINGLE * _unproven(view, accusers[0], against) if accusers else _SPOTLESS
+    return max(as_jester, late * alone)
+
+
+def _found_beside(view: View, accused: int, against: list[Clue]) -> float:
+    """Return how likely one was found in a group of roles only for being the Jester who is in it."""
+    if any(c.code == "found_role" for c in against):
+        return 0.0
+    for finding in view.notes.findings:
+        if finding.said.target == accused and "Jester" in finding.said.roles:
+            return jesters_left(view)
+    return 0.0
+
+
+def jesters_left(view: View) -> float:
+    """Return how likely the list still holds a living Jester, from 0 to 1."""
+    return _left(view, "Jester")
+
+
+def _left(view: View, role: str) -> float:
+    dead = sum(one.role == role for one in view.knowledge.standing if not one.alive)
+    return max(0.0, min(1.0, role_list(tuple(view.knowledge.slots)).expected.get(role, 0.0) - dead))
+
+
+def _may_have_turned(view: View, against: list[Clue]) -> float:
+    """Return how much more it takes against one who was wrong about one that died at night.
+
+    It may be an Executioner who has lost its target, and has become a Jester.
+    """
+    wrong = any(c.code in ("wrong", "misfound") and c.other in view.notes.died_at_night for c in against)
+    if not wrong or not view.knowledge.rules.get("executioner_turns", True):
+        return 0.0
+    return _TURNED * _left(view, "Executioner")
+
+
+def _unproven(view: View, accuser: int, against: list[Clue]) -> float:
+    """Return how little an accuser's word is borne out by anything else, from 0 to 1."""
+    one = view.knowledge.standing[accuser]
+    if one.revealed or (not one.alive and one.role is not None and is_town(one.role)) or accuser == view.me:
+        return 0.0
+    if any(c.target == accuser and c.code in ("caught", "found_one") for c in view.face.clues):
+        return 0.3  # it was right before
+    return max(0.3, _left(view, "Executioner"))
