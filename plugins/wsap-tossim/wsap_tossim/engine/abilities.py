@@ -11,6 +11,12 @@ __all__ = ["can_use", "dusk_options", "forced_verb", "hunting_night", "is_biter"
 _NONE: tuple[Option, ...] = ()
 _ALONE = frozenset({Verb.ALERT, Verb.HEAL_SELF, Verb.IGNITE, Verb.VEST})
 """What takes no target."""
+_AT_TIMES = frozenset({Verb.BITE, Verb.EXECUTE, Verb.HAUNT, Verb.MAUL, Verb.SHOOT})
+"""What not every night is for."""
+_OF_THEIR_OWN = frozenset({Verb.CONTROL, Verb.EXECUTE, Verb.HEAL, Verb.RAISE, Verb.REMEMBER, Verb.TRANSPORT})
+"""What can't be done to just any other who lives."""
+_TEAMS = frozenset({Faction.MAFIA, Faction.VAMPIRES})
+"""Those who act together, and at night on others only."""
 _FORCIBLE = frozenset(
     {
         Verb.BITE,
@@ -68,6 +74,8 @@ def can_use(state: State, player: Player, verb: Verb) -> bool:
     """Return whether a living player's ability works tonight, whoever its target is."""
     if player.uses.get(verb, 1) <= 0 or player.guilt:
         return False
+    if verb not in _AT_TIMES:
+        return True
     if verb is Verb.SHOOT:
         return state.day > 1
     if verb is Verb.MAUL:
@@ -96,15 +104,10 @@ def hunting_night(state: State) -> bool:
 def is_biter(state: State, player: Player) -> bool:
     """Return whether a player is the Vampire who bites: the youngest that is not in jail."""
     age = (player.converted_on, player.number)
-    for other in state.players:
-        if (
-            other.alive
-            and other.role.faction is Faction.VAMPIRES
-            and other.number != state.prisoner
-            and (other.converted_on, other.number) > age
-        ):
-            return False
-    return True
+    return not any(
+        other.number != state.prisoner and (other.converted_on, other.number) > age
+        for other in state.of_faction(Faction.VAMPIRES)
+    )
 
 
 def _haunting(state: State, player: Player) -> tuple[Option, ...]:
@@ -119,14 +122,14 @@ def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], .
     if verb in _ALONE:
         return ()
     me = player.number
-    if player.role.faction is Faction.MAFIA or verb is Verb.BITE:
-        own = player.role.faction
-        others = tuple(p.number for p in state.players if p.alive and p.role.faction is not own)
-        if verb is not Verb.DISGUISE:
-            return (others,)
-        return (tuple(p.number for p in state.players if p.alive and p.role.faction is own), others)
+    if player.role.faction in _TEAMS:
+        own = tuple([p.number for p in state.of_faction(player.role.faction)])
+        others = tuple([number for number in state.others() if number not in own])
+        return (own, others) if verb is Verb.DISGUISE else (others,)
+    if verb not in _OF_THEIR_OWN:
+        return (state.others(me),)
     if verb is Verb.HEAL:
-        return (tuple(p.number for p in state.players if p.alive and p.number != me and not p.revealed),)
+        return (tuple([number for number in state.others(me) if not state.players[number].revealed]),)
     if verb is Verb.TRANSPORT:
         living = state.others()
         return (living, living)
@@ -134,11 +137,7 @@ def _slots(state: State, player: Player, verb: Verb) -> tuple[tuple[int, ...], .
         return (state.others(me), state.others())
     if verb is Verb.EXECUTE:
         return ((state.prisoner,),) if state.prisoner is not None else ((),)
-    if verb is Verb.RAISE:
-        return (_graves(state, town=True),)
-    if verb is Verb.REMEMBER:
-        return (_graves(state, town=False),)
-    return (state.others(me),)
+    return (_graves(state, town=verb is Verb.RAISE),)
 
 
 def _graves(state: State, *, town: bool) -> tuple[int, ...]:

@@ -31,6 +31,10 @@ _DIRECT = {
     Verb.MAUL: WEREWOLF,
 }
 """Attacks at the one who is met, in the order in which Bodyguards take them."""
+_AT_HOME = ("Serial Killer", "Werewolf")
+"""Those who strike at some who come to them."""
+_FROM_AFAR = (Verb.EXECUTE, Verb.HAUNT, Verb.IGNITE)
+"""Attacks that nothing helps against, in the order of those who strike."""
 _NOTED = frozenset({MAFIA, VIGILANTE, SERIAL_KILLER, HUNTER, VAMPIRE, WEREWOLF, ARSONIST, JAILOR})
 """Causes of death at which the killer leaves its note."""
 
@@ -112,9 +116,7 @@ def attack(night: Night) -> None:
 def _go_out(fight: _Fight) -> None:
     night = fight.night
     for verb, cause in _DIRECT.items():
-        for number, act in enumerate(night.acts):
-            if act is None or act.verb is not verb:
-                continue
+        for number in night.doing(verb):
             target = night.met[number]
             one = night.state.players[number]
             if verb is Verb.BITE:
@@ -167,16 +169,14 @@ def _strike_back(fight: _Fight) -> None:
     night = fight.night
     state = night.state
     prisoner = state.prisoner
-    for one in state.players:
-        number = one.number
+    for number in sorted({*night.doing(Verb.ALERT), *(p.number for name in _AT_HOME for p in state.with_role(name))}):
+        one = state.players[number]
         if night.alert >> number & 1:
             came = night.visitors.get(number, ())
             for visitor in came:
                 fight.strike(number, visitor, Attack.POWERFUL, VETERAN)
             if came:
                 state.tell_one(number, "told", code="alerted", number=len(set(came)))
-        elif not one.alive:
-            continue
         elif one.role.name == "Serial Killer":
             if state.rules.killer_strikes_back:
                 for blocker in night.blocked_by.get(number, ()):
@@ -189,9 +189,9 @@ def _strike_back(fight: _Fight) -> None:
 
 def _break_out(fight: _Fight, prisoner: int) -> None:
     night = fight.night
+    executing = night.doing(Verb.EXECUTE)
     for jailor in night.state.with_role("Jailor"):
-        act = night.acts[jailor.number]
-        if act is None or act.verb is not Verb.EXECUTE:
+        if jailor.number not in executing:
             fight.strike(prisoner, jailor.number, Attack.BASIC, SERIAL_KILLER, noted=True)
 
 
@@ -200,17 +200,15 @@ def _from_afar(fight: _Fight) -> None:
     night = fight.night
     state = night.state
     burning = False
-    for number, act in enumerate(night.acts):
-        if act is None:
-            continue
-        one = state.players[number]
+    for number in sorted(n for verb in _FROM_AFAR for n in night.doing(verb)):
+        one, act = state.players[number], night.act_of(number)
         if act.verb is Verb.EXECUTE:
             one.uses[Verb.EXECUTE] -= 1
             fight.strike(number, act.targets[0], Attack.UNSTOPPABLE, JAILOR, noted=True)
         elif act.verb is Verb.HAUNT:
             one.uses[Verb.HAUNT] -= 1
             fight.strike(number, act.targets[0], Attack.UNSTOPPABLE, JESTER)
-        elif act.verb is Verb.IGNITE and not burning:
+        elif not burning:
             burning = True
             for p in state.players:
                 if p.alive and p.doused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wsap_tossim.engine.death import lynch
 from wsap_tossim.engine.events import bit
@@ -34,17 +34,11 @@ class Daytime(Progress):
     def _next_on_floor(self) -> None:
         """Give the floor to the next one, or go on to the next part of the day."""
         state = self.state
-        while True:
-            if state.phase is Phase.NOMINATION and self._floor.round_is_over and self._floor.idle:
-                self._floor.end()
-            player = self._floor.next()
-            if player is None:
-                break
-            if state.phase is Phase.DISCUSSION and state.players[player].blackmailed:
-                state.tell("silent", state.everyone, player=player)
-                continue
-            self.waiting = (player,)
-            return
+        while (player := self._floor.next()) is not None:
+            if not state.players[player].blackmailed or state.phase is not Phase.DISCUSSION:
+                self.waiting = (player,)
+                return
+            state.tell_silent(player)
         if state.phase is Phase.DISCUSSION and not (state.day == 1 and self.rules.first_day == "talk"):
             if self.rules.lynching == "ballot":
                 self._enter(Phase.BALLOT)
@@ -59,40 +53,48 @@ class Daytime(Progress):
         self.votes.clear()
         self._enter(Phase.NOMINATION)
         self._step = self._after_floor
-        self._floor = Floor(self.state, rounds)
-        self._floor.idle = False
+        self._floor = Floor(self.state, rounds, until_idle=True)
         self._next_on_floor()
 
     def _after_floor(self, choices: Mapping[int, Choice]) -> None:
-        state = self.state
-        ((player, choice),) = choices.items()
-        verb = choice.verb
-        if verb is not Verb.WAIT:
-            self._floor.idle = False
-        if verb is Verb.SPEAK:
-            state.tell("speech", state.everyone, player=player, text=choice.text)
-        elif verb is Verb.WHISPER:
-            self._whisper(player, choice.targets[0], choice.text)
-        elif verb is Verb.REVEAL:
-            state.players[player].revealed = True
-            self._offered.clear()
-            state.tell("revealed", state.everyone, player=player)
-        elif verb is Verb.UNVOTE:
-            state.tell("unvote", state.everyone, player=player, target=self.votes.pop(player))
-        elif verb is Verb.VOTE:
-            target = choice.targets[0]
-            self.votes[player] = target
-            needed = self.needed
-            state.tell("vote", state.everyone, player=player, target=target, weight=self.weight(player), needed=needed)
-            if sum(self.weight(p) for p, t in self.votes.items() if t == target) >= needed:
-                self._try(target)
-                return
+        player = self.waiting[0]
+        choice = choices[player]
+        act = _ON_FLOOR.get(choice.verb)
+        if act is None:
+            self.state.tell_silent(player)
         else:
-            state.tell("silent", state.everyone, player=player)
+            self._floor.idle = False
+            act(self, player, choice)
+            if self.accused is not None:
+                return
         self._next_on_floor()
 
-    def _whisper(self, player: int, to: int, text: str) -> None:
+    def _speak(self, player: int, choice: Choice) -> None:
         state = self.state
+        state.tell("speech", state.everyone, player=player, text=choice.text)
+
+    def _reveal(self, player: int, choice: Choice) -> None:
+        state = self.state
+        state.players[player].revealed = True
+        self.mayors.append(player)
+        self._offered.clear()
+        state.tell("revealed", state.everyone, player=player)
+
+    def _unvote(self, player: int, choice: Choice) -> None:
+        state = self.state
+        state.tell("unvote", state.everyone, player=player, target=self.votes.pop(player))
+
+    def _vote(self, player: int, choice: Choice) -> None:
+        state, votes = self.state, self.votes
+        target = choice.targets[0]
+        votes[player] = target
+        needed = self.needed
+        state.tell("vote", state.everyone, player=player, target=target, weight=self.weight(player), needed=needed)
+        if self.against(target) >= needed:
+            self._try(target)
+
+    def _whisper(self, player: int, choice: Choice) -> None:
+        state, to, text = self.state, choice.targets[0], choice.text
         heard = bit(player) | bit(to)
         for p in state.players:
             if p.alive and p.role.name in ("Spy", "Blackmailer"):
@@ -107,7 +109,7 @@ class Daytime(Progress):
         self.state.tell("trial", self.state.everyone, player=target, number=self.trials_today)
         self._enter(Phase.DEFENSE)
         if self.state.players[target].blackmailed:
-            self.state.tell("silent", self.state.everyone, player=target)
+            self.state.tell_silent(target)
             self._judge()
             return
         self.waiting = (target,)
@@ -118,12 +120,12 @@ class Daytime(Progress):
         self._judge()
 
     def _one_speaks(self, choices: Mapping[int, Choice]) -> None:
-        ((player, choice),) = choices.items()
-        state = self.state
+        player = self.waiting[0]
+        choice = choices[player]
         if choice.verb is Verb.SPEAK:
-            state.tell("speech", state.everyone, player=player, text=choice.text)
+            self._speak(player, choice)
         else:
-            state.tell("silent", state.everyone, player=player)
+            self.state.tell_silent(player)
 
     def _judge(self) -> None:
         self._enter(Phase.JUDGEMENT)
@@ -160,7 +162,7 @@ class Daytime(Progress):
         self._voted_guilty = voted_guilty
         self._enter(Phase.LAST_WORDS)
         if state.players[accused].blackmailed:
-            state.tell("silent", state.everyone, player=accused)
+            state.tell_silent(accused)
             self._lynch(accused)
             return
         self.waiting = (accused,)
@@ -196,3 +198,13 @@ class Daytime(Progress):
             p for p in self.waiting if choices[p].verb is Verb.VOTE and choices[p].targets[0] == lynched
         ]
         self._lynch(lynched)
+
+
+_ON_FLOOR: Mapping[Verb, Callable[[Daytime, int, Choice], None]] = {
+    Verb.SPEAK: Daytime._speak,
+    Verb.WHISPER: Daytime._whisper,
+    Verb.VOTE: Daytime._vote,
+    Verb.UNVOTE: Daytime._unvote,
+    Verb.REVEAL: Daytime._reveal,
+}
+"""What one does who has the floor and does not wait."""

@@ -88,7 +88,7 @@ def settle(state: State, dead: Sequence[int]) -> None:
             if one.target in dead and not one.won:  # it has, if they were lynched
                 become(state, one, "Jester", "target died")
     _succeed(state, any(state.players[n].role.name == "Godfather" for n in dead))
-    if not any(p.alive and p.role.faction is Faction.VAMPIRES for p in state.players):
+    if not state.of_faction(Faction.VAMPIRES):
         for one in state.with_role("Vampire Hunter"):
             become(state, one, "Vigilante", "last of a kind")
             one.uses[Verb.SHOOT] = state.rules.hunter_bullets
@@ -97,7 +97,7 @@ def settle(state: State, dead: Sequence[int]) -> None:
 def become(state: State, one: Player, role: str, why: str) -> None:
     """Let a player take another role: its mates there learn of it, and one who is new learns who they are."""
     joins = one.role.faction
-    one.become(ROLES[role])
+    state.change_role(one.number, ROLES[role])
     faction = one.role.faction
     known_by = one.mask
     mates = faction in (Faction.MAFIA, Faction.VAMPIRES)

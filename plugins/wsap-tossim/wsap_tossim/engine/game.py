@@ -86,13 +86,12 @@ class Game(Offers, Daytime, Nighttime):
         """Do as `resolve`, for choices that are known to be possible."""
         if self.over:
             return
-        number, record = self.round, self.record
-        self.starts.append(len(self.state.log))
-        for player in self.waiting:
-            choice = choices[player]
-            record.append(Entry(number, player, choice.verb, choice.targets, choice.text, player in forced))
-            if forced and player in forced:
-                self.state.tell("forced", player=player)
+        asked = self.waiting
+        self._done.append((self.state.told, asked, tuple(map(choices.__getitem__, asked)), forced))
+        if forced:
+            for player in asked:
+                if player in forced:
+                    self.state.tell("forced", player=player)
         self._step(choices)
         self.round += 1
 

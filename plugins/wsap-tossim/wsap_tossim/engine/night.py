@@ -43,14 +43,15 @@ def resolve_night(state: State, choices: Mapping[int, Choice]) -> None:
 def _regret(night: Night) -> None:
     """Let those know what they have done who killed their own."""
     state = night.state
-    for number, act in enumerate(night.acts):
-        if act is None:
-            continue
-        if act.verb is Verb.SHOOT and number in night.guilty:
-            night.state.tell_one(number, "told", code="guilt")
-        elif act.verb is Verb.EXECUTE and state.players[act.targets[0]].role.faction is Faction.TOWN:
+    forfeited = [
+        number
+        for number in night.doing(Verb.EXECUTE)
+        if state.players[night.act_of(number).targets[0]].role.faction is Faction.TOWN
+    ]
+    for number in sorted({*night.guilty, *forfeited}):
+        if number in forfeited:
             state.players[number].jail_forfeited = True
-            state.tell_one(number, "told", code="forfeited")
+        state.tell_one(number, "told", code="forfeited" if number in forfeited else "guilt")
 
 
 def _bury(night: Night) -> list[int]:
@@ -88,13 +89,11 @@ def _convert(night: Night) -> None:
 
 def _raise(night: Night) -> None:
     state = night.state
-    for number, act in enumerate(night.acts):
-        if act is None or act.verb is not Verb.RAISE:
-            continue
+    for number in night.doing(Verb.RAISE):
         left = state.players[number].uses
         if Verb.RAISE in left:  # unless it has become a Vampire tonight
             left[Verb.RAISE] -= 1
-        one = state.players[act.targets[0]]
+        one = state.players[night.act_of(number).targets[0]]
         if one.role.faction is not Faction.TOWN:
             state.tell_one(number, "told", code="raise_failed", target=one.number)
         elif not one.alive:
@@ -107,13 +106,11 @@ def _raise(night: Night) -> None:
 def _remember(night: Night) -> None:
     state = night.state
     found: list[tuple[Player, str]] = []
-    for number, act in enumerate(night.acts):
-        if act is None or act.verb is not Verb.REMEMBER:
-            continue
+    for number in night.doing(Verb.REMEMBER):
         one = state.players[number]
         if not one.alive or one.role.name != "Amnesiac":
             continue
-        grave = state.players[act.targets[0]]
+        grave = state.players[night.act_of(number).targets[0]]
         role = ROLES[grave.known_role] if grave.known_role is not None else grave.role
         if role.unique:
             state.tell_one(number, "told", code="remember_failed", target=grave.number)

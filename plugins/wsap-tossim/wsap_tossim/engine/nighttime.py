@@ -25,7 +25,8 @@ class Nighttime(Progress):
         state.prisoner = None
         state.seances.clear()
         self._enter(Phase.DUSK)
-        asked = tuple(p.number for p in state.players if dusk_options(state, p))
+        self._unseen = {p.number: found for p in state.players if (found := dusk_options(state, p))}
+        asked = tuple(self._unseen)
         if not asked:
             self._talk()
             return
@@ -53,13 +54,12 @@ class Nighttime(Progress):
         self._next_talk()
 
     def _next_talk(self) -> None:
-        state = self.state
         if self._talk_rounds > 0:
             channels = self.channels()
             asked = tuple(sorted({p for _, members in channels for p in members}))
             if asked:
                 self._talk_rounds -= 1
-                state.phase = Phase.TALK_AT_NIGHT
+                self._turn_to(Phase.TALK_AT_NIGHT)
                 self.waiting = asked
                 self._step = self._after_talk
                 return
@@ -121,9 +121,10 @@ class Nighttime(Progress):
 
     def _night(self) -> None:
         state = self.state
-        state.phase = Phase.NIGHT
+        self._turn_to(Phase.NIGHT)
         state.tell("phase", state.everyone, name=Phase.NIGHT.value)
-        asked = tuple(p.number for p in state.players if p.number != state.prisoner and night_options(state, p))
+        self._unseen = {p.number: found for p in state.players if (found := night_options(state, p))}
+        asked = tuple(self._unseen)
         if not asked:
             self._resolve_night({})
             return

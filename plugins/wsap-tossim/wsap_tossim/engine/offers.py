@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.abilities import dusk_options, night_options
 from wsap_tossim.engine.model import Choice, Option, Phase, Verb
 from wsap_tossim.engine.progress import Progress
+from wsap_tossim.engine.state import without
 
 __all__ = ["Offers"]
 
+_new = tuple.__new__  # what a named tuple does itself, in a third of the time
 _WAIT_ONLY = (Option(Verb.WAIT),)
 _SPEAK = Option(Verb.SPEAK, (), True)
+_SAY = Option(Verb.SAY, (), True)
+_UNVOTE = Option(Verb.UNVOTE)
+_REVEAL = Option(Verb.REVEAL)
 _JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WAIT_ONLY)
+_VOTE = Verb.VOTE
+_FLOOR = {Phase.DISCUSSION: False, Phase.NOMINATION: True}
+"""The phases in which one has the floor, and whether there are votes."""
+_UNSEEN = frozenset({Phase.DUSK, Phase.NIGHT})
 
 
 class Offers(Progress):
     """The part of a game that says what can be chosen."""
 
-    def options(self, player: int) -> tuple[Option, ...]:
-        """Return everything a player can do now, `wait` included; nothing if it is not asked."""
+    def options(self, player: int, *, talk: bool = True) -> tuple[Option, ...]:
+        """Return everything a player can do now, `wait` included; nothing if it is not asked.
+
+        Args:
+            player: who.
+            talk: whether it talks at all; otherwise speaking, whispering and talk at night are left out.
+        """
         if player not in self.waiting:
             return ()
-        state = self.state
-        phase = state.phase
-        if phase is Phase.NIGHT:
-            return (*night_options(state, state.players[player]), *_WAIT_ONLY)
-        if phase is Phase.DUSK:
-            return (*dusk_options(state, state.players[player]), *_WAIT_ONLY)
-        if phase is Phase.TALK_AT_NIGHT:
-            return (Option(Verb.SAY, (), True), *_WAIT_ONLY)
-        if phase is Phase.JUDGEMENT:
-            return _JUDGE
-        others = state.others(player)
-        if phase is Phase.BALLOT:
-            return (Option(Verb.VOTE, (others,)), *_WAIT_ONLY)
-        if player in self.votes:
-            return self._by_day(player, others)
-        key = (player, state.players[player].blackmailed)
+        talks = talk and not self.state.players[player].blackmailed
+        key = (player, self.votes.get(player), talks)
         known = self._offered.get(key)
         if known is None:
-            known = self._offered[key] = self._by_day(player, others)
+            known = self._offered[key] = self._found(player, talks)
         return known
 
-    def _by_day(self, player: int, others: tuple[int, ...]) -> tuple[Option, ...]:
+    def _found(self, player: int, talks: bool) -> tuple[Option, ...]:
+        """Return what a player can do now; what it depends on within a phase is the key of `_offered`."""
         state = self.state
-        one = state.players[player]
+        phase = state.phase
+        if phase in _FLOOR:
+            return self._on_floor(player, talks, _FLOOR[phase])
+        if phase in _UNSEEN:
+            return (*self._unseen[player], *_WAIT_ONLY)
+        if phase is Phase.TALK_AT_NIGHT:
+            return (_SAY, *_WAIT_ONLY) if talks else _WAIT_ONLY
+        if phase is Phase.JUDGEMENT:
+            return _JUDGE
+        if phase is Phase.BALLOT:
+            return (Option(Verb.VOTE, (state.others(player),)), *_WAIT_ONLY)
+        return (_SPEAK, *_WAIT_ONLY) if talks else _WAIT_ONLY
+
+    def _on_floor(self, player: int, talks: bool, votes: bool) -> tuple[Option, ...]:
+        state = self.state
+        others, one = state.others(player), state.players[player]
         found: list[Option] = []
-        if not one.blackmailed:
+        if talks:
             found.append(_SPEAK)
-        if state.phase in (Phase.DEFENSE, Phase.LAST_WORDS):
-            return (*found, *_WAIT_ONLY)
-        if not one.blackmailed and not one.revealed:
-            open_to = tuple([n for n in others if not state.players[n].revealed])
-            if open_to:
-                found.append(Option(Verb.WHISPER, (open_to,), True))
-        if state.phase is Phase.NOMINATION:
+            if not one.revealed:
+                open_to = tuple([n for n in others if not state.players[n].revealed])
+                if open_to:
+                    found.append(Option(Verb.WHISPER, (open_to,), True))
+        if votes:
             standing = self.votes.get(player)
-            choice = others if standing is None else tuple([n for n in others if n != standing])
-            if choice:
-                found.append(Option(Verb.VOTE, (choice,)))
-            if player in self.votes:
-                found.append(Option(Verb.UNVOTE))
+            open_to = others if standing is None else without(others, standing)
+            if open_to:
+                found.append(_new(Option, (_VOTE, (open_to,), False)))
+            if standing is not None:
+                found.append(_UNVOTE)
         if one.role.name == "Mayor" and not one.revealed:
-            found.append(Option(Verb.REVEAL))
+            found.append(_REVEAL)
         return (*found, *_WAIT_ONLY)
 
     def refusal(self, player: int, choice: Choice) -> str:

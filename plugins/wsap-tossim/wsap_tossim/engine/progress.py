@@ -43,26 +43,49 @@ class Progress:
         """How many rounds have been resolved."""
         self.waiting: tuple[int, ...] = ()
         """Who is asked now, by number; nobody when the game is over. A round is resolved with all of their choices."""
+        self.over = False
+        """Whether the game has ended."""
         self.ending: Ending | None = None
-        self.record: list[Entry] = []
-        self.starts: list[int] = []
-        """For each resolved round, how long the log was when its choices were carried out."""
+        self._record: list[Entry] = []
+        self._starts: list[int] = []
+        self._done: list[tuple[int, tuple[int, ...], tuple[Choice, ...], frozenset[int]]] = []
+        """Rounds that are not in the record yet: length of the log before, who was asked, choices, who was forced."""
         self.trials_today = 0
         self.accused: int | None = None
         """Who is on trial."""
+        self.mayors: list[int] = []
+        """Those who have revealed, whatever they have become since."""
         self.votes: dict[int, int] = {}
         """Standing votes for a trial: who -> whom."""
-        self._offered: dict[tuple[int, bool], tuple[Option, ...]] = {}
-        """What those without a vote can do, in this phase."""
+        self._offered: dict[tuple[int, int | None, bool], tuple[Option, ...]] = {}
+        """What can be done in this phase, by who, for whom it votes, and whether it can talk; see `Offers.options`."""
+        self._unseen: dict[int, tuple[Option, ...]] = {}
+        """What can be done at dusk or in the night that it is, by who is asked; waiting is left out."""
         self._floor = Floor(self.state, 0)
         self._talk_rounds = 0
         self._voted_guilty: list[int] = []
         """Those who wanted the one who is condemned lynched."""
 
     @property
-    def over(self) -> bool:
-        """Whether the game has ended."""
-        return self.ending is not None
+    def record(self) -> list[Entry]:
+        """What was chosen and written so far, in order."""
+        self._write_down()
+        return self._record
+
+    @property
+    def starts(self) -> list[int]:
+        """For each resolved round, how long the log was when its choices were carried out."""
+        self._write_down()
+        return self._starts
+
+    def _write_down(self) -> None:
+        """Add to the record what has been chosen since it was last read."""
+        for start, asked, choices, forced in self._done:
+            number = len(self._starts)
+            self._starts.append(start)
+            for player, choice in zip(asked, choices, strict=True):
+                self._record.append(Entry(number, player, *choice, player in forced))
+        self._done.clear()
 
     @property
     def log(self) -> list[Event]:
@@ -81,15 +104,24 @@ class Progress:
 
     def weight(self, player: int) -> int:
         """Return how much a player's vote counts: three for a revealed Mayor."""
-        return 3 if self.state.players[player].revealed else 1
+        return 3 if player in self.mayors else 1
+
+    def against(self, target: int) -> int:
+        """Return the weight of the votes that stand against a player."""
+        votes = self.votes
+        return list(votes.values()).count(target) + 2 * sum([votes.get(mayor) == target for mayor in self.mayors])
 
     # --- for day and night -----------------------------------------------------------------
 
     def _enter(self, phase: Phase, known_by: int | None = None) -> None:
         """Go on to another part of the day, and tell all or some of it."""
+        self._turn_to(phase)
+        self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
+
+    def _turn_to(self, phase: Phase) -> None:
+        """Go on to another part of the day."""
         self.state.phase = phase
         self._offered.clear()
-        self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
 
     def _ended(self) -> bool:
         """End the game if somebody has won, or nobody can any more; return whether it has ended."""
@@ -102,9 +134,10 @@ class Progress:
     def _end(self, found: Ending) -> None:
         """End the game, and tell all who was who."""
         state = self.state
-        self.ending = found
+        self.over, self.ending = True, found
         self.waiting = ()
-        state.phase = Phase.OVER
+        self._turn_to(Phase.OVER)
+        self._step = _nothing  # what carries out choices refers back to the game, which would outlive its last use
         everyone = state.everyone
         state.tell("over", everyone, winners=list(found.winners), side=found.side, reason=found.reason)
         state.tell(
@@ -121,3 +154,7 @@ class Progress:
     def _dusk(self) -> None:
         """End a day and begin its night."""
         raise NotImplementedError
+
+
+def _nothing(choices: Mapping[int, Choice]) -> None:
+    """Carry out nothing: the game is over."""

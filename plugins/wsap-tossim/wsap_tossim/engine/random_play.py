@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from wsap_tossim.engine.game import Game
-from wsap_tossim.engine.model import Choice, Option, Verb
+from wsap_tossim.engine.model import WAIT, Choice, Option, Verb
 
-__all__ = ["play_out", "random_choice"]
+__all__ = ["filled", "play_out", "random_choice"]
+
+_WORDS = "I have nothing to say."
 
 
 def random_choice(game: Game, player: int, rng: random.Random, *, talk: bool = False) -> Choice:
@@ -19,28 +22,34 @@ def random_choice(game: Game, player: int, rng: random.Random, *, talk: bool = F
         rng: where lots are drawn from.
         talk: whether it also says things (the same few words); otherwise talking is left out.
     """
-    options = [o for o in game.options(player) if talk or not o.text or o.verb is Verb.FORGE]
+    options = game.options(player, talk=talk)
     return filled(options[int(rng.random() * len(options))], rng)
 
 
 def filled(option: Option, rng: random.Random) -> Choice:
     """Return a choice for an option, with any targets that it allows."""
-    if not option.slots:
-        return Choice(option.verb, (), "I have nothing to say." if option.text else "")
-    if len(option.slots) == 1:
-        slot = option.slots[0]
-        targets: tuple[int, ...] = (slot[int(rng.random() * len(slot))],)
-    else:
-        first = rng.choice(option.slots[0])
-        rest = [t for t in option.slots[1] if t != first]
-        if not rest:
-            return Choice(Verb.WAIT)
-        targets = (first, rng.choice(rest))
-    return Choice(option.verb, targets, "I have nothing to say." if option.text else "")
+    verb, slots, text = option
+    if not slots:
+        return _choice(verb, None, text)
+    if len(slots) == 1:
+        slot = slots[0]
+        return _choice(verb, slot[int(rng.random() * len(slot))], text)
+    first = rng.choice(slots[0])
+    rest = [t for t in slots[1] if t != first]
+    return Choice(verb, (first, rng.choice(rest)), _WORDS if text else "") if rest else WAIT
+
+
+@cache
+def _choice(verb: Verb, target: int | None, text: bool) -> Choice:
+    """Return a choice with one target at most: there are few, and a game is made of hundreds."""
+    return Choice(verb, () if target is None else (target,), _WORDS if text else "")
 
 
 def play_out(game: Game, rng: random.Random, *, talk: bool = False) -> Game:
     """Play a game to its end at random, and return it."""
     while not game.over:
-        game.carry_out({p: random_choice(game, p, rng, talk=talk) for p in game.waiting})
+        choices = {}
+        for player in game.waiting:
+            choices[player] = random_choice(game, player, rng, talk=talk)
+        game.carry_out(choices)
     return game

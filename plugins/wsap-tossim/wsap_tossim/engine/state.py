@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsap_tossim.engine.events import HIDDEN
+from wsap_tossim.engine.events import HIDDEN, bits
 from wsap_tossim.engine.model import Event, Faction, Phase, Role, Verb
 from wsap_tossim.engine.rules import RuleSet
 
-__all__ = ["Player", "State"]
+__all__ = ["Player", "State", "without"]
 
 _new = tuple.__new__  # what a named tuple does itself, in a third of the time
 
@@ -107,7 +107,9 @@ class State:
         self.everyone = (1 << len(roles)) - 1
         self.day = 1
         self.phase = Phase.DISCUSSION
-        self.log: list[Event] = []
+        self._log: list[Event] = []
+        self._told: list[tuple[int, Phase, str, int, Mapping[str, Any]]] = []
+        """What has happened since the log was last read: events without their numbers."""
         self.last_death_day = 0
         """The last day on which, or in whose night, somebody died or was converted; 0 before the first."""
         self.prisoner: int | None = None
@@ -117,16 +119,34 @@ class State:
         self.last_bite_day = 0
         """The day in whose night a Vampire last converted somebody; the next night they rest."""
         self._others: dict[int, tuple[int, ...]] = {}
+        self._by_role: dict[str, list[Player]] = {}
+        self._by_faction: dict[Faction, list[Player]] = {}
+        self._alone = [{"player": number} for number in range(len(roles))]
+
+    @property
+    def log(self) -> list[Event]:
+        """Everything that has happened until now, oldest first; events are added to it whenever it is asked for."""
+        if self._told:
+            self._log.extend([_new(Event, (number, *told)) for number, told in enumerate(self._told, len(self._log))])
+            self._told.clear()
+        return self._log
+
+    @property
+    def told(self) -> int:
+        """How many events there have been."""
+        return len(self._log) + len(self._told)
 
     def tell(self, kind: str, known_by: int = HIDDEN, **data: Any) -> None:
         """Add an event to the log."""
-        log = self.log
-        log.append(_new(Event, (len(log), self.day, self.phase, kind, known_by, data)))
+        self._told.append((self.day, self.phase, kind, known_by, data))
 
     def tell_one(self, player: int, kind: str, **data: Any) -> None:
         """Add an event that one player may know; `player` is part of its data."""
-        log = self.log
-        log.append(_new(Event, (len(log), self.day, self.phase, kind, 1 << player, {"player": player, **data})))
+        self._told.append((self.day, self.phase, kind, 1 << player, {"player": player, **data}))
+
+    def tell_silent(self, player: int) -> None:
+        """Tell all that a player who has the floor says and does nothing: by far the most frequent event."""
+        self._told.append((self.day, self.phase, "silent", self.everyone, self._alone[player]))
 
     def lot(self, name: str) -> float:
         """Return a number from 0 to below 1, the same whenever it is asked for under this name.
@@ -139,7 +159,8 @@ class State:
         """Return the living without one player, or all of them, as numbers in order."""
         known = self._others.get(player)
         if known is None:
-            known = tuple([p.number for p in self.players if p.alive and p.number != player])
+            living = tuple([p.number for p in self.players if p.alive])
+            known = without(living, player)
             self._others[player] = known
         return known
 
@@ -147,26 +168,38 @@ class State:
         """Let a player be alive or dead from now on."""
         self.players[player].alive = alive
         self._others.clear()
+        self._by_role.clear()
+        self._by_faction.clear()
+
+    def change_role(self, player: int, role: Role) -> None:
+        """Let a player have another role from now on, with all its uses."""
+        self.players[player].become(role)
+        self._by_role.clear()
+        self._by_faction.clear()
 
     def living(self) -> list[Player]:
         """Return the living, by number."""
         return [p for p in self.players if p.alive]
 
-    def of_faction(self, faction: Faction) -> list[Player]:
+    def of_faction(self, faction: Faction) -> Sequence[Player]:
         """Return the living of a faction, by number."""
-        return [p for p in self.players if p.alive and p.role.faction is faction]
+        if not self._by_faction:
+            for kind in Faction:
+                self._by_faction[kind] = []
+            for p in self.living():
+                self._by_faction[p.role.faction].append(p)
+        return self._by_faction[faction]
 
-    def with_role(self, name: str) -> list[Player]:
+    def with_role(self, name: str) -> Sequence[Player]:
         """Return the living with a role, by number."""
-        return [p for p in self.players if p.alive and p.role.name == name]
+        if not self._by_role:
+            for p in self.living():
+                self._by_role.setdefault(p.role.name, []).append(p)
+        return self._by_role.get(name, ())
 
     def channel(self, faction: Faction) -> int:
         """Return the mask of the living of a faction: those who know one another."""
-        mask = 0
-        for p in self.players:
-            if p.alive and p.role.faction is faction:
-                mask |= 1 << p.number
-        return mask
+        return bits(p.number for p in self.of_faction(faction))
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the state without the log, for comparing two games; JSON-ready."""
@@ -186,3 +219,11 @@ class State:
             "last_death_day": self.last_death_day,
             "last_bite_day": self.last_bite_day,
         }
+
+
+def without(players: tuple[int, ...], player: int) -> tuple[int, ...]:
+    """Return some players without one."""
+    if player not in players:
+        return players
+    at = players.index(player)
+    return players[:at] + players[at + 1 :]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.engine.state import State
 
@@ -12,6 +14,7 @@ class Night:
     """One night. Players are numbers; lists have one entry for each player."""
 
     __slots__ = (
+        "_doing",
         "acts",
         "alert",
         "bitten",
@@ -37,7 +40,8 @@ class Night:
         many = len(state.players)
         self.state = state
         self.acts: list[Choice | None] = [None] * many
-        """What each does, once jail, the Witch and blocks are through; None for nothing."""
+        """What each does, once jail, the Witch and blocks are through; None for nothing. Changed by `let` only."""
+        self._doing: dict[Verb, list[int]] | None = None
         self.places = list(range(many))
         """Who is met at each player's house."""
         self.blocked_by: dict[int, list[int]] = {}
@@ -69,3 +73,24 @@ class Night:
         """Vigilantes who have shot Town."""
         self.looked = 0
         """Mask of those whom a Sheriff or Investigator looked at."""
+
+    def let(self, player: int, act: Choice | None) -> None:
+        """Let a player do this tonight, in place of what it did so far."""
+        self.acts[player] = act
+        self._doing = None
+
+    def doing(self, verb: Verb) -> Sequence[int]:
+        """Return those who do this tonight, as it stands, by number."""
+        known = self._doing
+        if known is None:
+            known = self._doing = {}
+            for number, act in enumerate(self.acts):
+                if act is not None:
+                    known.setdefault(act.verb, []).append(number)
+        return known.get(verb, ())
+
+    def act_of(self, player: int) -> Choice:
+        """Return what a player does who does something."""
+        act = self.acts[player]
+        assert act is not None, "it is one of those who do something"
+        return act

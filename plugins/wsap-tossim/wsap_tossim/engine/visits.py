@@ -29,24 +29,20 @@ def plan(night: Night, choices: Mapping[int, Choice]) -> None:
 def _choose(night: Night, choices: Mapping[int, Choice]) -> None:
     state = night.state
     prisoner = state.prisoner
-    for number in range(len(state.players)):
-        choice = choices.get(number)
-        if choice is None:
-            continue
+    for number in sorted(choices):
+        choice = choices[number]
         state.tell_one(number, "chose", verb=choice.verb.value, targets=list(choice.targets))
         if choice.verb is not Verb.WAIT and number != prisoner:
-            night.acts[number] = choice
+            night.let(number, choice)
 
 
 def _transport(night: Night) -> None:
     state, places = night.state, night.places
     pairs: list[list[int]] = []
     moved = 0
-    for number, act in enumerate(night.acts):
-        if act is None or act.verb is not Verb.TRANSPORT:
-            continue
-        one, other = act.targets
-        if state.prisoner in act.targets:
+    for number in night.doing(Verb.TRANSPORT):
+        one, other = targets = night.act_of(number).targets
+        if state.prisoner in targets:
             state.tell_one(number, "told", code="transport_failed")
             continue
         places[one], places[other] = places[other], places[one]
@@ -61,12 +57,10 @@ def _transport(night: Night) -> None:
 
 def _control(night: Night) -> int:
     """Let Witches force others; return the mask of those who now do as they are forced."""
-    state, acts = night.state, night.acts
+    state = night.state
     controlled = told = 0
-    for number in range(len(acts)):
-        act = acts[number]
-        if act is None or act.verb is not Verb.CONTROL:
-            continue
+    for number in night.doing(Verb.CONTROL):  # whom nobody can make do otherwise
+        act = night.act_of(number)
         victim, onto = night.places[act.targets[0]], act.targets[1]
         one = state.players[victim]
         held = victim != state.prisoner and not one.role.immune_to_control
@@ -84,14 +78,14 @@ def _control(night: Night) -> int:
         verb = forced_verb(state, one)
         if verb is not None:
             controlled |= 1 << victim
-            acts[victim] = Choice(verb, (victim, onto) if verb is Verb.DISGUISE else (onto,))
+            night.let(victim, Choice(verb, (victim, onto) if verb is Verb.DISGUISE else (onto,)))
     return controlled
 
 
 def _order(night: Night, controlled: int) -> None:
     """Leave one to do the Mafia's kill."""
-    state, acts = night.state, night.acts
-    killers = [n for n, act in enumerate(acts) if act is not None and act.verb is Verb.KILL]
+    state = night.state
+    killers = night.doing(Verb.KILL)
     if not killers:
         return
     mafiosi = [p.number for p in state.with_role("Mafioso") if p.number != state.prisoner]
@@ -101,34 +95,33 @@ def _order(night: Night, controlled: int) -> None:
         goes = forced[0]
     elif bosses and mafiosi:
         goes = mafiosi[0]
-        order = acts[bosses[0]]
-        acts[goes] = order
-        assert order is not None, "the Godfather chose"
+        order = night.act_of(bosses[0])
+        night.let(goes, order)
         state.tell_one(goes, "told", code="ordered", target=order.targets[0])
     else:
         goes = (bosses or killers)[0]
     for number in killers:
         if number != goes:
-            acts[number] = None
+            night.let(number, None)
 
 
 def _block(night: Night) -> None:
     state = night.state
     blocked_by = night.blocked_by
     resisted = 0
-    for number, act in enumerate(night.acts):
-        if act is None or act.verb is not Verb.BLOCK:
-            continue
-        target = night.places[act.targets[0]]
+    for number in night.doing(Verb.BLOCK):
+        target = night.places[night.act_of(number).targets[0]]
         held = target != state.prisoner and target != number and not state.players[target].role.immune_to_block
         state.tell("blocks", player=number, target=target, held=held)
         if held:
             blocked_by.setdefault(target, []).append(number)
         elif target not in (state.prisoner, number):
             resisted |= 1 << target
+    if not blocked_by and not resisted:
+        return
     for number in range(len(state.players)):
         if number in blocked_by:
-            night.acts[number] = None
+            night.let(number, None)
             strikes = state.rules.killer_strikes_back and state.players[number].role.name == "Serial Killer"
             state.tell_one(number, "told", code="struck_back" if strikes else "blocked")
         elif resisted >> number & 1:
