@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import idle_time
+
 from wsap_core import (
     Action,
     ActionDef,
@@ -116,7 +118,7 @@ def play(
         summary = await asyncio.wait_for(run.play(), 20)
         return {seat.name: seat.digest for seat in summary.seats}
 
-    return asyncio.run(to_end())
+    return idle_time.run(to_end())
 
 
 # --- agents ---------------------------------------------------------------------------------------------

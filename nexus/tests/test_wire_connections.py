@@ -28,21 +28,34 @@ def rest(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+def until_it_answers(served: Served) -> None:
+    """Ask how it is, on a connection of one's own, until it says so."""
+    end = time.monotonic() + 20
+    while True:
+        with connected(served) as again:
+            try:
+                again.sendall(b"GET /nexus/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                if rest(again).startswith(b"HTTP/1.1 200"):
+                    return
+            except ConnectionError:
+                pass
+        assert time.monotonic() < end
+
+
 def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Path) -> None:
     with serving(tmp_path, limits=Limits(head_seconds=0.2)) as served:
         for begun in (b"", b"GET /nexus HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
             with connected(served) as slow:
                 slow.sendall(begun)
                 assert rest(slow) == b""
-        with served.client("") as anybody:
-            assert anybody.get("/nexus/health").json()["status"] == "ok"
+        until_it_answers(served)  # whoever asks at once, if this machine lets them
 
 
 def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(head_seconds=0.1, heartbeat=0.1)) as served, connected(served) as stream:
+    with serving(tmp_path, limits=Limits(head_seconds=2, heartbeat=0.25)) as served, connected(served) as stream:
         stream.sendall(b"GET /nexus/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         came = b""
-        while came.count(b": still here\n\n") < 4:  # signs of life, 0.1 s apart
+        while came.count(b": still here\n\n") < 10:  # signs of life, 0.25 s apart
             part = stream.recv(65536)
             assert part, f"it was closed after {came[-200:]!r}"
             came += part
@@ -59,13 +72,7 @@ def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_
         assert (error["code"], error["retry"]) == ("TOO_MANY_CONNECTIONS", True)
         for connection in held:
             connection.close()
-        end = time.monotonic() + 20
-        while True:  # until it is seen that they are gone
-            with connected(served) as again:
-                again.sendall(b"GET /nexus/health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-                if rest(again).startswith(b"HTTP/1.1 200"):
-                    break
-            assert time.monotonic() < end
+        until_it_answers(served)  # once it is seen that they are gone
 
 
 @pytest.mark.parametrize(("files", "most"), [(1024, 768), (300, 64), (1_048_576, 10_000), (-1, 10_000)])

@@ -256,7 +256,7 @@ def test_messages_wait_until_they_are_read(served: Served) -> None:
 
 def test_others_do_not_wait_for_ever_for_a_client_that_vanished(tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.register("here") as here, served.register("gone") as gone:
-        served.nexus.catalog.known["matrix"] = replace(served.nexus.catalog.spec("matrix"), deadline=0.3)
+        served.nexus.catalog.known["matrix"] = replace(served.nexus.catalog.spec("matrix"), deadline=5.0)
         with ThreadPoolExecutor(2) as both:
             paths = list(both.map(lambda c: enter(c[0], c[1], "matrix"), ((here, "here"), (gone, "gone"))))
         seen = here.get(f"{paths[0]}/observation").json()["observation"]
