@@ -251,7 +251,8 @@ def _target(view: View) -> int | None:
         if n in notes.acquitted and view.guilt(n) < 0.9:
             continue
         guilt = view.guilt(n)
-        if guilt < view.mean + _bar(view) - 0.04 + 0.5 * caution(view, n):
+        bar = view.mean + _bar(view) - 0.04
+        if guilt < bar or guilt < bar + 0.5 * caution(view, n):
             continue
         if view.day < 4 and n not in notes.reasoned and not view.grounds(n):
             continue
@@ -298,10 +299,9 @@ def _judge(view: View) -> Answer:
         return Choice(Verb.ABSTAIN), "I do not know who is on trial."
     name, guilt = view.name(accused), view.guilt(accused)
     if view.in_power:
-        mate = accused in view.mates
-        return Choice(
-            Verb.INNOCENT if mate else Verb.GUILTY
-        ), f"We are half of the town: {name} {'stays' if mate else 'goes'}."
+        if accused in view.mates:
+            return Choice(Verb.INNOCENT), f"We are half of the town: {name} stays."
+        return Choice(Verb.GUILTY), f"We are half of the town: {name} goes."
     if view.side == "jester":
         return Choice(Verb.GUILTY if view.rng.random() < 0.5 else Verb.INNOCENT), "Whatever looks bad."
     if accused in view.mates and not view.hopeless(accused):

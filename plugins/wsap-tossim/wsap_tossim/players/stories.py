@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Verb
@@ -154,12 +155,16 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
 
 def _share(knowledge: Knowledge) -> tuple[str, ...]:
     """Return the covers that are a player's own where its side shares them out, so that no two take the same."""
-    together = sorted([knowledge.player or 0, *knowledge.mates])
-    if len(together) < 2:
-        return ()
+    me = knowledge.player or 0
+    together = tuple(sorted([me, *knowledge.mates]))
+    return _shared_out(together)[together.index(me) :: len(together)] if len(together) > 1 else ()
+
+
+@lru_cache(maxsize=256)
+def _shared_out(together: tuple[int, ...]) -> tuple[str, ...]:
     covers = list(COVERS)
-    random.Random(f"{together}:covers").shuffle(covers)  # play, not secrets
-    return tuple(covers[together.index(knowledge.player or 0) :: len(together)])
+    random.Random(f"{list(together)}:covers").shuffle(covers)  # play, not secrets
+    return tuple(covers)
 
 
 def nights_of(knowledge: Knowledge, notes: Notes, role: str, seed: int) -> dict[int, str]:
