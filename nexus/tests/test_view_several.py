@@ -110,6 +110,16 @@ def test_the_seat_that_is_looked_at_is_always_among_those_that_are_shown(focus: 
     assert lines[-1] == "  and 11 more: Tab goes through them"
 
 
+def test_only_those_agents_are_named_that_are_not_what_most_seats_have() -> None:
+    stage = fifteen()
+    one = replace(stage.seats[2], agent="human")
+    lines = table_of_seats(replace(stage, seats=(*stage.seats[:2], one, *stage.seats[3:])), 30, 15)
+    assert [line.plain.split()[-1] for line in lines[:2]] == ["look(1)", "look(2)"]
+    assert [n for n, line in enumerate(lines) if "bot" in line.plain or "human" in line.plain] == [2]
+    both = replace(stage, seats=(stage.seats[0], one))
+    assert ["bot" in line.plain or "human" in line.plain for line in table_of_seats(both, 30, 15)] == [True, True]
+
+
 def test_of_seats_that_are_hidden_only_who_sits_there_is_told() -> None:
     lines = [line.plain for line in table_of_seats(fifteen(hidden=True), 60, 5)]
     assert lines == ["▸ p-1 bot  step 0  reward 0  look(1)", "  with 14 bot"]

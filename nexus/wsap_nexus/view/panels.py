@@ -278,12 +278,13 @@ def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
     shown = [seat for seat in stage.seats if not seat.hidden]
     hidden = Counter(one_line(seat.agent) for seat in stage.seats if seat.hidden)
     longest = max((cell_len(one_line(seat.name)) for seat in shown), default=0)
-    alike = len({seat.agent for seat in shown}) == 1 and len(shown) > 1
+    usual, count = Counter(seat.agent for seat in shown).most_common(1)[0] if shown else ("", 0)
+    alike = usual if count > max(1, len(shown) // 2) else None
     lines = []
     for seat in shown:
         line = Text("▸ " if seat is chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
         line.append(set_cell_size(one_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
-        if not alike:
+        if seat.agent != alike:  # what most of them are is not said of each
             line.append(f"{one_line(seat.agent)} ", "cyan")
         if width >= _WIDE:
             line.append(f" step {seat.steps}  reward {number(seat.reward)} ", "dim")
