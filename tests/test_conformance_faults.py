@@ -36,7 +36,7 @@ SOUND = {
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_world_has_no_finding(name: str) -> None:
-    report = run_checks(SOUND[name], steps=100)
+    report = run_checks(SOUND[name], steps=60)
     assert report.findings == ()
     assert report.ok
 
@@ -44,7 +44,7 @@ def test_a_sound_world_has_no_finding(name: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: str) -> None:
     spec, expected = FAULTS[name]
-    report = run_checks(spec, steps=80, subprocesses=bool(expected & {"other-process", "snapshot-elsewhere"}))
+    report = run_checks(spec, steps=40, subprocesses=bool(expected & {"other-process", "snapshot-elsewhere"}))
     assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
     assert not report.ok
 
@@ -53,7 +53,7 @@ def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: 
 def test_a_world_that_breaks_faith_with_travellers_fails_exactly_the_checks_about_its_fault(name: str) -> None:
     # Only what these worlds say and do about travellers is broken; the rest is the meadow's.
     spec, expected = TRANSIT_FAULTS[name]
-    report = run_checks(spec, steps=80, only=ABOUT_TRANSIT)
+    report = run_checks(spec, steps=40, only=ABOUT_TRANSIT)
     assert {finding.check for finding in report.findings if finding.severity == "error"} == expected, report.to_text()
 
 
