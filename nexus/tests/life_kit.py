@@ -99,7 +99,7 @@ async def nexus_at(
 ) -> AsyncIterator[Place]:
     """Give a nexus with agents by id and their policies; stopped at the end of the block."""
     with open_store(str(path / "nexus.db")) as store:
-        nexus = Nexus(host, store, Settings(seed=5, games=games, lobby_seconds=0.05, **settings))
+        nexus = Nexus(host, store, Settings(**{"seed": 5, "games": games, "lobby_seconds": 0.05, **settings}))
         with nexus.ledger.change() as book:
             for agent_id, policies in agents.items():
                 book.register(agent_id, policies=policies, persona=(personas or {}).get(agent_id, ""))

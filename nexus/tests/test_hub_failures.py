@@ -21,7 +21,6 @@ from wsap_nexus.hub.errors import GameUnavailableError, WorldFailedError
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.records import NexusEvent, Policy, SessionRecord, Terms
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.hub.workers.pool import Patience
 from wsap_nexus.runtime.store import Store, open_store
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
@@ -37,7 +36,7 @@ class Field:
         self.folder = folder
         self.file = folder / "unruly.py"
         games = (*(f"{self.file}:{name}" for name in ("Unruly", "Unsaved", "Needy")), "crafter", "matrix")
-        own = {"patience": Patience(5.0), "lobby_seconds": 0.05, "games": games, "snapshot_every": 10, **settings}
+        own = {"lobby_seconds": 0.05, "games": games, "snapshot_every": 10, **settings}
         self.nexus = Nexus(PluginHost.discovered(), store, Settings(**own))
         self.events: list[NexusEvent] = []
         self._heard = asyncio.Event()
@@ -222,7 +221,7 @@ def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
         with field.nexus.ledger.look() as book:
             assert book.agent("ada").place == "nexus"
 
-    live(tmp_path, test, workers=1, patience=Patience())
+    live(tmp_path, test, workers=1)
 
 
 def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_order(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ def play(
     async def bounded() -> None:
         async with asyncio.timeout(60):
             policies = {agent: {"*": EXTERNAL} for agent in agents}
-            async with nexus_at(path, policies, host=host_with(), games=GAMES, workers=workers) as place:
+            # Nobody plays alone because the other one was slow to come.
+            settings = {"games": GAMES, "workers": workers, "lobby_seconds": 50.0}
+            async with nexus_at(path, policies, host=host_with(), **settings) as place:
                 await scene(place)
             assert hub_checks.problems(place.nexus.store.database, settled=True) == []
 
