@@ -181,7 +181,7 @@ def test_there_is_no_note_where_none_was_written_or_the_rules_have_none(town):
 def test_every_killer_leaves_its_note(town):
     t = town(k="Serial Killer", m="Mafioso", x="Citizen")
     t["k"].note, t["m"].note = "Mine.", "Ours."
-    assert notes(t.night(k="stab x", m="kill x")) == [("x", "Ours."), ("x", "Mine.")]
+    assert notes(t.night(k="stab x", m="kill x")) == [("x", "Mine."), ("x", "Ours.")]  # by letters: not by who
 
 
 # --- what little is left -------------------------------------------------------------------------------
