@@ -86,7 +86,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.agents import _writing
+    from wsap_nexus.cli.nexus.reach import writing
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.hub.standing import Standings
@@ -96,6 +96,6 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
         Wire(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
-        with _writing(database, lead=True) as ledger:
+        with writing(database, lead=True) as ledger:
             Standings(ledger, 1, 1.0).put(game, status, reason)
     click.echo(json.dumps({"game": game, "status": status, "reason": reason}) if as_json else f"{game} is {status}.")
