@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, log
 
 from wsap_tossim.knowledge import Knowledge
@@ -218,14 +219,18 @@ def _group(
     if claim in names:
         yield Clue(target, (-0.9 if roles.enemy_in(names) > 0 else -2.0) * trust, "borne_out")
         return
-    against = _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(
-        min(0.9, max(0.1, roles.enemies / roles.players))
-    )
-    weight = trust * (0.7 * against + (1.2 if claim else 0.0))
+    weight = trust * (0.7 * _speaks_against(roles, names) + (1.2 if claim else 0.0))
     if code == "my_group":
         yield Clue(target, weight, "my_clash" if claim else "my_group", by, claim or names[0])
     else:
         yield Clue(target, weight, f"{code}_clash" if claim else code, by, claim or names[0])
+
+
+@lru_cache(maxsize=1024)
+def _speaks_against(roles: RoleList, names: tuple[str, ...]) -> float:
+    """Return how much likelier an enemy one with one of some roles is than anybody, by the list, in log-odds."""
+    usual = min(0.9, max(0.1, roles.enemies / roles.players))
+    return _logit(min(0.95, max(0.05, roles.enemy_in(names)))) - _logit(usual)
 
 
 def _trust(odds: dict[int, float], knowledge: Knowledge, certain: dict[int, float], me: int | None) -> dict[int, float]:
