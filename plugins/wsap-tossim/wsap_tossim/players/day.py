@@ -6,7 +6,7 @@ from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
 from wsap_tossim.players.claims import named, read
 from wsap_tossim.players.stories import jester_manner
 from wsap_tossim.players.view import View
-from wsap_tossim.players.wariness import caution
+from wsap_tossim.players.wariness import caution, schemers_left
 from wsap_tossim.players.words import cut, say
 
 __all__ = ["by_day"]
@@ -226,9 +226,10 @@ def _small_talk(view: View) -> Answer | None:
 
 def _bar(view: View) -> float:
     """Return how far above `mean` a player must be to be put on trial: less as time runs out."""
-    wait = (0.14, 0.14, 0.12, 0.06)
+    wait = (0.14, 0.14, 0.08, 0.04)
     eager = 0.05 if view.side in ("mafia", "vampires", "killer", "witch") else 0.0
-    return (wait[view.day] if view.day < len(wait) else 0.0) + view.character.doubt - eager
+    early = wait[view.day] * (1.0 + 0.5 * schemers_left(view) * (view.day > 1)) if view.day < len(wait) else 0.0
+    return early + view.character.doubt - eager
 
 
 def _suspect(view: View, more: float = 0.0) -> int | None:

@@ -6,7 +6,7 @@ from wsap_tossim.players.chances import is_town, role_list
 from wsap_tossim.players.notes import Clue
 from wsap_tossim.players.view import View
 
-__all__ = ["caution", "jesters_left"]
+__all__ = ["caution", "jesters_left", "schemers_left"]
 
 _CLASHES = frozenset({"no_such", "mine", "dead_already", "two", "crowded", "odd_claim", "changed"})
 """What somebody says of itself that can't well be so."""
@@ -48,7 +48,7 @@ def caution(view: View, accused: int) -> float:
     late = (0.5 if view.day > 5 else 1.0) * min(
         1.0, 1.4 * (1.0 - view.mean)
     )  # where many are enemies, one must risk it
-    alone = _SINGLE * _unproven(view, accusers[0], against) if accusers else _SPOTLESS
+    alone = _SINGLE * _unproven(view, accusers[0], against) if accusers else _SPOTLESS * schemers_left(view)
     return max(as_jester, late * alone)
 
 
@@ -65,6 +65,11 @@ def _found_beside(view: View, accused: int, against: list[Clue]) -> float:
 def jesters_left(view: View) -> float:
     """Return how likely the list still holds a living Jester, from 0 to 1."""
     return _left(view, "Jester")
+
+
+def schemers_left(view: View) -> float:
+    """Return how likely somebody lives who wants a lynching for its own sake, from 0 to 1."""
+    return min(1.0, jesters_left(view) + _left(view, "Executioner"))
 
 
 def _left(view: View, role: str) -> float:
