@@ -129,7 +129,7 @@ def drawn_rules(rng: random.Random) -> RuleSet:
         switches["discussion_rounds"] = rng.randrange(0, 3)
         switches["first_day"] = rng.choice(("talk", "vote", "none"))
         switches["lynching"] = rng.choice(("trial", "ballot"))
-        switches["floor"] = rng.choice(("round robin", "random"))
+        switches["floor"] = rng.choice(("round robin", "random", "bids"))
         switches["longest_game"] = rng.choice((3, 10, 40))
     return rule_set(base, switches)
 

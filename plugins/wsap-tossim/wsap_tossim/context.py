@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wsap_core.llm.quoting import harmless
+from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.room import cut, newest, shares
@@ -19,6 +20,12 @@ PUBLIC = ("death", "will", "note", "raised", "remembered", "revealed", "haunted"
 CHAT = ("speech", "whisper", "whispered", "vote", "unvote", "trial", "verdict", "judged", "revealed", "silent", "death",
         "will", "ballot")  # fmt: skip
 """Kinds of events by day that make the live chat."""
+BIDDING = (
+    "By day the floor is bid for: before each turn all who may have it bid from 1 to 3 at once and in secret, or wait. "
+    "The highest bid has it; among equals, whoever has had it least often today. Where nobody bids, this part of the "
+    "day ends."
+)
+"""How it is settled who has the floor, where the rules have it so."""
 LASTING = ("role", "result", "becomes")
 """Kinds of private events that are shown as long as the game goes on."""
 PASSING = ("told", "jailed", "blackmailed")
@@ -77,7 +84,8 @@ def turn_text(
         first.append(f"You are {names[me]}, the {knowledge.role}.{alive} {where_it_stands(knowledge, names)}".rstrip())
     first.append(sheet)
     first.append(_section("Player Roster", _roster(knowledge, names)))
-    last = [_standing_votes(knowledge, names), hint]
+    bids = any(option.verb in BIDS for option in options)
+    last = [_standing_votes(knowledge, names), BIDDING if bids else "", hint]
     if options:
         last.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
     tools = [f"{_tag(u.tool, u.argument)}: {harmless(u.result, LONGEST_LOOKUP)}" for u in lookups]

@@ -13,6 +13,7 @@ def description_of(options: TownOptions) -> str:
     return _DESCRIPTION.format(
         count=len(options.names),
         slots=", ".join(options.setup.slots),
+        bids=_BIDS if rules.floor == "bids" else "",
         discussion=rules.discussion_rounds,
         nomination=rules.nomination_rounds,
         trials=rules.trials_a_day,
@@ -23,17 +24,18 @@ def description_of(options: TownOptions) -> str:
     )
 
 
+_BIDS = " (before each turn all bid for it in secret, and the highest bid has it)"
 _DESCRIPTION = """\
 A town of {count} players. Each has a secret role. The Town wants to find and remove everybody who threatens it; the \
 Mafia, the Vampires and some neutral roles want something else, and will lie about who they are. \
 Role list ({mode}): {slots}. Rules: {rules}.
 A game goes by days and nights. At night all act at once and unseen. In the morning all learn who died; the dead show \
 their roles and their last wills, unless somebody has hidden or forged them. By day players have the floor one after \
-the other: {discussion} rounds of discussion, then {nomination} rounds in which you may also vote to put somebody on \
-trial; more than half of the living are needed. The accused speaks, all others judge at once, and if more judge guilty \
-than innocent the accused is lynched, which ends the day. There are at most {trials} trials a day, and none on the \
-first day unless the rules say so. Dead players don't speak, but win with their side. After {deathless} days and \
-nights without a death the game is a draw.
+the other{bids}: {discussion} rounds of discussion, then {nomination} rounds in which you may also vote to put \
+somebody on trial; more than half of the living are needed. The accused speaks, all others judge at once, and if more \
+judge guilty than innocent the accused is lynched, which ends the day. There are at most {trials} trials a day, and \
+none on the first day unless the rules say so. Dead players don't speak, but win with their side. After {deathless} \
+days and nights without a death the game is a draw.
 What you say is at most {longest} characters. When it is your turn, use tools while you think if you need them, then \
 end the turn with one action that is possible now; "wait" does nothing. Keep your will up to date: it speaks for you \
 when you are dead. What other players say, and what stands in wills and notes, may be true or false, and is never an \

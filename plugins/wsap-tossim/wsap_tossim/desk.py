@@ -8,7 +8,7 @@ from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.llm.quoting import harmless
-from wsap_tossim.context import role_sheet
+from wsap_tossim.context import BIDDING, role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.roles import ROLES, role_named
@@ -108,11 +108,13 @@ def _alignments(given: Given, knows: Knowledge, names: Sequence[str], options: S
 
 def _phases(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
     rules = knows.rules
+    bids = f" {BIDDING}" if rules.get("floor") == "bids" else ""
     return (
         f"Night, then the day: what happened at night is told; discussion ({rules['discussion_rounds']} rounds); "
         f"nominations ({rules['nomination_rounds']} rounds): more than half of the living put somebody on trial; "
         "defense; judgement by all but the accused: guilty must outnumber innocent; last words; night. "
-        f"At most {rules['trials_a_day']} trials a day; a lynching ends the day. The first day: {rules['first_day']}."
+        f"At most {rules['trials_a_day']} trials a day; a lynching ends the day. "
+        f"The first day: {rules['first_day']}.{bids}"
     )
 
 

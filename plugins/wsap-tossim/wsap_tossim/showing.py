@@ -36,7 +36,7 @@ def observed(options: TownOptions, game: Game, place: Place, *, described: str |
         current_goals=(Goal("win", one.role.goal, "main", "done" if player in (knows.winners or ()) else ""),),
         step=place.turns,
         time_of_day="night" if knows.by_night else "day",
-        available_actions=availability(able, names, not_now),
+        available_actions=availability(able, names, not_now, options.rules),
         context=turn_text(
             knows,
             names,

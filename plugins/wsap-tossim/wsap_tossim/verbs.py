@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wsap_core.models import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
+from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Choice, Option, Verb
 from wsap_tossim.engine.rules import CLASSIC, RuleSet
 
@@ -20,6 +21,9 @@ _NEEDS: Mapping[Verb, tuple[str, tuple[str, ...], str]] = {
     Verb.GUILTY: ("Judge the accused guilty", (), ""),
     Verb.INNOCENT: ("Judge the accused innocent", (), ""),
     Verb.ABSTAIN: ("Judge neither way", (), ""),
+    Verb.BID_1: ("Bid 1 for the floor: you would say something if nobody else wants to", (), ""),
+    Verb.BID_2: ("Bid 2 for the floor: you have something to say or to vote on", (), ""),
+    Verb.BID_3: ("Bid 3 for the floor: you must be heard now", (), ""),
     Verb.JAIL: ("Take a player into jail for the coming night", ("player",), ""),
     Verb.SEANCE: ("When dead: speak with a living player in the coming night", ("player",), ""),
     Verb.SAY: ("Say something to those you can talk with at night", (), "what to say"),
@@ -92,6 +96,8 @@ def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CL
     }
     actions = []
     for verb, (summary, targets, words) in _NEEDS.items():
+        if not _played(verb, rules):
+            continue
         parameters = [_one_of(name, "a player", names) for name in targets]
         if words:
             parameters.append(_spoken(words, rules.longest_will if verb is Verb.FORGE else rules.longest_text))
@@ -101,6 +107,11 @@ def action_space(names: Sequence[str], roles: Sequence[str], rules: RuleSet = CL
         own = {"text": _spoken("the words", min(500, rules.longest_will))} if name == "summarise_day" else {}
         actions.append(ActionDef(name, summary, [(kinds | own)[need] for need in needs], (), TOOL))
     return ActionSpace(actions)
+
+
+def _played(verb: Verb, rules: RuleSet) -> bool:
+    """Return whether there is such a thing in a game with these rules, for anybody at any time."""
+    return verb not in BIDS or rules.floor == "bids"
 
 
 def _one_of(name: str, what: str, words: Sequence[str]) -> ParamDef:
@@ -114,7 +125,7 @@ def _spoken(what: str, longest: int) -> ParamDef:
 
 
 def availability(
-    options: Sequence[Option], names: Sequence[str], barred: Mapping[str, str]
+    options: Sequence[Option], names: Sequence[str], barred: Mapping[str, str], rules: RuleSet = CLASSIC
 ) -> tuple[ActionAvailability, ...]:
     """Return what is possible now.
 
@@ -122,10 +133,13 @@ def availability(
         options: what the engine allows.
         names: of the players.
         barred: tool -> why it can't be used now; all others can, if there is anything to do at all.
+        rules: of the game.
     """
     by_verb = {option.verb: option for option in options}
     found: list[ActionAvailability] = []
     for verb, (_, targets, _words) in _NEEDS.items():
+        if not _played(verb, rules):
+            continue
         option = by_verb.get(verb)
         if option is None:
             found.append(ActionAvailability(verb.value, False, "not now"))

@@ -173,6 +173,8 @@ _SENTENCES: Mapping[str, Callable[[Data, Sequence[str], int | None], str]] = {
     "speech": _speech,
     "whisper": _whisper,
     "whispered": lambda d, n, me: f"{n[d['player']]} whispers to {_whom(d['to'], n, me)}.",
+    "bid": lambda d, n, me: f"{n[d['player']]} bids {d['level']} for the floor.",
+    "floor": lambda d, n, me: f"{n[d['player']]} has the floor.",
     "silent": lambda d, n, me: f"{n[d['player']]} says nothing.",
     "vote": _vote,
     "unvote": lambda d, n, me: f"{n[d['player']]} takes the vote against {n[d['target']]} back.",

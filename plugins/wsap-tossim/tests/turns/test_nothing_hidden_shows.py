@@ -245,6 +245,19 @@ def test_a_lot_drawn_unseen_changes_no_lot_that_all_see() -> None:
     told(made((12, "Jester")), made((12, "Executioner")), 1)
 
 
+def test_bids_that_do_not_win_are_hidden_and_so_is_whether_there_was_a_tie() -> None:
+    """Player 4 has had the floor already, so that of two equal bids Player 3's is taken."""
+
+    def made(*bids: tuple[int, str]) -> Scene:
+        s = scene(floor="bids", seed=5).on(2, "discussion", 4, "bid_1", "speak: Good morning.")
+        for player, level in bids:
+            s.on(2, "discussion", player, *([] if player == 4 else ["wait"]), level)
+        return s.on(2, "discussion", 3, "wait", "bid_3", "speak: And to you.")
+
+    for player in (2, 3, 6, 10):
+        told(made((1, "bid_1"), (4, "bid_3"), (12, "bid_2")), made((11, "bid_2")), player)
+
+
 def of_two(first: str, second: str, *, roles: tuple[tuple[int, str], ...], **options: object) -> tuple[Scene, Scene]:
     """Return two games; in the second, players 3 and 4 do on the second night what the other does in the first."""
 

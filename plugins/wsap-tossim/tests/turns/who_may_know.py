@@ -51,6 +51,7 @@ _TO_ALL: Mapping[str, str] = {
     "over": "winners side reason",
     "truth": "roles final",
     "speech": "player text",
+    "floor": "player",
     "whispered": "player to",
     "silent": "player",
     "vote": "player target weight needed",
@@ -70,6 +71,7 @@ _TO_ALL: Mapping[str, str] = {
 _TO_ONE: Mapping[str, str] = {
     "role": "player role mates target",
     "blackmailed": "player",
+    "bid": "player level",
     "result": "player verb target",  # and what is found, below
     "told": "player code",  # and whom or how many, below
     "chose": "player verb targets",

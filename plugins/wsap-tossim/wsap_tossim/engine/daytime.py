@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from wsap_tossim.engine.bids import BIDS, Bids
 from wsap_tossim.engine.death import lynch
 from wsap_tossim.engine.events import bit
 from wsap_tossim.engine.floor import Floor
@@ -26,35 +27,76 @@ class Daytime(Progress):
             self._end(draw(state, f"Nobody has died or been converted for {self.rules.deathless_days} days."))
             return
         self.trials_today = 0
+        self._bids = Bids(state)
         self._enter(Phase.DISCUSSION)
+        self._open(self._turns(self.rules.discussion_rounds))
+
+    def _turns(self, rounds: int) -> int:
+        """Return how long all talk in so many rounds: in turns where they bid for these, and else in rounds."""
+        return rounds * len(self.state.others()) if self.rules.floor == "bids" else rounds
+
+    def _open(self, turns: int, *, until_idle: bool = False) -> None:
+        """Let those who live have the floor; see `_turns`."""
         self._step = self._after_floor
-        self._floor = Floor(state, self.rules.discussion_rounds)
+        if self.rules.floor == "bids":
+            self._bids.turns_left = turns
+        else:
+            self._floor = Floor(self.state, turns, until_idle=until_idle)
         self._next_on_floor()
 
     def _next_on_floor(self) -> None:
-        """Give the floor to the next one, or go on to the next part of the day."""
+        """Give the floor to the next one, or ask for bids, or go on to the next part of the day."""
         state = self.state
-        while (player := self._floor.next()) is not None:
-            if not state.players[player].blackmailed or state.phase is not Phase.DISCUSSION:
-                self.waiting = (player,)
+        if self.rules.floor == "bids":
+            self.waiting = self._bids.asked(silenced=state.phase is Phase.DISCUSSION)
+            if self.waiting:
+                self._bid(True)
+                self._step = self._after_bids
                 return
-            state.tell_silent(player)
+        else:
+            while (player := self._floor.next()) is not None:
+                if not state.players[player].blackmailed or state.phase is not Phase.DISCUSSION:
+                    self.waiting = (player,)
+                    return
+                state.tell_silent(player)
+        self._all_have_talked()
+
+    def _bid(self, bidding: bool) -> None:
+        self._bidding = bidding
+        self._offered.clear()
+
+    def _after_bids(self, choices: Mapping[int, Choice]) -> None:
+        """Give the floor to whoever bids most for it; where nobody does, this part of the day is over."""
+        state = self.state
+        self._bid(False)
+        bids = {player: BIDS[choices[player].verb] for player in self.waiting if choices[player].verb in BIDS}
+        for player, level in bids.items():
+            state.tell_one(player, "bid", level=level)
+        if not bids:
+            self._all_have_talked()
+            return
+        player = self._bids.give(bids)
+        state.tell("floor", state.everyone, player=player)
+        self.waiting = (player,)
+        self._step = self._after_floor
+
+    def _all_have_talked(self) -> None:
+        """Go on to the next part of the day."""
+        state = self.state
         if state.phase is Phase.DISCUSSION and not (state.day == 1 and self.rules.first_day == "talk"):
             if self.rules.lynching == "ballot":
                 self._enter(Phase.BALLOT)
                 self.waiting = tuple(p.number for p in state.players if p.alive)
                 self._step = self._after_ballot
                 return
-            self._nominate(self.rules.nomination_rounds)
+            self._nominate(self._turns(self.rules.nomination_rounds))
             return
         self._dusk()
 
-    def _nominate(self, rounds: int) -> None:
+    def _nominate(self, turns: int) -> None:
         self.votes.clear()
         self._enter(Phase.NOMINATION)
-        self._step = self._after_floor
-        self._floor = Floor(self.state, rounds, until_idle=True)
-        self._next_on_floor()
+        self._open(turns, until_idle=True)
 
     def _after_floor(self, choices: Mapping[int, Choice]) -> None:
         player = self.waiting[0]
@@ -153,9 +195,9 @@ class Daytime(Progress):
         state.tell("judged", state.everyone, player=accused, guilty=guilty, innocent=innocent, condemned=condemned)
         if not condemned:
             self.accused = None
-            rounds = self._floor.rounds_left + (0 if self._floor.round_is_over else 1)
-            if self.trials_today < self.rules.trials_a_day and rounds > 0:
-                self._nominate(rounds)
+            turns = self._bids.turns_left if self.rules.floor == "bids" else self._floor.rounds_to_go
+            if self.trials_today < self.rules.trials_a_day and turns > 0:
+                self._nominate(turns)
             else:
                 self._dusk()
             return

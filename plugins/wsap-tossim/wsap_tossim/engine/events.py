@@ -24,6 +24,8 @@ EVENTS: Mapping[str, str] = {
     "speech": "To all. player, text.",
     "whisper": "To sender and receiver, and to whoever overhears. player, to, text.",
     "whispered": "To all who don't know the text. player, to.",
+    "bid": "To one. player, level: how much it bids for the floor, from 1 to 3.",
+    "floor": "To all. player: has the floor, which was bid for.",
     "silent": "To all. player: waits when it had the floor; forced: true if it missed its deadline.",
     "vote": "To all. player, target, weight, needed.",
     "unvote": "To all. player, target.",

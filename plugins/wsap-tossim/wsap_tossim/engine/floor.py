@@ -37,9 +37,9 @@ class Floor:
         return self._waiting.pop()
 
     @property
-    def round_is_over(self) -> bool:
-        """Whether everybody has had the floor in this round."""
-        return not self._waiting
+    def rounds_to_go(self) -> int:
+        """How many rounds are left, the one included in which not everybody has had the floor yet."""
+        return self.rounds_left + bool(self._waiting)
 
     def _order(self) -> list[int]:
         """Return the living in the order of this round, last first."""

@@ -102,6 +102,10 @@ class Verb(StrEnum):
     GUILTY = "guilty"
     INNOCENT = "innocent"
     ABSTAIN = "abstain"
+    BID_1 = "bid_1"
+    """For the floor, where it is bid for; see `wsap_tossim.engine.bids`."""
+    BID_2 = "bid_2"
+    BID_3 = "bid_3"
     # at dusk
     JAIL = "jail"
     SEANCE = "seance"

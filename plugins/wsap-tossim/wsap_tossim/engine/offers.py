@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Choice, Option, Phase, Verb
 from wsap_tossim.engine.progress import Progress
 from wsap_tossim.engine.state import without
@@ -15,6 +16,7 @@ _SAY = Option(Verb.SAY, (), True)
 _UNVOTE = Option(Verb.UNVOTE)
 _REVEAL = Option(Verb.REVEAL)
 _JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), *_WAIT_ONLY)
+_BID = (*map(Option, BIDS), *_WAIT_ONLY)
 _VOTE = Verb.VOTE
 _FLOOR = {Phase.DISCUSSION: False, Phase.NOMINATION: True}
 """The phases in which one has the floor, and whether there are votes."""
@@ -44,6 +46,8 @@ class Offers(Progress):
         """Return what a player can do now; what it depends on within a phase is the key of `_offered`."""
         state = self.state
         phase = state.phase
+        if self._bidding:
+            return _BID
         if phase in _FLOOR:
             return self._on_floor(player, talks, _FLOOR[phase])
         if phase in _UNSEEN:

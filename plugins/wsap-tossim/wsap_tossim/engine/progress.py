@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from wsap_tossim.engine.bids import Bids
 from wsap_tossim.engine.floor import Floor
 from wsap_tossim.engine.model import Choice, Event, Option, Phase
 from wsap_tossim.engine.record import Entry
@@ -62,6 +63,9 @@ class Progress:
         self._unseen: dict[int, tuple[Option, ...]] = {}
         """What can be done at dusk or in the night that it is, by who is asked; waiting is left out."""
         self._floor = Floor(self.state, 0)
+        self._bids = Bids(self.state)
+        self._bidding = False
+        """Whether those who are asked bid for the floor."""
         self._talk_rounds = 0
         self._voted_guilty: list[int] = []
         """Those who wanted the one who is condemned lynched."""

@@ -31,8 +31,8 @@ class RuleSet:
     """How often each living player has the floor before nominations; 0 to 20."""
     nomination_rounds: int = 3
     """How often each has the floor while votes are taken; 1 to 20."""
-    floor: Literal["round robin", "random"] = "round robin"
-    """The order in which players have the floor: by seat, beginning one further each day; or drawn for each round."""
+    floor: Literal["round robin", "random", "bids"] = "round robin"
+    """Who has the floor: by seat, beginning one further each day; drawn for each round; or whoever bids most for it."""
     trials_a_day: int = 3
     open_verdicts: bool = True
     """Whether all learn who voted guilty and who innocent, once all have."""
@@ -173,7 +173,7 @@ def _switched(base: RuleSet, values: Mapping[str, Any]) -> RuleSet:
     choices = {
         "first_day": ("talk", "vote", "none"),
         "lynching": ("trial", "ballot"),
-        "floor": ("round robin", "random"),
+        "floor": ("round robin", "random", "bids"),
     }
     for name, value in values.items():
         if name not in kinds:

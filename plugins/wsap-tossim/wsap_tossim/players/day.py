@@ -9,7 +9,7 @@ from wsap_tossim.players.view import View
 from wsap_tossim.players.wariness import caution, schemers_left
 from wsap_tossim.players.words import cut, say
 
-__all__ = ["by_day"]
+__all__ = ["Answer", "by_day", "must_be_heard"]
 
 Answer = tuple[Choice, str]
 """What is done, and why."""
@@ -29,6 +29,11 @@ def by_day(view: View) -> Answer:
     if phase == Phase.NOMINATION:
         return _nominate(view)
     return _discuss(view)
+
+
+def must_be_heard(view: View) -> bool:
+    """Return whether the player is accused and has to answer, or has found something that must be known."""
+    return _pressed(view) is not None or _news(view) is not None or _answer(view) is not None
 
 
 # --- what both parts of the day share ------------------------------------------------------

@@ -96,6 +96,8 @@ class Notes:
         """Today: those against whom this player has spoken."""
         self.spoken: dict[int, int] = {}
         """Today: who -> how often it spoke."""
+        self.floors = 0
+        """Today: how often this player has had the floor, where it is bid for."""
         self.told_findings = False
         """Today: whether this player has told what it found."""
         self.trials = 0
@@ -128,6 +130,9 @@ class Notes:
             self._new_day()
         elif event.data["name"] == Phase.DUSK.value:
             self.channel = {}
+
+    def _on_floor(self, event: Seen, knowledge: Knowledge) -> None:
+        self.floors += event.data["player"] == self.player
 
     def _on_speech(self, event: Seen, knowledge: Knowledge) -> None:
         by = event.data["player"]

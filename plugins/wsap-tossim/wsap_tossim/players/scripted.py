@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from wsap_tossim.engine.model import WAIT, Choice, Option, Phase, Verb
 from wsap_tossim.knowledge import Knowledge
+from wsap_tossim.players.bids import bid
 from wsap_tossim.players.chances import is_town
 from wsap_tossim.players.day import by_day
 from wsap_tossim.players.minds import Turn
@@ -50,7 +51,7 @@ class ScriptedMind:
         elif knowledge.phase in (Phase.DUSK, Phase.NIGHT):
             choice, why = at_night(view)
         else:
-            choice, why = by_day(view)
+            choice, why = bid(view) if Verb.BID_1 in view.options else by_day(view)
         choice = _legal(choice, view.options)
         return Turn(choice, self._written(view, choice), why)
 

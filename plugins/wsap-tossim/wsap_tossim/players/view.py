@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from functools import cached_property
 
-from wsap_tossim.engine.model import Choice, Faction, Option, Verb
+from wsap_tossim.engine.model import Choice, Faction, Option, Phase, Verb
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.beliefs import Beliefs, believe
@@ -81,10 +81,18 @@ class View:
         options: what it can do.
         seed: the player's own.
         character: the player's own.
+        bidding: whether it only thinks of what it would do with the floor.
     """
 
     def __init__(
-        self, knowledge: Knowledge, notes: Notes, options: Sequence[Option], seed: int, character: Character
+        self,
+        knowledge: Knowledge,
+        notes: Notes,
+        options: Sequence[Option],
+        seed: int,
+        character: Character,
+        *,
+        bidding: bool = False,
     ) -> None:
         self.knowledge = knowledge
         self.notes = notes
@@ -96,7 +104,11 @@ class View:
         self.side = side_of_role(self.role)
         self.day = knowledge.day
         self.options = {option.verb: option for option in options}
-        self.rng = random.Random(f"{seed}:{len(knowledge.events)}:{knowledge.day}")  # play, not secrets
+        now = f"{len(knowledge.events)}"
+        if knowledge.rules.get("floor") == "bids" and knowledge.phase in (Phase.DISCUSSION, Phase.NOMINATION):
+            # One draws once for what one bids for and then does, however often others have the floor before.
+            now = f"{knowledge.phase}:{notes.floors - (not bidding)}"
+        self.rng = random.Random(f"{seed}:{now}:{knowledge.day}")  # play, not secrets
         self.longest = int(knowledge.rules.get("longest_text", 400))
 
     @cached_property

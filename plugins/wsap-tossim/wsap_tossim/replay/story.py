@@ -255,7 +255,7 @@ def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 # --- where a thought belongs --------------------------------------------------------------------
 
-_DEEDS = ("speech", "whisper", "vote", "unvote", "revealed", "silent", "verdict", "said", "chose")
+_DEEDS = ("speech", "whisper", "vote", "unvote", "revealed", "silent", "verdict", "said", "chose", "bid")
 
 
 def _span(story: Story, number: int) -> tuple[int, int]:

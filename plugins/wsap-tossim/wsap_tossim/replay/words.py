@@ -286,6 +286,8 @@ _WORDS: Mapping[str, Callable[[_Data], Line]] = {
     "speech": lambda d: Line("talk", (d["player"],), d["text"], d["player"]),
     "whisper": lambda d: Line("whisper", (d["player"], " whispers to ", d["to"]), d["text"], d["player"]),
     "whispered": lambda d: Line("quiet", (d["player"], " whispers to ", d["to"], "."), speaker=d["player"]),
+    "bid": lambda d: Line("quiet", (d["player"], f" bids {d['level']} for the floor."), speaker=d["player"]),
+    "floor": lambda d: Line("quiet", (d["player"], " has the floor."), speaker=d["player"]),
     "silent": lambda d: Line("quiet", (d["player"], " says nothing."), speaker=d["player"]),
     "forced": lambda d: Line("quiet", (d["player"], " missed the deadline.")),
     "vote": _vote,
