@@ -131,6 +131,7 @@ def drawn_rules(rng: random.Random) -> RuleSet:
         switches["lynching"] = rng.choice(("trial", "ballot"))
         switches["floor"] = rng.choice(("round robin", "random", "bids"))
         switches["longest_game"] = rng.choice((3, 10, 40))
+        switches["tokens_a_day"] = rng.choice((0, 0, 10))
     return rule_set(base, switches)
 
 

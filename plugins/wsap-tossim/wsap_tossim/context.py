@@ -9,6 +9,7 @@ from typing import NamedTuple
 from wsap_core.llm.quoting import harmless
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Option, Role
+from wsap_tossim.engine.tokens import CHARACTERS
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.room import cut, newest, shares
 from wsap_tossim.words import listed, quoted, sentence, verdicts
@@ -85,7 +86,7 @@ def turn_text(
     first.append(sheet)
     first.append(_section("Player Roster", _roster(knowledge, names)))
     bids = any(option.verb in BIDS for option in options)
-    last = [_standing_votes(knowledge, names), BIDDING if bids else "", hint]
+    last = [_standing_votes(knowledge, names), BIDDING if bids else "", _words_left(knowledge) if options else "", hint]
     if options:
         last.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
     tools = [f"{_tag(u.tool, u.argument)}: {harmless(u.result, LONGEST_LOOKUP)}" for u in lookups]
@@ -254,6 +255,17 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
             room -= len(piece) + 1
             said[n] = piece
     return " ".join([text, *(said[n] for n in sorted(said))]).strip() or "Nothing came of it."
+
+
+def _words_left(knowledge: Knowledge) -> str:
+    """Return how much the player can still say today, where the rules set a limit."""
+    left = None if knowledge.by_night or not knowledge.alive else knowledge.tokens_left
+    if left is None:
+        return ""
+    if not left:
+        return "You have used up your words for today: you can speak again tomorrow."
+    count = f"{left} token{'' if left == 1 else 's'}"
+    return f"You have {count} left to speak and whisper today: {left * CHARACTERS} characters in all."
 
 
 def _standing_votes(knowledge: Knowledge, names: Sequence[str]) -> str:

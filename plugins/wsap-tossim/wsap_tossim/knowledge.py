@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from wsap_tossim.engine.model import Event, Phase
+from wsap_tossim.engine.tokens import tokens
 
 __all__ = ["Knowledge", "Seen", "Standing", "seen_by"]
 
@@ -129,6 +130,15 @@ class Knowledge:
     def of_kind(self, *kinds: str, day: int | None = None) -> list[Seen]:
         """Return the events of some kinds, of one day or of all."""
         return [e for e in self.events if e.kind in kinds and (day is None or e.day == day)]
+
+    @property
+    def tokens_left(self) -> int | None:
+        """How many tokens the player may still say and whisper today; None where there is no limit."""
+        most = int(self.rules.get("tokens_a_day", 0))
+        if not most:
+            return None
+        own = [e for e in self.of_kind("speech", "whisper", day=self.day) if e.data["player"] == self.player]
+        return max(0, most - sum(tokens(str(e.data["text"])) for e in own))
 
     # --- what each kind of event means -------------------------------------------------------
 

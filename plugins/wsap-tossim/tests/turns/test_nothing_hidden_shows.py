@@ -258,6 +258,14 @@ def test_bids_that_do_not_win_are_hidden_and_so_is_whether_there_was_a_tie() -> 
         told(made((1, "bid_1"), (4, "bid_3"), (12, "bid_2")), made((11, "bid_2")), player)
 
 
+def test_how_much_somebody_has_whispered_is_hidden() -> None:
+    def made(text: str) -> Scene:
+        return scene(tokens_a_day=10).on(2, "discussion", 3, f"whisper 4: {text}")
+
+    for player in (1, 2, 7, 12):
+        told(made("Psst."), made("This takes all that I can say today......"[:40]), player)
+
+
 def of_two(first: str, second: str, *, roles: tuple[tuple[int, str], ...], **options: object) -> tuple[Scene, Scene]:
     """Return two games; in the second, players 3 and 4 do on the second night what the other does in the first."""
 

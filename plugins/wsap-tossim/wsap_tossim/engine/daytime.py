@@ -10,6 +10,7 @@ from wsap_tossim.engine.events import bit
 from wsap_tossim.engine.floor import Floor
 from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.progress import Progress
+from wsap_tossim.engine.tokens import tokens
 from wsap_tossim.engine.victory import draw
 
 __all__ = ["Daytime"]
@@ -28,6 +29,7 @@ class Daytime(Progress):
             return
         self.trials_today = 0
         self._bids = Bids(state)
+        self._spent.clear()
         self._enter(Phase.DISCUSSION)
         self._open(self._turns(self.rules.discussion_rounds))
 
@@ -111,8 +113,13 @@ class Daytime(Progress):
                 return
         self._next_on_floor()
 
+    def _spend(self, player: int, text: str) -> None:
+        if self.rules.tokens_a_day:
+            self._spent[player] = self._spent.get(player, 0) + tokens(text)
+
     def _speak(self, player: int, choice: Choice) -> None:
         state = self.state
+        self._spend(player, choice.text)
         state.tell("speech", state.everyone, player=player, text=choice.text)
 
     def _reveal(self, player: int, choice: Choice) -> None:
@@ -137,6 +144,7 @@ class Daytime(Progress):
 
     def _whisper(self, player: int, choice: Choice) -> None:
         state, to, text = self.state, choice.targets[0], choice.text
+        self._spend(player, text)
         heard = bit(player) | bit(to)
         for p in state.players:
             if p.alive and p.role.name in ("Spy", "Blackmailer"):

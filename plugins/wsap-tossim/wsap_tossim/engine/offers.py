@@ -6,6 +6,7 @@ from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Choice, Option, Phase, Verb
 from wsap_tossim.engine.progress import Progress
 from wsap_tossim.engine.state import without
+from wsap_tossim.engine.tokens import CHARACTERS, tokens
 
 __all__ = ["Offers"]
 
@@ -36,6 +37,8 @@ class Offers(Progress):
         if player not in self.waiting:
             return ()
         talks = talk and not self.state.players[player].blackmailed
+        if talks and self.rules.tokens_a_day and self.state.phase is not Phase.TALK_AT_NIGHT:
+            talks = self.tokens_left(player) != 0
         key = (player, self.votes.get(player), talks)
         known = self._offered.get(key)
         if known is None:
@@ -94,7 +97,8 @@ class Offers(Progress):
         if option is None:
             able = ", ".join(o.verb for o in options)
             return f"You can't {choice.verb} now ({self.phase}); you can: {able}."
-        return self._wrong_targets(player, choice, option) or self._wrong_words(choice, option)
+        wrong = self._wrong_targets(player, choice, option) or self._wrong_words(choice, option)
+        return wrong or self._too_many(player, choice)
 
     def _wrong_targets(self, player: int, choice: Choice, option: Option) -> str:
         if len(choice.targets) != len(option.slots):
@@ -113,6 +117,15 @@ class Offers(Progress):
         if len(choice.text) > longest:
             return f"That is too long: {len(choice.text)} characters; at most {longest}."
         return f"{choice.verb} takes no words." if choice.text and not option.text else ""
+
+    def _too_many(self, player: int, choice: Choice) -> str:
+        left = self.tokens_left(player)
+        if left is None or choice.verb not in (Verb.SPEAK, Verb.WHISPER) or tokens(choice.text) <= left:
+            return ""
+        return (
+            f"That is {tokens(choice.text)} tokens, and you have {left} left today: say it in at most "
+            f"{left * CHARACTERS} characters."
+        )
 
     def _not_allowed(self, player: int, verb: Verb, target: int) -> str:
         players = self.state.players

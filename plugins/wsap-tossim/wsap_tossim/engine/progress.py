@@ -66,6 +66,8 @@ class Progress:
         self._bids = Bids(self.state)
         self._bidding = False
         """Whether those who are asked bid for the floor."""
+        self._spent: dict[int, int] = {}
+        """Tokens that each has said and whispered today."""
         self._talk_rounds = 0
         self._voted_guilty: list[int] = []
         """Those who wanted the one who is condemned lynched."""
@@ -114,6 +116,11 @@ class Progress:
         """Return the weight of the votes that stand against a player."""
         votes = self.votes
         return list(votes.values()).count(target) + 2 * sum([votes.get(mayor) == target for mayor in self.mayors])
+
+    def tokens_left(self, player: int) -> int | None:
+        """Return how many tokens a player may still say and whisper today; None where there is no limit."""
+        most = self.rules.tokens_a_day
+        return max(0, most - self._spent.get(player, 0)) if most else None
 
     # --- for day and night -----------------------------------------------------------------
 

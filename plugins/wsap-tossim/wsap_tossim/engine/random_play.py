@@ -7,6 +7,7 @@ from functools import cache
 
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice, Option, Verb
+from wsap_tossim.engine.tokens import tokens
 
 __all__ = ["filled", "play_out", "random_choice"]
 
@@ -22,7 +23,8 @@ def random_choice(game: Game, player: int, rng: random.Random, *, talk: bool = F
         rng: where lots are drawn from.
         talk: whether it also says things (the same few words); otherwise talking is left out.
     """
-    options = game.options(player, talk=talk)
+    left = game.tokens_left(player) if talk else None
+    options = game.options(player, talk=talk and (left is None or left >= tokens(_WORDS)))
     return filled(options[int(rng.random() * len(options))], rng)
 
 

@@ -56,6 +56,8 @@ class RuleSet:
     """How often those who share a channel may speak at night before all act; 0 to 5."""
     longest_text: int = 400
     """Characters of a speech or whisper."""
+    tokens_a_day: int = 0
+    """How many tokens each may say and whisper by day, of four characters each; 0 for any number, to 100,000."""
     longest_will: int = 1000
     """Characters of a will, a death note and a page of the notebook."""
 
@@ -97,6 +99,7 @@ class RuleSet:
             ("night_talk_rounds", 0, 5),
             ("longest_text", 20, 2000),
             ("longest_will", 20, 4000),
+            ("tokens_a_day", 0, 100_000),
             ("hunter_bullets", 0, 3),
             ("vampires_at_most", 1, 15),
         ):
