@@ -159,3 +159,27 @@ def test_what_was_heard_in_secret_is_no_part_of_what_everybody_thinks(story: Any
     assert public.of(3) == pytest.approx(public.of(4), abs=0.001)
     own = believe(notes, told.knowledge)
     assert own.of(3) > own.of(4)
+
+
+def test_what_is_believed_is_thought_of_again_after_each_thing_that_bears_on_it(
+    story: Any, names: tuple[str, ...]
+) -> None:
+    """Notes that were asked after every event say the same as notes of all events at once."""
+    told = story(0, "Sheriff", ("Sheriff", "Doctor", "Lookout", "Escort", "Mayor", "Godfather", "Mafioso"))
+    steps = (
+        lambda: told.says("Bo", "I'm the Doctor."),
+        lambda: told.says("Cy", "I'm the Doctor."),
+        lambda: told.says("Bo", "I'm the Escort."),
+        lambda: told.says("Bo", "I'm the Doctor."),
+        lambda: told.says("Dana", "I'm the Lookout. N1: watched Eve: visited by Cy."),
+        lambda: told.dies_at_night("Eve", "Escort"),
+        lambda: told.finds(verb="interrogate", target=2, suspicious=True),
+        lambda: told.see("revealed", player=5),
+    )
+    often = Notes(0, names[:7])
+    for step in steps:
+        step()
+        for public in (False, True):
+            now = believe(often.update(told.knowledge), told.knowledge, public=public).enemy
+            once = believe(Notes(0, names[:7]).update(told.knowledge), told.knowledge, public=public).enemy
+            assert now == once

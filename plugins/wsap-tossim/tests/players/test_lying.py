@@ -111,3 +111,44 @@ def test_jesters_go_about_it_in_three_ways(story: Any, names: tuple[str, ...]) -
     liar, accuser = (next(s for s in range(9) if jester_manner(s) == way) for way in ("liar", "accuser"))
     assert told_as(told.knowledge, notes, liar) == "Medium"
     assert told_as(told.knowledge, notes, accuser) == "Sheriff"
+
+
+def test_a_place_that_somebody_else_may_have_is_no_better_than_one_of_its_own(
+    story: Any, names: tuple[str, ...]
+) -> None:
+    """The only free place for a town role at random is claimed; a named role is not, and can still be open."""
+    slots = ("Investigator", "Sheriff", "Doctor", "Lookout", "Random Town", "Godfather", "Mafioso")
+    named = {"Sheriff", "Doctor", "Lookout", "Investigator"}
+    shares = []
+    for claim in ("", "I'm the Escort."):
+        taken = 0
+        for seed in range(80):
+            told = story(0, "Mafioso", slots, mates={"1": "Godfather"})
+            if claim:
+                told.says("Cy", claim)
+            taken += cover_role(told.knowledge, notes_of(told, names), seed) in named
+        shares.append(taken)
+    assert shares[1] > shares[0]
+    assert shares[1] > 40  # of 80: most
+
+
+@pytest.mark.parametrize(("dead", "verdict"), [(("Eve", "Finn", "Hal"), "guilty"), ((), "innocent")])
+def test_the_mafia_condemns_anybody_once_one_more_lynching_would_do(
+    story: Any, names: tuple[str, ...], dead: tuple[str, ...], verdict: str
+) -> None:
+    """Two of six, and then of four with one more lynched and one more killed: half. Two of nine are not so near."""
+    slots = ("Sheriff", "Doctor", "Escort", "Lookout", *("Citizen",) * 4, "Mafioso", "Mafioso")
+    told = story(0, "Mafioso", slots, mates={"1": "Mafioso"})
+    told.says("Cy", "I'm the Doctor.")
+    told.dies_at_night("Gus", "Sheriff", "Sheriff.\nN1: interrogated Cy: not suspicious.")
+    for name in dead:
+        told.dies_at_night(name, "Citizen")
+    told.day = 3
+    told.see("trial", player=names.index("Cy"), number=1)
+    told.phase = "judgement"
+    told.see("phase", name="judgement")
+    options = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), Option(Verb.WAIT))
+    verdicts = [
+        ScriptedMind(0, None, names[:10], seed=seed).turn(told.knowledge, options).choice.verb for seed in range(12)
+    ]
+    assert set(verdicts) == {verdict} if dead else verdict in verdicts

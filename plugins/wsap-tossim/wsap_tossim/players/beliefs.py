@@ -56,6 +56,29 @@ def believe(notes: Notes, knowledge: Knowledge, *, public: bool = False) -> Beli
         knowledge: of the same player, with as many events.
         public: use only what everybody knows, and judge the player itself, too.
     """
+    now = _grounds(notes, knowledge)
+    kept = notes.kept.get(public)
+    if kept is None or kept[0] != now:
+        kept = notes.kept[public] = now, _believe(notes, knowledge, public)
+    found: Beliefs = kept[1]
+    return found
+
+
+def _grounds(notes: Notes, knowledge: Knowledge) -> tuple[object, ...]:
+    """Return what changes whenever anything does that beliefs are made from; notes only grow, but for the claims."""
+    return (
+        len(notes.clues),
+        len(notes.private),
+        len(notes.results),
+        len(notes.findings),
+        [(by, *said) for by, said in notes.claims.items()],
+        [(one.alive, one.revealed, one.role) for one in knowledge.standing],
+        knowledge.role,
+        knowledge.target,
+    )
+
+
+def _believe(notes: Notes, knowledge: Knowledge, public: bool) -> Beliefs:
     me = None if public else notes.player
     roles = role_list(tuple(knowledge.slots))
     standing = knowledge.standing
@@ -219,7 +242,7 @@ def _group(
     if claim in names:
         yield Clue(target, (-0.9 if roles.enemy_in(names) > 0 else -2.0) * trust, "borne_out")
         return
-    weight = trust * (0.7 * _speaks_against(roles, names) + (1.2 if claim else 0.0))
+    weight = trust * (0.5 * _speaks_against(roles, names) + (1.0 if claim else 0.0))
     if code == "my_group":
         yield Clue(target, weight, "my_clash" if claim else "my_group", by, claim or names[0])
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
 from wsap_tossim.players.claims import named, read
 from wsap_tossim.players.stories import jester_manner
+from wsap_tossim.players.together import one_short
 from wsap_tossim.players.view import View
 from wsap_tossim.players.wariness import caution, schemers_left
 from wsap_tossim.players.words import cut, say
@@ -248,16 +249,16 @@ def _suspect(view: View, more: float = 0.0) -> int | None:
 def _target(view: View) -> int | None:
     """Return whom to vote for: a suspect, rather one that others go for too."""
     notes, votes = view.notes, view.knowledge.votes
-    if view.in_power:  # all of a side take the same one: the most doubted of the others
+    if view.in_power or one_short(view):  # all of a side take the same one: the most doubted of the others
         others = [n for n in view.others if n not in view.mates]
         return max(others, key=lambda n: (round(view.public.of(n), 2), -n), default=None)
     best, most = None, 0.0
+    bar = view.mean + _bar(view) - 0.04
     join = 0.05 if view.side in ("town", "bystander") else 0.08
     for n in view.others:
         if n in notes.acquitted and view.guilt(n) < 0.9:
             continue
         guilt = view.guilt(n)
-        bar = view.mean + _bar(view) - 0.04
         if guilt < bar or guilt < bar + 0.5 * caution(view, n):
             continue
         if view.day < 4 and n not in notes.reasoned and not view.grounds(n):
@@ -308,6 +309,8 @@ def _judge(view: View) -> Answer:
         if accused in view.mates:
             return Choice(Verb.INNOCENT), f"We are half of the town: {name} stays."
         return Choice(Verb.GUILTY), f"We are half of the town: {name} goes."
+    if one_short(view) and accused not in view.mates:
+        return Choice(Verb.GUILTY), f"One more of the others gone, and the town is ours: {name} goes."
     if view.side == "jester":
         return Choice(Verb.GUILTY if view.rng.random() < 0.5 else Verb.INNOCENT), "Whatever looks bad."
     if accused in view.mates and not view.hopeless(accused):

@@ -7,7 +7,7 @@ than reading everything again each turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wsap_tossim.engine.model import Phase
 from wsap_tossim.knowledge import Knowledge, Seen
@@ -81,6 +81,8 @@ class Notes:
         """Those who have told this player alone who they are."""
         self.died_at_night: dict[int, int] = {}
         """Who -> the night."""
+        self.kept: dict[bool, tuple[object, Any]] = {}
+        """What was believed last, in public or not, and on what grounds; kept here by whoever believes it."""
         self._seen: set[tuple[int, Said]] = set()
         self._accused: int | None = None
         self._new_day()

@@ -8,7 +8,7 @@ was told before is told again.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from wsap_tossim.engine.findings import GROUPS
@@ -17,6 +17,7 @@ from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.players.chances import is_enemy, is_town, role_list
 from wsap_tossim.players.claims import named
+from wsap_tossim.players.counting import claim_of, count_claims
 from wsap_tossim.players.notes import Notes
 from wsap_tossim.players.words import listed
 
@@ -124,16 +125,16 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
     if notes.claimed is not None and is_town(notes.claimed):
         return notes.claimed
     roles = role_list(tuple(knowledge.slots))
-    taken: dict[str, int] = {}
-    for one in knowledge.standing:
-        if not one.alive and one.role is not None:
-            taken[one.role] = taken.get(one.role, 0) + 1
+    dead = [one.role for one in knowledge.standing if not one.alive and one.role is not None]
+    taken = {role: dead.count(role) for role in dead}
     for by, said in notes.claims.items():
         if by != notes.player and knowledge.standing[by].alive:
             taken[said[-1]] = taken.get(said[-1], 0) + 1
     rng = random.Random(f"{seed}:cover")  # play, not secrets
     ours = _share(knowledge)
     beside = next((g for g in GROUPS if knowledge.role in g), ())  # what an Investigator would bear out
+    doubt = _doubt_of(knowledge, notes)
+    looked = 0.9 if roles.most.get("Investigator", 0) > dead.count("Investigator") else 0.3
     best, most = "Citizen", -9.0
     for name in COVERS:
         lot = 0.3 + rng.random()
@@ -144,13 +145,33 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
         if name in ACCUSING:
             # what one says one found can be found wrong, but who blames somebody must have found something
             worth = worth + 3.0 if knowledge.role == "Executioner" else 0.6 * worth
-        worth += 0.3 * (name in beside) + 0.8 * (name in ours)
+        worth += looked * (name in beside) + 0.8 * (name in ours) - 0.5 * doubt(name)
         if worth > most:
             best, most = name, worth
     if most == -9.0:
         town = [name for name in roles.most if is_town(name) and not ROLES[name].unique]
         best = town[0] if town else "Citizen"
     return best
+
+
+def _doubt_of(knowledge: Knowledge, notes: Notes) -> Callable[[str], float]:
+    """Return what says how much the count of claims would be against the player, if it made a claim, in log-odds."""
+    slots = tuple(knowledge.slots)
+    gone: list[str] = []
+    claims: list[str] = []
+    for one in knowledge.standing:
+        if not one.alive and one.role is not None:
+            gone.append(one.role)
+        elif one.revealed:
+            gone.append("Mayor")
+        elif one.number != notes.player:
+            claims.append(claim_of(notes.claims.get(one.number)))
+    dead = tuple(sorted(gone))
+
+    def doubt(role: str) -> float:
+        return count_claims(slots, dead, tuple(sorted([*claims, role])))[role].weight
+
+    return doubt
 
 
 def _share(knowledge: Knowledge) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from wsap_tossim.players.stories import diary
 from wsap_tossim.players.view import View
 from wsap_tossim.players.words import say
 
-__all__ = ["attacked_before", "common_target", "in_secret", "leader", "why_kill"]
+__all__ = ["attacked_before", "common_target", "in_secret", "leader", "one_short", "why_kill"]
 
 Answer = tuple[Choice, str]
 """What is done, and why."""
@@ -61,6 +61,13 @@ def leader(view: View) -> int:
     return min(own)
 
 
+def one_short(view: View) -> bool:
+    """Return whether one lynching of another, and a night, would make the player's side half of the living."""
+    if view.side not in ("mafia", "vampires") or view.day < 2:
+        return False
+    return 2 * (len(view.mates) + 1) + 2 >= len(view.others) + 1
+
+
 def common_target(view: View, allowed: Sequence[int] | None = None) -> int | None:
     """Return whom a side attacks tonight; all on it find the same.
 
@@ -93,7 +100,11 @@ def _threat(view: View, player: int, together: Iterable[int]) -> float:
     gain = view.worth(player) + 0.5 * accused
     if claim and any(claims.get(n, [""])[-1] == claim for n in own):
         gain -= 1.5  # once it is dead, all know that its role is taken
-    return gain + _BITTEN.get(claim, 0.0) if view.side == "vampires" else gain
+    return gain + (_BITTEN if view.side == "vampires" else _KILLED).get(claim, 0.0)
+
+
+_KILLED: Mapping[str, float] = {"Investigator": 1.5, "Sheriff": 0.6}
+"""A claim -> how much more the Mafia gains by killing whoever makes it: what these find is what hangs it."""
 
 
 _BITTEN: Mapping[str, float] = {

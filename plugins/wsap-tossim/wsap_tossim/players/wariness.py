@@ -73,8 +73,8 @@ def schemers_left(view: View) -> float:
 
 
 def _left(view: View, role: str) -> float:
-    dead = sum(one.role == role for one in view.knowledge.standing if not one.alive)
-    return max(0.0, min(1.0, role_list(tuple(view.knowledge.slots)).expected.get(role, 0.0) - dead))
+    expected = role_list(tuple(view.knowledge.slots)).expected.get(role, 0.0)
+    return max(0.0, min(1.0, expected - view.graveyard.count(role))) if expected else 0.0
 
 
 def _may_have_turned(view: View, against: list[Clue]) -> float:
@@ -95,4 +95,4 @@ def _unproven(view: View, accuser: int, against: list[Clue]) -> float:
         return 0.0
     if any(c.target == accuser and c.code in ("caught", "found_one") for c in view.face.clues):
         return 0.3  # it was right before
-    return max(0.3, _left(view, "Executioner"))
+    return max(0.5, _left(view, "Executioner"))
