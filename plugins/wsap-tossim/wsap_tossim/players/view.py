@@ -8,6 +8,7 @@ from functools import cached_property
 
 from wsap_tossim.engine.model import Choice, Faction, Option, Phase, Verb
 from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.tokens import CHARACTERS
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.beliefs import Beliefs, believe
 from wsap_tossim.players.notes import Clue, Notes
@@ -39,6 +40,8 @@ WORTH = {
     "Amnesiac": -0.5,
 }
 """How much a living one with a role is worth to the Town, and so to those who would kill it."""
+_SHORTEST = 20
+"""Characters in which something can be said; one who has not so many left today keeps silent."""
 
 
 class Character:
@@ -110,6 +113,11 @@ class View:
             now = f"{knowledge.phase}:{notes.floors - (not bidding)}"
         self.rng = random.Random(f"{seed}:{now}:{knowledge.day}")  # play, not secrets
         self.longest = int(knowledge.rules.get("longest_text", 400))
+        left = None if knowledge.by_night else knowledge.tokens_left
+        if left is not None:
+            self.longest = min(self.longest, left * CHARACTERS)
+            if self.longest < _SHORTEST:
+                self.options = {verb: o for verb, o in self.options.items() if verb not in (Verb.SPEAK, Verb.WHISPER)}
 
     @cached_property
     def own(self) -> Beliefs:
