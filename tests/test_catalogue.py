@@ -36,6 +36,8 @@ class Asked(Exception):
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, install: Install, own_environment: dict[str, str]) -> Path:
     """The file of a catalogue that was just made, with one plugin of this test's own."""
+    # A plugin that is compiled as it is asked changes its folder, and would be asked once more.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     name = f"wsap_bold_{tmp_path.name}"  # modules stay loaded, so each test has its own
     install(name, PLUGIN.format(summary="Strides on."), plugin="bold")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])

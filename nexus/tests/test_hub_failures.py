@@ -378,7 +378,7 @@ def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Pat
 def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     async def play(field: Field, kill: Callable[[], None]) -> list[tuple[str | None, int, object, object]]:
         field.nexus.on_step(lambda stay, step: kill())
-        stays = [await field.enter(agent, "crafter", Terms(steps=80)) for agent in ("ada", "bob")]
+        stays = [await field.enter(agent, "crafter", Terms(steps=50)) for agent in ("ada", "bob")]
         closed = [await field.closed(stay.session) for stay in stays]
         repository = field.nexus.store.repository
         summaries = [repository.get_run(session.run_id).summary or {} for session in closed]

@@ -91,7 +91,7 @@ def one_scene(request):
     return from_conftest(1)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_an_available_action_does_something_and_an_unavailable_one_only_lets_time_pass(one_scene, data):
     arrange(one_scene, data)
@@ -105,7 +105,7 @@ def test_an_available_action_does_something_and_an_unavailable_one_only_lets_tim
     one_scene.player.sleeping = False
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_an_available_action_does_what_it_promises(one_scene, data):
     arrange(one_scene, data)

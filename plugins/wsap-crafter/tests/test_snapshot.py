@@ -172,7 +172,7 @@ def test_a_snapshot_with_one_wrong_value_is_refused(path, value):
     _refused(world, pack(state))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_snapshot_with_any_value_replaced_is_refused_or_gives_a_game_that_runs(one_snapshot, data):
     world, text = one_snapshot

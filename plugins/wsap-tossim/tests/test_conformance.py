@@ -23,4 +23,4 @@ class TestTown(GameAdapterTests):
 
     @pytest.fixture
     def steps(self) -> int:
-        return 20
+        return 12
