@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,20 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def play(style: str) -> list[dict[str, Any]]:
-    """Let a model with a persona and a memory play for player 2, and return the run, line by line."""
+    """Have the run of a model here as run.jsonl, and return it line by line."""
+    Path("run.jsonl").write_bytes(recorded(style))
+    return [json.loads(line) for line in Path("run.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@functools.cache
+def recorded(style: str) -> bytes:
+    """Let a model with a persona and a memory play for player 2, and return the exported run: once, for all tests."""
     model = ["--seat", "player-2=scripted/parrot", "--model-option", f"reply={json.dumps(REPLIES[style])}"]
     own = {"style": style, "persona": PERSONA, "memory": "fifo", "plan": "false", "window": "2"}
     options = [word for name, value in own.items() for word in ("--seat-option", f"player-2.{name}={value}")]
     assert run(["play", "tossim", *QUICK, *model, *options, "--json"]) == 0
     assert run(["export", "last", "--output", "run.jsonl", "--force"]) == 0
-    return [json.loads(line) for line in Path("run.jsonl").read_text(encoding="utf-8").splitlines()]
+    return Path("run.jsonl").read_bytes()
 
 
 def lines_of(*options: str) -> list[dict[str, Any]]:
