@@ -67,6 +67,7 @@ def test_roles_are_dealt_to_all_seats_alike() -> None:
         ("Sheriff, Doctor, Citizen, Citizen, Citizen", "Town has no enemy"),
         ("Mafioso, Godfather, Framer, Janitor, Random Mafia", "Mafia has no enemy"),
         ("Survivor, Jester, Executioner, Witch, Amnesiac", "nobody is on a side"),
+        ("Any, Jester, Amnesiac, Executioner, Survivor", "only one player can be on a side"),
         ("Sheriff, Doctor, Mafioso, Citizen, Town Suport", "did you mean Town Support?"),
         ("Sheriff, Doctor, , Citizen, Mafioso", "Slot 3 of the role list is empty"),
         ("Sheriff, Doctor, Citizen, Citizen, Random Town", "Town has no enemy"),

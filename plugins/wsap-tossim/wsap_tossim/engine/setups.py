@@ -148,7 +148,12 @@ def _check(chosen: Setup) -> None:
         for role in named:
             if role.unique and sum(r is role for r in named) > 1:
                 raise ConfigError(f"The role list has more than one {role.name}, which is unique.")
-    sides = {side_of(r) for slot in slots for r in ((ROLES[slot],) if slot in ROLES else _pool(slot))} - {None}
+    of_slots = [{side_of(r) for r in ((ROLES[slot],) if slot in ROLES else _pool(slot))} - {None} for slot in slots]
+    sides = set().union(*of_slots)
+    if len(sides) > 1 and sum(map(bool, of_slots)) < 2:
+        raise ConfigError(
+            "In this role list only one player can be on a side that can win; a game needs two, enemies of each other."
+        )
     if len(sides) < 2:
         if not sides:
             raise ConfigError(
