@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,8 @@ def database(tmp_path: Path) -> str:
     return str(tmp_path / "runs.db")
 
 
-def play_and_stop(plan: RunPlan, host: PluginHost, database: str, after: int) -> str:
-    """Record a run, stop it after so many decisions, and return its id."""
+def stopping(after: int) -> tuple[Controls, Callable[[StepTaken], None]]:
+    """Return controls, and an observer that stops the run by them after so many decisions."""
     controls = Controls()
     seen: list[StepTaken] = []
 
@@ -52,6 +53,12 @@ def play_and_stop(plan: RunPlan, host: PluginHost, database: str, after: int) ->
         if len(seen) >= after:
             controls.stop()
 
+    return controls, watch
+
+
+def play_and_stop(plan: RunPlan, host: PluginHost, database: str, after: int) -> str:
+    """Record a run, stop it after so many decisions, and return its id."""
+    controls, watch = stopping(after)
     with open_store(database) as store, start(plan, host, store, controls=controls, observers=[watch]) as session:
         asyncio.run(session.play())
         assert session.run.run_id is not None
@@ -60,14 +67,7 @@ def play_and_stop(plan: RunPlan, host: PluginHost, database: str, after: int) ->
 
 def go_on_and_stop(run: str, host: PluginHost, database: str, after: int) -> bool:
     """Go on with a run and stop it after so many new decisions; return False where it had come to its end."""
-    controls = Controls()
-    seen: list[StepTaken] = []
-
-    def watch(step: StepTaken) -> None:
-        seen.append(step)
-        if len(seen) >= after:
-            controls.stop()
-
+    controls, watch = stopping(after)
     try:
         with open_store(database) as store, resume(run, host, store, controls=controls, observers=[watch]) as session:
             asyncio.run(session.play())

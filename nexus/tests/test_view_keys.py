@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
-from wsap_nexus.view.keymap import RESERVED, Line, completions, keymap, typed_action, why_not
+from wsap_core.worlds.typed import typed_action
+from wsap_nexus.view.keymap import RESERVED, Line, completions, keymap, why_not
 from wsap_nexus.view.keys import KeyDecoder
 
 ROOM = ActionSpace(

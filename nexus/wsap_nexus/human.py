@@ -12,7 +12,8 @@ from wsap_core.errors import UsageError
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.text import one_line
 from wsap_core.untrusted import printable
-from wsap_nexus.view.keymap import typed_action, why_not
+from wsap_core.worlds.typed import typed_action
+from wsap_nexus.view.keymap import why_not
 from wsap_nexus.view.keys import has_keyboard
 
 

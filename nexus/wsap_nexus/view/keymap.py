@@ -7,19 +7,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.models import Action, ActionSpace, Observation
 from wsap_core.text import one_line
-from wsap_core.worlds.typed import in_order, typed_action
-
-__all__ = [
-    "KEY_SIGNS",
-    "LONGEST_LINE",
-    "RESERVED",
-    "Line",
-    "by_action",
-    "completions",
-    "keymap",
-    "typed_action",
-    "why_not",
-]
+from wsap_core.worlds.typed import in_order
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""

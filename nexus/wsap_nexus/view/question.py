@@ -11,7 +11,8 @@ from rich.text import Text
 from wsap_core.llm.json_style import legal_actions
 from wsap_core.models import TOOL, Action, ActionSpace, Observation
 from wsap_core.text import one_line
-from wsap_nexus.view.keymap import Line, by_action, keymap, typed_action, why_not
+from wsap_core.worlds.typed import typed_action
+from wsap_nexus.view.keymap import Line, by_action, keymap, why_not
 
 ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
 """Categories of actions that are named after the deeds: what is looked up, and what every world has."""

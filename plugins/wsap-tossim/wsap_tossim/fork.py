@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,7 +14,7 @@ from wsap_tossim.knowledge import as_seen
 from wsap_tossim.past import Past
 from wsap_tossim.picks import Pick, decided
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.minds import Mind, RandomMind
+from wsap_tossim.players.minds import Mind, RandomMind, lots
 from wsap_tossim.players.scripted import ScriptedMind
 from wsap_tossim.replay.record import Record, until
 
@@ -160,4 +159,4 @@ def forked(
 def _mind(name: str, player: int, seed: int, names: Sequence[str]) -> Mind:
     if name not in MINDS:
         raise UsageError(f"There is no player {harmless(name, 40)!r} to play on; there are: {', '.join(MINDS)}.")
-    return MINDS[name](player, random.Random(f"{seed}:{player}"), names)  # play, not secrets
+    return MINDS[name](player, lots(seed, player), names)

@@ -36,6 +36,21 @@ def seen_by(player: int | None, log: Iterable[Event]) -> Iterator[Seen]:
             yield as_seen(event)
 
 
+def share(events: Iterable[Event], known: Mapping[int, Knowledge]) -> None:
+    """Let each of some players take in those of the events that it may know, oldest first.
+
+    Args:
+        events: what happened.
+        known: player -> what it knows.
+    """
+    for event in events:
+        if mask := event.known_by:
+            seen = as_seen(event)
+            for player, knowledge in known.items():
+                if mask >> player & 1:
+                    knowledge.take(seen)
+
+
 def as_seen(event: Event) -> Seen:
     """Return an event as those see it who may know it."""
     phase = event.phase

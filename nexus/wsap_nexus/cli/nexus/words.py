@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,12 +12,7 @@ from wsap_nexus.cli.common import database_option, json_option
 from wsap_nexus.cli.nexus.reach import looking, needed
 
 _LIMIT = click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
-_HOW = {
-    "facts": "(It has no words of its own just now; this is what the nexus knows.)",
-    "words": "",
-    "whisper": "",
-    "letter": "",
-}
+_NO_WORDS = "(It has no words of its own just now; this is what the nexus knows.)"
 
 
 @click.command()
@@ -44,25 +40,19 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
         print_json({"agent": name, "text": told["text"], "how": told["how"]})
         return
     click.echo(one_line(told["text"]))
-    if _HOW.get(told["how"]):
-        click.echo(_HOW[told["how"]])
+    if told["how"] == "facts":
+        click.echo(_NO_WORDS)
 
 
 def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> None:
-    from wsap_core.cli.output import print_json
     from wsap_nexus.hub.talk import exchanges
 
     found: list[Any] = _read(name, database, lambda book: exchanges(book, name, limit=limit))
     if as_json:
-        from wsap_core.wire import encode
-
-        print_json({"agent": name, "exchanges": [encode(each) for each in found]})
+        _as_json(name, "exchanges", found)
         return
-    for each in reversed(found):
-        click.echo(f"{_when(each.time)}  you: {one_line(each.said)}")
-        click.echo(f"  {one_line(each.reply)}")
-    if not found:
-        click.echo(f"Nothing was said to {name} yet; say something with: wsap nexus agents talk {name} TEXT")
+    none = f"Nothing was said to {name} yet; say something with: wsap nexus agents talk {name} TEXT"
+    _tell([(each.time, f"you: {each.said}", each.reply) for each in found], none)
 
 
 @click.command()
@@ -75,20 +65,14 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
 
     An agent without words of its own has entries that are put together from the log.
     """
-    from wsap_core.cli.output import print_json
     from wsap_nexus.hub.diary import entries
 
     found: list[Any] = _read(name, database, lambda book: entries(book, name, limit=limit))
     if as_json:
-        from wsap_core.wire import encode
-
-        print_json({"agent": name, "entries": [encode(each) for each in found]})
+        _as_json(name, "entries", found)
         return
-    for each in reversed(found):
-        click.echo(f"{_when(each.time)}  {one_line(each.game)}")
-        click.echo(f"  {one_line(each.text)}")
-    if not found:
-        click.echo(f"{name} has written nothing yet; it does after each stay in a world.")
+    none = f"{name} has written nothing yet; it does after each stay in a world."
+    _tell([(each.time, each.game, each.text) for each in found], none)
 
 
 def _read(name: str, database: str | None, read: Any) -> list[Any]:
@@ -107,5 +91,19 @@ def _read(name: str, database: str | None, read: Any) -> list[Any]:
             return list(read(book))
 
 
-def _when(time: str) -> str:
-    return time[:16].replace("T", " ")
+def _as_json(name: str, what: str, found: Sequence[Any]) -> None:
+    # Any: of one of several kinds of records.
+    from wsap_core.cli.output import print_json
+    from wsap_core.wire import encode
+
+    print_json({"agent": name, what: [encode(each) for each in found]})
+
+
+def _tell(found: Sequence[tuple[str, str, str]], none: str) -> None:
+    """Print when, a heading and a text of each, the newest last; or what is said where there are none."""
+    for time, heading, text in reversed(found):
+        when = time[:16].replace("T", " ")
+        click.echo(f"{when}  {one_line(heading)}")
+        click.echo(f"  {one_line(text)}")
+    if not found:
+        click.echo(none)

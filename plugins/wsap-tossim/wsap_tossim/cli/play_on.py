@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_tossim.cli.sources import runtime_command
+
 if TYPE_CHECKING:
     from wsap_tossim.fork import Start
 
@@ -55,17 +57,11 @@ def play_on(start: Start, before: Mapping[str, Any], told: Sequence[str]) -> Non
         UsageError: the game is over there, or `wsap play` refuses what it is told.
         ConfigError: the players have names that a run can't have.
     """
-    from wsap_core.errors import MissingServiceError
-
-    here = click.get_current_context()
-    root = here.find_root()
-    play = root.command.get_command(root, "play") if isinstance(root.command, click.Group) else None
-    if play is None:
-        raise MissingServiceError("Agents, models and people play by the runtime: pip install wsap-nexus")
+    play = runtime_command("play", "Agents, models and people play by the runtime")
     past = start.past()
     options = {"past": past.to_option(), **{name: before[name] for name in KEPT if name in before}}
     arguments = ["tossim"]
     for name, value in options.items():
         arguments += ["--option", f"{name}={value if name == 'past' else json.dumps(value)}"]
-    with play.make_context("play", [*arguments, *told], parent=root) as context:
+    with play.make_context("play", [*arguments, *told], parent=click.get_current_context().find_root()) as context:
         play.invoke(context)

@@ -28,6 +28,25 @@ def file_name(run: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in run)[:80] or "town"
 
 
+def runtime_command(name: str, needed: str) -> click.Command:
+    """Return a command of the runtime, such as `play`.
+
+    Args:
+        name: of the command.
+        needed: what it is needed for, for a message.
+
+    Raises:
+        MissingServiceError: the runtime is not installed.
+    """
+    from wsap_core.errors import MissingServiceError
+
+    root = click.get_current_context().find_root()
+    found = root.command.get_command(root, name) if isinstance(root.command, click.Group) else None
+    if found is None:
+        raise MissingServiceError(f"{needed}: pip install wsap-nexus")
+    return found
+
+
 def exported(run: str, database: str | None) -> bytes:
     """Return a recorded run as JSON lines, through the runtime's own `wsap export`.
 
@@ -35,17 +54,13 @@ def exported(run: str, database: str | None) -> bytes:
         MissingServiceError: the runtime is not installed.
         UnknownNameError: there is no such run.
     """
-    from wsap_core.errors import MissingServiceError
-
-    here = click.get_current_context()
-    root = here.find_root()
-    export = root.command.get_command(root, "export") if isinstance(root.command, click.Group) else None
-    if export is None:
-        raise MissingServiceError("A recorded run is read by the runtime: pip install wsap-nexus")
+    export = runtime_command("export", "A recorded run is read by the runtime")
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "run.jsonl"
         with contextlib.redirect_stderr(io.StringIO()):  # it says how many lines it wrote, which is nobody's business
-            here.invoke(export, run=run, form="jsonl", output=lines, force=True, database=database)
+            click.get_current_context().invoke(
+                export, run=run, form="jsonl", output=lines, force=True, database=database
+            )
         return lines.read_bytes()
 
 

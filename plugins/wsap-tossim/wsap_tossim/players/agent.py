@@ -11,7 +11,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.observation import TownObservation
-from wsap_tossim.players.minds import Mind, RandomMind, Turn
+from wsap_tossim.players.minds import Mind, RandomMind, Turn, lots
 from wsap_tossim.players.scripted import ScriptedMind
 from wsap_tossim.verbs import to_action
 
@@ -94,8 +94,7 @@ class TownPlayer:
     def _know(self, player: int, names: Sequence[str]) -> Knowledge:
         self._names = tuple(names)
         self._knowledge = Knowledge(player)
-        rng = random.Random(f"{self._seed}:{player}")  # play, not secrets
-        self._mind = self._maker(player, rng, self._names)
+        self._mind = self._maker(player, lots(self._seed, player), self._names)
         return self._knowledge
 
     # --- kept and made again -------------------------------------------------------------------

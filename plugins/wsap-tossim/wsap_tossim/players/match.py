@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import WAIT, Choice, Phase
-from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.knowledge import Knowledge, share
 from wsap_tossim.players.minds import Mind
 
 __all__ = ["Played", "play_match"]
@@ -46,11 +46,12 @@ def play_match(
     """
     settled = dict(given or {})
     seats = [minds[n] for n in range(len(game.state.players))]
-    known = [Knowledge(n) for n in range(len(seats))]
+    known = {n: Knowledge(n) for n in range(len(seats))}
     played = Played(game)
     told = asked_on = 0
     while not game.over:
-        told = _tell(game, known, told)
+        share(game.log[told:], known)
+        told = len(game.log)
         if beliefs and game.phase in AFTER_THE_DAY and asked_on != game.state.day:
             asked_on = game.state.day
             _ask(game, seats, known, played)
@@ -70,24 +71,11 @@ def play_match(
                 played.refused.append((game.round, player, refusal))
             choices[player] = WAIT if refusal else turn.choice
         game.carry_out(choices)
-    _tell(game, known, told)
+    share(game.log[told:], known)
     return played
 
 
-def _tell(game: Game, known: Sequence[Knowledge], told: int) -> int:
-    log = game.log
-    for at in range(told, len(log)):
-        event = log[at]
-        mask = event.known_by
-        if mask:
-            seen = as_seen(event)
-            for player, knowledge in enumerate(known):
-                if mask >> player & 1:
-                    knowledge.take(seen)
-    return len(log)
-
-
-def _ask(game: Game, seats: Sequence[Mind], known: Sequence[Knowledge], played: Played) -> None:
+def _ask(game: Game, seats: Sequence[Mind], known: Mapping[int, Knowledge], played: Played) -> None:
     for player in game.state.living():
         number = player.number
         played.beliefs.append((game.state.day, number, dict(seats[number].beliefs(known[number]))))

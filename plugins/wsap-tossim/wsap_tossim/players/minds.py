@@ -11,7 +11,12 @@ from wsap_tossim.engine.model import Choice, Option, Verb
 from wsap_tossim.engine.random_play import filled
 from wsap_tossim.knowledge import Knowledge
 
-__all__ = ["Mind", "RandomMind", "Turn"]
+__all__ = ["Mind", "RandomMind", "Turn", "lots"]
+
+
+def lots(seed: int, player: int) -> random.Random:
+    """Return what a player of a seed draws its lots from: the same wherever it is made, so that it thinks the same."""
+    return random.Random(f"{seed}:{player}")  # play, not secrets
 
 
 @dataclass(frozen=True)

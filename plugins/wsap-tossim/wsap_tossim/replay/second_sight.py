@@ -7,7 +7,6 @@ nothing is said of what it believed.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,8 +14,9 @@ from wsap_core.context import derive_seed
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.engine.record import Entry, steps_of
-from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.knowledge import Knowledge, share
 from wsap_tossim.players.match import AFTER_THE_DAY
+from wsap_tossim.players.minds import lots
 from wsap_tossim.players.scripted import ScriptedMind
 from wsap_tossim.replay.story import Belief
 
@@ -50,8 +50,7 @@ def beliefs_again(
         given: players for whom somebody else decided in the first round.
     """
     first = begins.round
-    # Play, not secrets; as `TownPlayer` makes its mind.
-    minds = {n: ScriptedMind(n, random.Random(f"{seed}:{n}"), names) for n, seed in seeds.items()}
+    minds = {n: ScriptedMind(n, lots(seed, n), names) for n, seed in seeds.items()}
     known = {n: Knowledge(n) for n in minds}
     found: list[Belief] = []
     expected: dict[int, Choice] = {}
@@ -59,7 +58,7 @@ def beliefs_again(
     for step in steps_of(game.record[len(begins.record) :]):
         if at < begins.round:  # before anybody writes: what is written is known to who wrote it
             at = begins.round
-            _tell(begins, known, told)
+            share(begins.log[told:], known)
             told = len(begins.log)
             if begins.phase in AFTER_THE_DAY and asked_on != begins.state.day:
                 asked_on = begins.state.day
@@ -74,14 +73,6 @@ def beliefs_again(
                 del minds[entry.player], known[entry.player]
         begins.repeat(step)
     return [belief for belief in found if belief.player in minds]
-
-
-def _tell(game: Game, known: Mapping[int, Knowledge], told: int) -> None:
-    """Let those who are asked for it know what came after a place in the log."""
-    for event in game.log[told:]:
-        for n, knowledge in known.items():
-            if event.known_by >> n & 1:
-                knowledge.take(as_seen(event))
 
 
 def _fits(entry: Entry, expected: Choice | None) -> bool:

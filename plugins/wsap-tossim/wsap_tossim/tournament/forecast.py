@@ -31,7 +31,7 @@ from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.models import player_of
 from wsap_tossim.tournament.plan import Settings, fixture
 from wsap_tossim.tournament.questions import ANSWER, evenings, question
-from wsap_tossim.tournament.spending import spent_on_seats
+from wsap_tossim.tournament.spending import dollars, spent_by
 
 __all__ = ["DEAR", "LONG", "Forecast", "Share", "foretell"]
 
@@ -105,7 +105,7 @@ class Forecast:
 
 
 def _words(share: Share) -> str:
-    cost = "cost unknown" if share.cost is None else f"${share.cost:.2f}" if share.cost >= 1 else f"${share.cost:.4f}"
+    cost = "cost unknown" if share.cost is None else dollars(share.cost)
     took = "" if share.seconds is None else f", about {share.seconds / 60:.0f} min if asked one by one"
     return (
         f"{share.calls} calls for {share.seats} seats, {share.prompt_tokens} tokens in, "
@@ -175,12 +175,7 @@ async def _size(services: Services, settings: Settings, entrant: int, game: Game
 
 def _as_before(settings: Settings, entrant: int, lines: Sequence[Line], seats: int, size: CallSize) -> Share | None:
     """Return what an entrant takes if it goes on as it did; None if it has not played yet."""
-    taken = [
-        pair[0] + pair[1]
-        for line in lines
-        for who, pair in zip(line["seats"], spent_on_seats(line), strict=True)
-        if who == entrant and pair is not None
-    ]
+    taken = [game + beliefs for game, beliefs in spent_by(entrant, lines)]
     if not taken:
         return None
     each = seats / len(taken)

@@ -17,7 +17,7 @@ from wsap_core.llm.parsing.thinking import split_thinking
 from wsap_core.llm.quoting import harmless
 from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
-from wsap_tossim.knowledge import Knowledge, as_seen
+from wsap_tossim.knowledge import Knowledge, share
 from wsap_tossim.players.minds import Mind, RandomMind
 from wsap_tossim.players.scripted import ScriptedMind
 
@@ -53,14 +53,11 @@ class Question:
 
 def evenings(game: Game) -> Iterator[Evening]:
     """Give every living player at the end of every day. What is given changes as soon as the next is asked for."""
-    known = [Knowledge(n) for n in range(len(game.state.players))]
+    known = {n: Knowledge(n) for n in range(len(game.state.players))}
     for event in game.log:
-        seen = as_seen(event)
-        for player, knowledge in enumerate(known):
-            if event.known_by >> player & 1:
-                knowledge.take(seen)
+        share((event,), known)
         if event.kind == "phase" and event.data["name"] == "dusk":
-            for player, knowledge in enumerate(known):
+            for player, knowledge in known.items():
                 if knowledge.alive:
                     yield event.day, player, knowledge
 

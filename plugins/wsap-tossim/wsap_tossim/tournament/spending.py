@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from wsap_tossim.tournament.ledger import Line
     from wsap_tossim.tournament.plan import Settings
 
-__all__ = ["SPENT", "Limits", "packed", "spent_by_entrant", "spent_on", "spent_on_seats", "usage_by_seat", "words"]
+__all__ = [
+    "SPENT",
+    "Limits",
+    "dollars",
+    "packed",
+    "spent_by",
+    "spent_by_entrant",
+    "spent_on",
+    "spent_on_seats",
+    "usage_by_seat",
+    "words",
+]
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
 """What is counted, in the order in which a line of games.jsonl has it."""
@@ -72,6 +83,16 @@ def spent_on_seats(line: Line) -> list[tuple[Usage, Usage] | None]:
     ]
 
 
+def spent_by(entrant: int, lines: Iterable[Line]) -> list[tuple[Usage, Usage]]:
+    """Return the same for each seat that one entrant, a model, has had in games."""
+    return [
+        pair
+        for line in lines
+        for who, pair in zip(line["seats"], spent_on_seats(line), strict=True)
+        if who == entrant and pair is not None
+    ]
+
+
 def spent_on(lines: Iterable[Line]) -> Usage:
     """Return what games have taken in all."""
     seats = [pair for line in lines for pair in spent_on_seats(line) if pair is not None]
@@ -84,12 +105,7 @@ def spent_by_entrant(settings: Settings, lines: Sequence[Line]) -> list[dict[str
     for number, entrant in enumerate(settings.entrants):
         if entrant.kind != "model":
             continue
-        seats = [
-            pair
-            for line in lines
-            for who, pair in zip(line["seats"], spent_on_seats(line), strict=True)
-            if who == number and pair is not None
-        ]
+        seats = spent_by(number, lines)
         asked = sum((beliefs for _, beliefs in seats), NO_USAGE)
         whole = sum((game for game, _ in seats), NO_USAGE) + asked
         rows.append(
@@ -108,7 +124,12 @@ def _rounded(value: float | None) -> float | None:
     return round(value, 9) if isinstance(value, float) else value
 
 
+def dollars(cost: float) -> str:
+    """Return an amount for a person, with as many places as it takes to tell small ones apart."""
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+
+
 def words(usage: Usage) -> str:
     """Return it for a person: calls, tokens, money."""
-    cost = "unknown cost" if usage.cost is None else f"${usage.cost:.4f}" if usage.cost < 1 else f"${usage.cost:.2f}"
+    cost = "unknown cost" if usage.cost is None else dollars(usage.cost)
     return f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out, {cost}"
