@@ -57,11 +57,10 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
     if case.startswith("httpx"):
         return _httpx(base, streamed=streamed)
     from wsap_core.host import PluginHost
-    from wsap_core.llm.backend import collect
-    from wsap_core.llm.types import Message, Request
-    from wsap_core.llm.wrappers import Budget
-    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
-    from wsap_nexus.backends.registry import Models, Policy
+    from wsap_core.seams.model import Message, Request, collect
+    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_llm.backends.registry import Models, Policy
+    from wsap_llm.wrappers import Budget
 
     request = Request([Message("system", "Play."), Message("user", PROMPT)])
     backend: Any

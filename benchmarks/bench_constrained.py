@@ -30,15 +30,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core import Action, Context
-from wsap_core.builtin.matrix import create_simultaneous
-from wsap_core.builtin.tools.calculator import Calculator
-from wsap_core.llm.agent import Call, LLMAgent, LLMOptions
-from wsap_core.llm.backend import Backend, collect
-from wsap_core.llm.json_style import reply_schema
-from wsap_core.llm.styles import JsonStyle, TagStyle
-from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
-from wsap_core.llm.types import Constraint, JsonConstraint, Message, RegexConstraint, Reply, Request, Sampling
-from wsap_core.models import ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.seams.model import (
+    Backend,
+    Constraint,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Reply,
+    Request,
+    Sampling,
+    collect,
+)
+from wsap_llm.agent import Call, LLMAgent, LLMOptions
+from wsap_llm.json_style import reply_schema
+from wsap_llm.styles import JsonStyle, TagStyle
+from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.tools.calculator import Calculator
+from wsap_matrix.game import create_simultaneous
 
 LIMITS = TagLimits(thinking=60, argument=20, final=40, calls=2)
 TOOLS = (

@@ -30,17 +30,17 @@ from typing import Any
 
 from bench_runtime import Stopwatch
 
-from wsap_core.context import Context
 from wsap_core.host import PluginHost, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.tokens import estimate_tokens
-from wsap_core.llm.types import Message, Request
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.model import Message, Request
 from wsap_core.specs import BackendSpec
-from wsap_core.wire import encode
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import start
-from wsap_nexus.runtime.store import open_store
+from wsap_llm.scripted import ScriptedBackend
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import start
+from wsap_nexus.runs.store import open_store
 
 TIME_LIMIT_US = 500.0
 TOKEN_LIMIT = 700

@@ -39,19 +39,19 @@ from typing import Any
 from bench_agents import reply, resident
 from bench_backends import server
 
-from wsap_core.context import Context
 from wsap_core.host import PluginHost
-from wsap_core.services import Services
+from wsap_core.seams.context import Context
+from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.backends.registry import Models
-from wsap_nexus.backends.registry import Policy as Calls
+from wsap_llm.backends.registry import Models
+from wsap_llm.backends.registry import Policy as Calls
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import EXTERNAL, NexusEvent, Policy, Terms, WorldRecord
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.hub.worlds import LocalWorld
-from wsap_nexus.runtime.collector import calm_collector
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.collector import calm_collector
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, NexusEvent, Policy, Terms, WorldRecord
+from wsap_nexus.worlds.port import LocalWorld
 
 LIMITS: Mapping[str, tuple[str, float]] = {
     "transit": ("median_ms", 50.0), "start": ("seconds", 3.0), "load": ("of_ideal", 0.95),
@@ -155,8 +155,8 @@ def fill(database: str, agents: int, events: int) -> None:
     """Write that many agents, events of the nexus, and events of runs."""
     from sqlalchemy import insert
 
-    from wsap_nexus.storage import NewRun
-    from wsap_nexus.storage.tables import METADATA
+    from wsap_nexus.store import NewRun
+    from wsap_nexus.store.tables import METADATA
 
     with open_store(database) as store:
         run = store.repository.create_run(NewRun(game="crafter", agent="random")).id

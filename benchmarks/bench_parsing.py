@@ -21,11 +21,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from wsap_core.builtin.tools.calculator import Calculator
-from wsap_core.llm.parsing import read_reply
-from wsap_core.llm.tag_scan import TagScanner
-from wsap_core.llm.tag_style import TagTurn
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_llm.parsing import read_reply
+from wsap_llm.tag_scan import TagScanner
+from wsap_llm.tag_style import TagTurn
+from wsap_llm.tools.calculator import Calculator
 
 RATIO_LIMIT = 3.0
 SECONDS_LIMIT = 1.0

@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wsap_core.llm.parsing import NotUnderstood, ToolCall, read_reply
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.worlds.legality import check_parameters
+from wsap_llm.parsing import NotUnderstood, ToolCall, read_reply
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 GOAL = 0.95

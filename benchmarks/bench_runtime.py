@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, plan_seats
-from wsap_nexus.runtime.session import Session, start, unrecorded
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.session import Session, start, unrecorded
+from wsap_nexus.runs.store import open_store
 
 LIMITS = {"log off": 100.0, "durable log": 200.0}
 """Microseconds a decision, at the median."""
@@ -119,7 +119,7 @@ def runtime_rate(session: Session) -> float:
 
 def plain_json(host: PluginHost) -> float:
     """Return the median time of a sorted `json.dumps` of Crafter's observation, in microseconds."""
-    from wsap_core.context import Context
+    from wsap_core.seams.context import Context
     from wsap_core.worlds import World
 
     world = World.create(host.games.get("crafter"), Context.create(0))

@@ -34,14 +34,14 @@ from typing import Any
 from bench_backends import server
 
 from wsap_core.host import PluginHost
-from wsap_core.models import Action, ActionResult
-from wsap_core.services import Services
-from wsap_nexus.backends.registry import Models, Policy
-from wsap_nexus.runtime.collector import calm_collector
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import start
-from wsap_nexus.runtime.store import open_store
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.seams.services import Services
+from wsap_llm.backends.registry import Models, Policy
+from wsap_nexus.runs.collector import calm_collector
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import start
+from wsap_nexus.runs.store import open_store
 from wsap_tossim.engine.model import Phase
 from wsap_tossim.world import Town
 

@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests"))
 
 from wire_server import serving
 
-from wsap_nexus.server.guard import Limits
+from wsap_nexus.http.guard import Limits
 
 
 def measure(requests: int, ask: Callable[[], object]) -> tuple[float, float]:

@@ -21,14 +21,14 @@ import time
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_core.references import portable_reference
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub.workers.pool import WorkerPool, sensible_workers
-from wsap_nexus.hub.workers.world import WorkerWorld
-from wsap_nexus.hub.worlds import LocalWorld, WorldFace
-from wsap_nexus.runtime.seats import SeatFace
-from wsap_nexus.runtime.tally import step_line
+from wsap_nexus.runs.tally import step_line
+from wsap_nexus.worlds.port import LocalWorld, WorldFace
+from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers
+from wsap_nexus.worlds.workers.world import WorkerWorld
 
 MOVES = ("move_left", "do", "move_up", "noop", "move_right", "do", "move_down")
 TURN = 10

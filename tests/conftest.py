@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from wsap_core import models as m
+from wsap_core import protocol as m
 from wsap_core.envelope import MESSAGES
 
 # What survives JSON as it is: no lone surrogates, no NaN, numbers that a double holds exactly.

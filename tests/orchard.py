@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Context, Event, Location
-from wsap_core.models import Bonus, PortableItem, TransferRule
-from wsap_core.worlds.grid import GridObservation
-from wsap_core.worlds.one_body import OneBodyGame, Refused
+from wsap_core.authoring.grid import GridObservation
+from wsap_core.authoring.one_body import OneBodyGame, Refused
+from wsap_core.protocol import Bonus, PortableItem, TransferRule
 
 SPACE = ActionSpace(
     [ActionDef("shake", "Shake the tree"), ActionDef("saw", "Saw a branch off"), ActionDef("climb", "Up")]

@@ -18,7 +18,7 @@ import pytest
 
 import wsap_core
 from wsap_core import errors
-from wsap_core.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
+from wsap_core.cli.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
 
 WSAP = [sys.executable, "-c", "import sys; from wsap_core.cli import main; sys.exit(main())"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -75,7 +75,7 @@ NOT_WHEN_KEPT = NEVER | {
     "platformdirs",
     "wsap_crafter",
     "wsap_nexus",
-    "wsap_core.models",
+    "wsap_core.protocol",
 }
 
 
@@ -448,7 +448,7 @@ def test_a_wrong_number_is_refused_in_one_clear_sentence(
 
 def test_the_seeds_limit_is_the_kernels() -> None:
     from wsap_core.cli.params import SEED_LIMIT
-    from wsap_core.context import SEED_LIMIT as OF_CONTEXT
+    from wsap_core.seams.context import SEED_LIMIT as OF_CONTEXT
 
     assert SEED_LIMIT == OF_CONTEXT
 

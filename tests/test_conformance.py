@@ -12,12 +12,7 @@ from typing import Any
 
 import pytest
 
-from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
-from wsap_core.builtin.echo import EchoWorld
-from wsap_core.cli import main
-from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
-from wsap_core.references import load_adapter_spec, load_object
-from wsap_core.testing import (
+from wsap_check import (
     AGENT_CHECKS,
     CHECKS,
     AgentTests,
@@ -29,6 +24,11 @@ from wsap_core.testing import (
     run_agent_checks,
     run_checks,
 )
+from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Goal, Observation
+from wsap_core.builtin.echo import EchoWorld
+from wsap_core.cli import main
+from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
+from wsap_core.references import load_adapter_spec, load_object
 
 BROKEN = Path(__file__).parent / "broken"
 MEADOW: AdapterSpec = load_object(f"{BROKEN / 'meadow.py'}:SPEC")
@@ -341,12 +341,12 @@ class TestMeadow(GameAdapterTests):
 class TestRandomAgent(AgentTests):
     @pytest.fixture
     def agent(self) -> object:
-        return "wsap_core.builtin.agents:create_random"
+        return "wsap_core.builtin.random_agents:create_random"
 
 
 THIRD_PARTY = """
 import pytest
-from wsap_core.testing import GameAdapterTests
+from wsap_check import GameAdapterTests
 from wsap_core.builtin.echo import EchoWorld
 
 class Mine(EchoWorld):
@@ -374,7 +374,7 @@ def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> N
 
 
 def test_the_functions_of_the_suite_need_no_pytest() -> None:
-    code = "import sys\nfrom wsap_core.testing import run_checks, plugin_host\nassert 'pytest' not in sys.modules"
+    code = "import sys\nfrom wsap_check import run_checks, plugin_host\nassert 'pytest' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from wsap_check import CHECKS, run_checks
 from wsap_core import AdapterSpec
 from wsap_core.references import load_object
-from wsap_core.testing import CHECKS, run_checks
 
 BROKEN = Path(__file__).parent / "broken"
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {

@@ -11,7 +11,7 @@ import pytest
 
 from wsap_core import errors
 from wsap_core.errors import UnknownNameError, WsapError
-from wsap_core.llm import errors as errors_of_models
+from wsap_core.seams import model_errors as errors_of_models
 
 
 def tree(cls: type[WsapError] = WsapError) -> Iterator[type[WsapError]]:

@@ -29,8 +29,8 @@ from wsap_core import (
 from wsap_core.discovery import FoundPlugin
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
 from wsap_core.host import BUILTIN
+from wsap_core.protocol.wire import dumps
 from wsap_core.specs import build, resolve
-from wsap_core.wire import dumps
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "reference" / "hooks.md"
 SPECS: dict[str, tuple[Any, str]] = {

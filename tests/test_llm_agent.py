@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from wsap_core.llm.agent import Call, LLMAgent, LLMOptions
-from wsap_core.llm.errors import ConstraintError, ContextTooSmallError
-from wsap_core.llm.prompts import Prompts
-from wsap_core.llm.scripted import Answer, ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.types import Abilities, Finish, JsonConstraint, RegexConstraint, Reply, Request, Sampling
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionAvailability,
     ActionDef,
@@ -28,6 +22,12 @@ from wsap_core.models import (
     ParamDef,
     Tool,
 )
+from wsap_core.seams.model import Abilities, Finish, JsonConstraint, RegexConstraint, Reply, Request, Sampling
+from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
+from wsap_llm.agent import Call, LLMAgent, LLMOptions
+from wsap_llm.prompts import Prompts
+from wsap_llm.scripted import Answer, ScriptedBackend
+from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 SPACE = ActionSpace(
     [

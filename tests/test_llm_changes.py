@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.errors import SnapshotError
-from wsap_core.llm.changes import CONDITIONS, Change, Outcome, Seen, changes, within
-from wsap_core.models import (
+from wsap_core.protocol import (
     ActionDef,
     ActionResult,
     AgentMessage,
@@ -26,6 +25,7 @@ from wsap_core.models import (
     Observation,
     Terrain,
 )
+from wsap_llm.changes import CONDITIONS, Change, Outcome, Seen, changes, within
 
 WEST = ActionDef("go_west", category="movement")
 DIG = ActionDef("dig")

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core import ActionDef, ActionSpace, Observation, ParamDef
-from wsap_core.llm.json_style import bounded, legal_actions, read_reply, reply_pattern, reply_schema
-from wsap_core.llm.parsing import ToolCall, Understood
-from wsap_core.llm.patterns import integer_pattern, json_pattern, latin, literal, text_pattern
-from wsap_core.models import ActionAvailability, Tool
-from wsap_core.values import validate_value
+from wsap_core.protocol import ActionAvailability, Tool
+from wsap_core.protocol.values import validate_value
+from wsap_llm.json_style import bounded, legal_actions, read_reply, reply_pattern, reply_schema
+from wsap_llm.parsing import ToolCall, Understood
+from wsap_llm.patterns import integer_pattern, json_pattern, latin, literal, text_pattern
 
 ACTIONS = (
     ActionDef("wait"),

@@ -11,12 +11,7 @@ from typing import Any
 import pytest
 
 from wsap_core.errors import SnapshotError
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.errors import BadRequestError
-from wsap_core.llm.scripted import Answer, ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.types import Abilities, JsonConstraint, RegexConstraint, Request
-from wsap_core.models import (
+from wsap_core.protocol import (
     TOOL,
     Action,
     ActionAvailability,
@@ -30,6 +25,11 @@ from wsap_core.models import (
     ParamDef,
     Tool,
 )
+from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
+from wsap_core.seams.model_errors import BadRequestError
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.scripted import Answer, ScriptedBackend
+from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 CHECK = ActionDef("check_will", "A dead player's will", [ParamDef("player", "a name")], category=TOOL)
 NOTE = ActionDef("notebook", "Write a note", [ParamDef("text", "the note")], category=TOOL)

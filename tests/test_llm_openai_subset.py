@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from wsap_core import Context
 from wsap_core.builtin.echo import EchoWorld
-from wsap_core.builtin.matrix import create_simultaneous
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.json_style import Understood, bounded, read_reply, reply_schema
-from wsap_core.llm.openai_subset import outside_subset, to_subset
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Abilities, JsonConstraint
-from wsap_core.models import Action, ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.protocol import Action, ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.seams.model import Abilities, JsonConstraint
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.json_style import Understood, bounded, read_reply, reply_schema
+from wsap_llm.openai_subset import outside_subset, to_subset
+from wsap_llm.scripted import ScriptedBackend
+from wsap_matrix.game import create_simultaneous
 
 WHERE = {
     "type": "object",

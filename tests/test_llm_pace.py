@@ -13,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.changes import CONDITIONS, Condition
-from wsap_core.llm.pace import Pace, PaceOptions, Wake, fallback_action, quiet_action
-from wsap_core.llm.prompts import Prompts
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.stretch import NOTHING_SAID, Steps
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.types import Abilities, JsonConstraint, RegexConstraint, Request
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionAvailability,
     ActionDef,
@@ -32,6 +24,14 @@ from wsap_core.models import (
     Observation,
     ParamDef,
 )
+from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.changes import CONDITIONS, Condition
+from wsap_llm.pace import Pace, PaceOptions, Wake, fallback_action, quiet_action
+from wsap_llm.prompts import Prompts
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.stretch import NOTHING_SAID, Steps
+from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 GO = ActionDef("go", category="movement")
 WAIT = ActionDef("wait")

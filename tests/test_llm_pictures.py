@@ -14,28 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from wsap_core.context import Context
 from wsap_core.errors import UsageError
-from wsap_core.interfaces import Look
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.errors import ContextTooSmallError
-from wsap_core.llm.keys import request_key
-from wsap_core.llm.pictures import in_words, picture_of, size_of
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.tokens import estimate_request
-from wsap_core.llm.types import Abilities, ImagePart, Message, Request, Sampling, TextPart
-from wsap_core.llm.window import Turn, Window
-from wsap_core.models import (
-    ActionDef,
-    ActionSpace,
-    GridMapBlock,
-    ImageBlock,
-    Observation,
-    View,
-)
+from wsap_core.protocol import ActionDef, ActionSpace, GridMapBlock, ImageBlock, Observation, View
+from wsap_core.seams.agent import Look
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities, ImagePart, Message, Request, Sampling, TextPart
+from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.keys import request_key
+from wsap_llm.pictures import in_words, picture_of, size_of
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, Style, TagStyle
+from wsap_llm.tokens import estimate_request
+from wsap_llm.window import Turn, Window
 
 SPACE = ActionSpace([ActionDef("wait", "Stay silent")])
 SEEING = Abilities(images=True)

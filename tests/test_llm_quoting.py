@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core import ActionDef, ParamDef
-from wsap_core.llm.quoting import Quoter, harmless
-from wsap_core.llm.tag_scan import TagProblem, TagScanner
-from wsap_core.llm.tag_style import TagTurn
-from wsap_core.models import Tool
+from wsap_core.protocol import Tool
+from wsap_core.untrusted import Quoter, harmless
+from wsap_llm.tag_scan import TagProblem, TagScanner
+from wsap_llm.tag_style import TagTurn
 
 NONCE = "k3f9qzt2"
 TURN = TagTurn(

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ParamDef
-from wsap_core.llm.parsing import NotUnderstood, Reading, ToolCall, Understood, read_reply, reask, split_thinking
-from wsap_core.models import Tool
+from wsap_core.protocol import Tool
 from wsap_core.worlds.legality import check_parameters
+from wsap_llm.parsing import NotUnderstood, Reading, ToolCall, Understood, read_reply, reask, split_thinking
 
 DATA = Path(__file__).parent / "data"
 

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.llm.account import Account
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.errors import NoServerError
-from wsap_core.llm.prompts import Prompts
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.speech import LONGEST, MOST_TOKENS, Speaks
-from wsap_core.llm.types import Sampling
+from wsap_core.seams.model import Sampling
+from wsap_core.seams.model_errors import NoServerError
+from wsap_llm.account import Account
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.prompts import Prompts
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.speech import LONGEST, MOST_TOKENS, Speaks
 
 
 def agent_saying(*replies: object, **options: object) -> tuple[LLMAgent, ScriptedBackend]:

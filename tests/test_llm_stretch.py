@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.llm.json_style import read_reply, reply_pattern, reply_schema
-from wsap_core.llm.parsing import Understood
-from wsap_core.llm.stretch import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
-from wsap_core.llm.tag_scan import FinalTag, TagScanner
-from wsap_core.llm.tag_style import OPENING, TagTurn
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_llm.json_style import read_reply, reply_pattern, reply_schema
+from wsap_llm.parsing import Understood
+from wsap_llm.stretch import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
+from wsap_llm.tag_scan import FinalTag, TagScanner
+from wsap_llm.tag_style import OPENING, TagTurn
 
 WAIT = ActionDef("wait")
 MOVE = ActionDef("move", parameters=[ParamDef("direction", "north|south")])

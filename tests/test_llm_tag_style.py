@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ParamDef
-from wsap_core.llm.parsing import ToolCall
-from wsap_core.llm.tag_scan import FinalTag, TagEvent, TagProblem, TagScanner, ToolTag
-from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
-from wsap_core.models import Tool
+from wsap_core.protocol import Tool
+from wsap_llm.parsing import ToolCall
+from wsap_llm.tag_scan import FinalTag, TagEvent, TagProblem, TagScanner, ToolTag
+from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 
 TOOLS = (
     Tool("check_will", parameters=(ParamDef("player", "a player's name"),)),

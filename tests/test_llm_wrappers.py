@@ -12,21 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.decisions import Usage
 from wsap_core.errors import UsageError
-from wsap_core.llm.backend import Backend, collect
-from wsap_core.llm.errors import (
-    BadRequestError,
-    BudgetReachedError,
-    NoServerError,
-    RateLimitError,
-    ServerFailedError,
-)
-from wsap_core.llm.keys import request_key
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.tokens import estimate_request
-from wsap_core.llm.types import (
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model import (
     Abilities,
+    Backend,
     Chunk,
     Finish,
     ImagePart,
@@ -36,8 +26,19 @@ from wsap_core.llm.types import (
     Sampling,
     TextChunk,
     TextPart,
+    collect,
 )
-from wsap_core.llm.wrappers import (
+from wsap_core.seams.model_errors import (
+    BadRequestError,
+    BudgetReachedError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_llm.keys import request_key
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.tokens import estimate_request
+from wsap_llm.wrappers import (
     Budget,
     Budgeted,
     Cached,

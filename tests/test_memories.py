@@ -16,14 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_core.builtin.memories.cells import ACHIEVED, FAILED, PLAIN, cell_of
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.builtin.memories.fifo import FifoMemory
-from wsap_core.builtin.memories.fulltext import FullTextMemory
-from wsap_core.builtin.memories.nothing import NoMemory
-from wsap_core.builtin.memories.store import Store
-from wsap_core.builtin.memories.summary import fold_plainly
-from wsap_core.context import Context
+from wsap_check.memories import HOSTILE, MemoryTests, echo_life
 from wsap_core.errors import (
     ConfigError,
     MissingServiceError,
@@ -32,12 +25,7 @@ from wsap_core.errors import (
     StorageVersionError,
 )
 from wsap_core.host import PluginHost
-from wsap_core.llm.errors import BudgetReachedError, ServerFailedError
-from wsap_core.llm.memory import AgentMemory
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.tokens import estimate_tokens
-from wsap_core.llm.types import Finish, Reply, Request
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionResult,
     AgentMessage,
@@ -47,9 +35,20 @@ from wsap_core.models import (
     Memory,
     Observation,
 )
-from wsap_core.services import Services
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import AgentMemory, estimate_tokens
+from wsap_core.seams.model import Finish, Reply, Request
+from wsap_core.seams.model_errors import BudgetReachedError, ServerFailedError
+from wsap_core.seams.services import Services
 from wsap_core.specs import build
-from wsap_core.testing.memories import HOSTILE, MemoryTests, echo_life
+from wsap_llm.memories.cells import ACHIEVED, FAILED, PLAIN, cell_of
+from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.memories.fifo import FifoMemory
+from wsap_llm.memories.fulltext import FullTextMemory
+from wsap_llm.memories.nothing import NoMemory
+from wsap_llm.memories.store import Store
+from wsap_llm.memories.summary import fold_plainly
+from wsap_llm.scripted import ScriptedBackend
 
 
 def lived(message: str, step: int = 0, world: str = "crafter", **result: Any) -> HistoryEntry:
@@ -337,7 +336,7 @@ def test_a_smaller_memory_that_takes_a_larger_ones_snapshot_lets_the_rest_wait()
 
 
 def test_a_summary_by_a_model_needs_something_that_can_ask_one() -> None:
-    spec = "wsap_core.builtin.memories.fifo:create"
+    spec = "wsap_llm.memories.fifo:create"
     with pytest.raises(MissingServiceError, match="wsap-nexus"):
         build(spec, Context(config={"summary_model": "ollama/qwen3:8b"}, services=Services()))
 
@@ -347,7 +346,7 @@ def test_a_summary_by_a_model_needs_something_that_can_ask_one() -> None:
 )
 def test_a_wrong_option_is_told(config: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"fifo memory"):
-        build("wsap_core.builtin.memories.fifo:create", Context(config=config))
+        build("wsap_llm.memories.fifo:create", Context(config=config))
 
 
 # --- facts --------------------------------------------------------------------------------------
@@ -386,7 +385,7 @@ def test_what_the_query_names_is_recalled_first() -> None:
 
 
 def test_a_body_in_an_observation_survives_the_snapshot() -> None:
-    from wsap_core.models import Avatar
+    from wsap_core.protocol import Avatar
 
     seen = EmbodiedObservation(avatar=Avatar("a1", "crafter"), facing="north")
     memory, other = FactsMemory(), FactsMemory()

@@ -27,12 +27,12 @@ from wsap_core import (
     ParamDef,
     PlaceGraphBlock,
     TableBlock,
-    interfaces,
 )
-from wsap_core.context import SEED_LIMIT, Context, derive_seed
 from wsap_core.envelope import MESSAGES
 from wsap_core.errors import ProtocolVersionError
-from wsap_core.models.avatars import can_become
+from wsap_core.protocol.avatars import can_become
+from wsap_core.seams import game as interfaces
+from wsap_core.seams.context import SEED_LIMIT, Context, derive_seed
 from wsap_core.version import PROTOCOL_VERSION, check_protocol_version
 
 UNBOUND, BOUND, DORMANT, SUSPENDED, DESTROYED = AvatarState

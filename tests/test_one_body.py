@@ -10,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from wsap_check import GameAdapterTests
 from wsap_core import Action, Context
+from wsap_core.authoring.grid import chart, compass, offset
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.models import AvatarSpec, AvatarState, Entry, PortableItem
+from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import resolve
-from wsap_core.testing import GameAdapterTests
-from wsap_core.worlds.grid import chart, compass, offset
 
 GAME = f"{Path(__file__).with_name('orchard.py')}:Orchard"
 """By its file, so that another process finds it, too."""

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from wsap_core.llm.json_style import legal_actions, reply_schema
-from wsap_core.llm.tag_style import TagTurn
-from wsap_core.models import ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef, Possible
+from wsap_core.protocol import ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef, Possible
 from wsap_core.worlds.legality import narrowed
+from wsap_llm.json_style import legal_actions, reply_schema
+from wsap_llm.tag_style import TagTurn
 
 VOTE = ActionDef("vote", "Vote", (ParamDef("player", "Ann|Bo|Cy"),))
 SWAP = ActionDef("swap", "Swap two", (ParamDef("first", "Ann|Bo|Cy"), ParamDef("second", "Ann|Bo|Cy")))
@@ -60,7 +60,7 @@ def test_what_is_not_available_is_left_out_all_the_same() -> None:
 
 
 def test_random_legal_play_takes_only_what_is_possible() -> None:
-    from wsap_core.builtin.agents import RandomAgent
+    from wsap_core.builtin.random_agents import RandomAgent
 
     agent = RandomAgent(random.Random(1), legal_only=True)
     agent.initialize("", ActionSpace((VOTE,)))
@@ -75,7 +75,7 @@ def test_random_legal_play_takes_only_what_is_possible() -> None:
 
 
 def test_it_travels_and_an_older_reader_takes_it_for_a_plain_one() -> None:
-    from wsap_core.wire import Codec, encode
+    from wsap_core.protocol.wire import Codec, encode
 
     possible = Possible("vote", choices={"player": ("Ann",)})
     seen = Observation(available_actions=(possible,))

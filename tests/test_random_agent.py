@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from wsap_core import AVATAR_ACTIONS, ActionAvailability, ActionDef, ActionSpace, Observation
-from wsap_core.builtin.agents import RandomAgent
-from wsap_core.models import TOOL
+from wsap_core.builtin.random_agents import RandomAgent
+from wsap_core.protocol import TOOL
 
 
 def drawn_from(space: ActionSpace) -> set[str]:

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.builtin.memories.fifo import FifoMemory
-from wsap_core.builtin.memories.fulltext import FullTextMemory
-from wsap_core.decisions import LooksBack
 from wsap_core.errors import SnapshotError
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.memory import AgentMemory, Browsable, OutlivesRuns
-from wsap_core.llm.prompts import Prompts
-from wsap_core.llm.reflection import LEAST, read_lines
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
-from wsap_core.models import ActionDef, ActionResult, ActionSpace, AgentMessage, Event, Goal, Observation
+from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, AgentMessage, Event, Goal, Observation
+from wsap_core.seams.agent import LooksBack
+from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns
+from wsap_core.seams.model import Request
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.memories.fifo import FifoMemory
+from wsap_llm.memories.fulltext import FullTextMemory
+from wsap_llm.prompts import Prompts
+from wsap_llm.reflection import LEAST, read_lines
+from wsap_llm.scripted import ScriptedBackend
 
 SPACE = ActionSpace([ActionDef("wait", "Stay where you are")])
 LESSONS = "1. Drink before the thirst.\n2. Sleep behind stone.\n- Zombies come at night.\n- One too many."

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from wsap_check import run_checks
 from wsap_core import AdapterSpec
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Observation
-from wsap_core.testing import run_checks
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.seams.context import Context
 
 
 def players(options: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from wsap_core import (
     system_message,
     user_message,
 )
-from wsap_core.wire import dumps
+from wsap_core.protocol.wire import dumps
 
 # fmt: off
 

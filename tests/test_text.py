@@ -28,7 +28,7 @@ from wsap_core import (
     system_message,
     user_message,
 )
-from wsap_core.text import one_line, render_observation
+from wsap_core.protocol.text import one_line, render_observation
 from wsap_core.untrusted import printable
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.prompts import Prompts
 from wsap_core.textfile import LONGEST, read_text
+from wsap_llm.prompts import Prompts
 
 
 def test_a_text_is_read_without_its_mark_and_with_plain_line_ends(tmp_path: Path) -> None:

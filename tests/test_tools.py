@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_core.builtin.memories.fifo import FifoMemory
-from wsap_core.builtin.tools.calculator import Calculator
-from wsap_core.builtin.tools.notes import Notes
-from wsap_core.builtin.tools.recall import Recall
-from wsap_core.context import Context
+from wsap_check.memories import ToolTests
 from wsap_core.errors import ConfigError, DuplicateNameError, PluginError
 from wsap_core.host import PluginHost
-from wsap_core.llm.toolbox import Toolbox, build_tool
-from wsap_core.llm.tools import AgentTool, ToolContext
-from wsap_core.models import Action, ActionResult, HistoryEntry, Observation
+from wsap_core.protocol import Action, ActionResult, HistoryEntry, Observation
+from wsap_core.seams.context import Context
+from wsap_core.seams.tool import AgentTool, ToolContext
 from wsap_core.specs import ToolSpec
-from wsap_core.testing.memories import ToolTests
+from wsap_llm.memories.fifo import FifoMemory
+from wsap_llm.toolbox import Toolbox, build_tool
+from wsap_llm.tools.calculator import Calculator
+from wsap_llm.tools.notes import Notes
+from wsap_llm.tools.recall import Recall
 
 
 class TestCalculator(ToolTests):

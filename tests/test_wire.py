@@ -33,7 +33,7 @@ from wsap_core import (
 )
 from wsap_core.envelope import MESSAGES, decode_envelope, encode_envelope
 from wsap_core.errors import ProtocolVersionError, WireError
-from wsap_core.wire import dumps, encode, wire_type
+from wsap_core.protocol.wire import dumps, encode, wire_type
 
 BODY = Avatar("avatar-1", "crafter", "ada", AvatarState.BOUND, "Ada", (1.0, 2.5))
 
@@ -144,7 +144,7 @@ def test_what_json_has_no_word_for_is_refused_by_name(value: Any) -> None:
 
 def test_the_same_message_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     program = (
-        "from wsap_core import *; from wsap_core.wire import dumps;"
+        "from wsap_core import *; from wsap_core.protocol.wire import dumps;"
         "print(dumps(Observation({k: 1 for k in 'hunger thirst energy'.split()}, extras={'b': 1, 'a': 2})))"
     )
     texts = {

@@ -39,7 +39,7 @@ def exit_statuses() -> list[str]:
         1: "Something unforeseen went wrong, or `wsap check` or `wsap doctor` found a fault",
         BROKEN_PIPE: "Nobody reads the output any more",
     }
-    importlib.import_module("wsap_core.llm.errors")  # adds its classes to the tree
+    importlib.import_module("wsap_core.seams.model_errors")  # adds its classes to the tree
     waiting: list[type[WsapError]] = [WsapError]
     while waiting:
         error = waiting.pop(0)

@@ -51,10 +51,11 @@ _HOMES: dict[str, str] = {
             "Tool",
             "View",
         ],
-        "wsap_core.models",
+        "wsap_core.protocol",
     ),
-    **dict.fromkeys(("Agent", "AvatarGameAdapter", "GameAdapter"), "wsap_core.interfaces"),
-    **dict.fromkeys(("Clock", "Context", "SystemClock", "derive_seed"), "wsap_core.context"),
+    **dict.fromkeys(("AvatarGameAdapter", "GameAdapter"), "wsap_core.seams.game"),
+    **dict.fromkeys(("Agent",), "wsap_core.seams.agent"),
+    **dict.fromkeys(("Clock", "Context", "SystemClock", "derive_seed"), "wsap_core.seams.context"),
     **dict.fromkeys(
         [
             "AdapterSpec",
@@ -71,20 +72,18 @@ _HOMES: dict[str, str] = {
     ),
     **dict.fromkeys(("hookimpl",), "wsap_core.hookspecs"),
     **dict.fromkeys(("PluginHost",), "wsap_core.host"),
-    **dict.fromkeys(("Codec",), "wsap_core.wire"),
+    **dict.fromkeys(("Codec",), "wsap_core.protocol.wire"),
     **dict.fromkeys(("PROTOCOL_VERSION",), "wsap_core.version"),
-    **dict.fromkeys(("system_message", "user_message"), "wsap_core.text"),
+    **dict.fromkeys(("system_message", "user_message"), "wsap_core.protocol.text"),
     **dict.fromkeys(("MESSAGE_ACTIONS", "Barrier", "Mailbox", "Outcome", "Seat", "World"), "wsap_core.worlds"),
     **dict.fromkeys(("WsapError",), "wsap_core.errors"),
 }
 
 if TYPE_CHECKING:
-    from wsap_core.context import Clock, Context, SystemClock, derive_seed
     from wsap_core.errors import WsapError
     from wsap_core.hookspecs import hookimpl
     from wsap_core.host import PluginHost
-    from wsap_core.interfaces import Agent, AvatarGameAdapter, GameAdapter
-    from wsap_core.models import (
+    from wsap_core.protocol import (
         AVATAR_ACTIONS,
         Achievement,
         Action,
@@ -123,6 +122,11 @@ if TYPE_CHECKING:
         Tool,
         View,
     )
+    from wsap_core.protocol.text import system_message, user_message
+    from wsap_core.protocol.wire import Codec
+    from wsap_core.seams.agent import Agent
+    from wsap_core.seams.context import Clock, Context, SystemClock, derive_seed
+    from wsap_core.seams.game import AvatarGameAdapter, GameAdapter
     from wsap_core.specs import (
         AdapterSpec,
         AgentSpec,
@@ -134,9 +138,7 @@ if TYPE_CHECKING:
         ScoreMetric,
         ToolSpec,
     )
-    from wsap_core.text import system_message, user_message
     from wsap_core.version import PROTOCOL_VERSION
-    from wsap_core.wire import Codec
     from wsap_core.worlds import MESSAGE_ACTIONS, Barrier, Mailbox, Outcome, Seat, World
 
 __all__ = [  # kept in step with _HOMES by a test

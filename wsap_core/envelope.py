@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core import models
+from wsap_core import protocol as models
 from wsap_core.errors import WireError
-from wsap_core.models.base import Part
+from wsap_core.protocol.base import Part
+from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.version import PROTOCOL_VERSION, check_protocol_version
-from wsap_core.wire import Codec, dumps
 
 MESSAGES: Mapping[str, type] = {
     name: found

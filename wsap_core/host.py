@@ -16,6 +16,7 @@ import wsap_core
 from wsap_core import hookspecs
 from wsap_core.discovery import FoundPlugin, find_plugins
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
+from wsap_core.protocol.wire import Codec
 from wsap_core.specs import (
     AdapterSpec,
     AgentSpec,
@@ -26,7 +27,6 @@ from wsap_core.specs import (
     ToolSpec,
     resolve,
 )
-from wsap_core.wire import Codec
 
 S = TypeVar("S", bound=Spec)
 

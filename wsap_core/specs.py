@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wsap_core.context import Context
 from wsap_core.errors import PluginError, UsageError, WsapError
-from wsap_core.models import Achievement, Action, TransferRule
+from wsap_core.protocol import Achievement, Action, TransferRule
+from wsap_core.seams.context import Context
 from wsap_core.untrusted import one_line
 from wsap_core.version import PROTOCOL_VERSION
 
@@ -228,10 +228,10 @@ class BackendSpec:
     name: str
     summary: str
     factory: Reference
-    """Gives a `wsap_core.llm.backend.Backend`; the context's option `model` is the rest of the address."""
+    """Gives a `wsap_core.seams.model.Backend`; the context's option `model` is the rest of the address."""
     abilities: tuple[str, ...] = ()
     models: Reference | None = None
-    """`async (context) -> wsap_core.llm.listing.Listing`: what can be asked now; None where nothing can be listed."""
+    """`async (context) -> wsap_core.seams.model.Listing`: what can be asked now; None where nothing can be listed."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wsap_core.context import Context
 from wsap_core.host import PluginHost, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionDef,
     ActionResult,
@@ -39,11 +36,14 @@ from wsap_core.models import (
     TextBlock,
     View,
 )
-from wsap_core.models.views import ChatLine
+from wsap_core.protocol.views import ChatLine
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_llm.scripted import ScriptedBackend
+from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.server.dashboard.keys import OneTimeKey
+from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import Address, serve
 
 T = TypeVar("T")

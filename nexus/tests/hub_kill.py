@@ -33,23 +33,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import hub_checks
 import hub_kit
 
-from wsap_core.context import Context, SystemClock
 from wsap_core.host import PluginHost
+from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_core.services import Services
+from wsap_core.seams.context import Context, SystemClock
+from wsap_core.seams.services import Services
 from wsap_core.specs import resolve
-from wsap_core.wire import Codec
-from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import NexusEvent, Policy, WorldRecord
 from wsap_nexus.hub.venue import START, KeptVenue
-from wsap_nexus.hub.worlds import LocalWorld
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import read_step
-from wsap_nexus.runtime.run import Run
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage import Database, Repository
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store import Database, Repository
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import NexusEvent, Policy, WorldRecord
+from wsap_nexus.worlds.port import LocalWorld
 
 GAMES = ("quarry", "crafter", "matrix")
 SILENCE = 30.0

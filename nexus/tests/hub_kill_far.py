@@ -41,12 +41,12 @@ import hub_kit
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
 from wsap_nexus.hub import elsewhere
-from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import NexusEvent, Policy
-from wsap_nexus.hub.remote import GameClient
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage import Database
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import NexusEvent, Policy
+from wsap_nexus.worlds.remote import GameClient
 
 FAR = ("far-quarry", "deep-quarry")
 GAMES = ("quarry", *FAR)
@@ -100,7 +100,7 @@ class Games:
                 os.close(read)
                 os.setpgid(0, 0)
                 threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-                from wsap_nexus.server.world import serve_world
+                from wsap_nexus.worlds.serve_world import serve_world
 
                 spec = next(s for s in far_specs() if s.name == name)
                 ready: Callable[[str], None] = lambda url: os.write(write, b"ready\n") and None  # noqa: E731

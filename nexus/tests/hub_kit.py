@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.context import Context
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.host import PluginHost, Registered
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionDef,
     ActionResult,
@@ -37,8 +36,9 @@ from wsap_core.models import (
     TransferRule,
     TransitPackage,
 )
+from wsap_core.protocol.wire import Codec, encode
+from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_core.wire import Codec, encode
 
 ACTIONS = ActionSpace(
     (

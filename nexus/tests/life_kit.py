@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.host import Registered
-from wsap_core.llm.scripted import Answer, ScriptedBackend
-from wsap_core.llm.types import Request
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_llm.scripted import Answer, ScriptedBackend
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import NexusEvent, Policy
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import NexusEvent, Policy
 
 Answers = Callable[[Request], Answer]
 

@@ -23,17 +23,17 @@ from wsap_core import (
     Context,
     Observation,
 )
-from wsap_core.context import Clock
-from wsap_core.models import Goal
-from wsap_core.wire import Codec, dumps
+from wsap_core.protocol import Goal
+from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.seams.context import Clock
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.resume import read_past
-from wsap_nexus.runtime.run import Run
-from wsap_nexus.storage.records import EventRecord
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.run import Run
+from wsap_nexus.store.records import EventRecord
 
 RUN = "run-of-several"
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from llm_server import DEAF, Card, ModelServer, Refusal, Say
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, MissingServiceError
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import (
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart, collect
+from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
     BackendTimeoutError,
@@ -29,13 +29,12 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.llm.types import ImagePart, JsonConstraint, Message, Reply, Request, Sampling, TextPart
-from wsap_nexus.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
+from wsap_llm.backends.litellm import LiteLLMBackend, LiteLLMOptions, create, listing
 
 INSTALLED = importlib.util.find_spec("litellm") is not None
 REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
 
-real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: pip install 'wsap-nexus[litellm]'")
+real = pytest.mark.skipif(not INSTALLED, reason="litellm is an extra: pip install 'wsap-llm[litellm]'")
 absent = pytest.mark.skipif(INSTALLED, reason="litellm is installed here")
 both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 # litellm's own and its libraries' warnings are none of ours.
@@ -73,8 +72,8 @@ def test_wrong_options_are_refused_in_a_sentence() -> None:
 def test_nothing_of_litellm_is_imported_before_the_first_request() -> None:
     code = (
         "import sys, asyncio\n"
-        "from wsap_core.context import Context\n"
-        "from wsap_nexus.backends import litellm as ours\n"
+        "from wsap_core.seams.context import Context\n"
+        "from wsap_llm.backends import litellm as ours\n"
         "ours.LiteLLMBackend('m').abilities; asyncio.run(ours.listing(Context.create()))\n"
         "print([m for m in ('litellm', 'openai', 'aiohttp') if m in sys.modules])"
     )

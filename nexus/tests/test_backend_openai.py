@@ -14,20 +14,7 @@ from llm_server import DEAF, ModelServer, Say
 from llm_server.says import BAD
 
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import (
-    AuthenticationError,
-    BackendError,
-    BackendTimeoutError,
-    BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ModelNotFoundError,
-    NoServerError,
-    RateLimitError,
-    ServerFailedError,
-)
-from wsap_core.llm.types import (
+from wsap_core.seams.model import (
     Finish,
     ImagePart,
     JsonConstraint,
@@ -39,9 +26,22 @@ from wsap_core.llm.types import (
     TextChunk,
     TextPart,
     ThinkingChunk,
+    collect,
 )
-from wsap_nexus.backends.dialects import DIALECTS
-from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions, options_of
+from wsap_core.seams.model_errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_llm.backends.dialects import DIALECTS
+from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions, options_of
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wsap_core.cli import main
-from wsap_nexus.storage import Database, LogWriter, Repository
+from wsap_nexus.store import Database, LogWriter, Repository
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from wsap_nexus.minds import Minds
 AGENTS = """\
 import os, signal
 from wsap_core import Action
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.models import HistoryEntry
+from wsap_llm.memories.facts import FactsMemory
+from wsap_core.protocol import HistoryEntry
 
 class Witness:
     # Keeps every step in memory; at its 30th decision it does to its process what STOP_WITH says.

@@ -18,14 +18,13 @@ import pytest
 from llm_server import DEAF, Card, ModelServer, Say
 
 from wsap_core.cli import main
-from wsap_core.llm.listing import ModelInfo
-from wsap_core.llm.types import Abilities, Message, Request
-from wsap_core.llm.wrappers import Price
-from wsap_nexus import remembered
-from wsap_nexus.backends.fitting import Memory, fit, is_here
+from wsap_core.seams.model import Abilities, Message, ModelInfo, Request
+from wsap_llm.backends.fitting import Memory, fit, is_here
+from wsap_llm.wrappers import Price
 from wsap_nexus.cli.estimate import estimate
-from wsap_nexus.prompt_size import PromptSize
-from wsap_nexus.remembered import Known
+from wsap_nexus.models import remembered
+from wsap_nexus.models.prompt_size import PromptSize
+from wsap_nexus.models.remembered import Known
 
 LOOK = json.dumps({"action": "inspect_self", "params": {}, "reasoning": "let us see"})
 

@@ -14,13 +14,13 @@ import zstandard
 from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, until, wsap
 
 from wsap_core.errors import ProtocolVersionError, UnknownNameError, WireError, WsapError
-from wsap_core.models import PortableItem
-from wsap_nexus.hub import portable
-from wsap_nexus.hub.book import Book, Ledger
-from wsap_nexus.hub.errors import ConservationError
-from wsap_nexus.hub.metagoals import TEMPLATES, pursuits, set_goal
-from wsap_nexus.hub.records import Policy, SkillGain
-from wsap_nexus.storage.database import Database
+from wsap_core.protocol import PortableItem
+from wsap_nexus.agents import portable
+from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
+from wsap_nexus.errors import ConservationError
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.entities import Policy, SkillGain
 
 
 @pytest.fixture

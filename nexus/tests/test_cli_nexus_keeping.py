@@ -17,15 +17,15 @@ import pytest
 from cli_nexus_kit import environ_of, nexus, nexus_json, refused, running, wsap
 
 from wsap_core.errors import StorageError
-from wsap_nexus.hub.backup import back_up, restore
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
+from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
 from wsap_nexus.hub.prune import DAY, measure, prune
-from wsap_nexus.hub.records import SkillGain, Terms
-from wsap_nexus.storage.database import Database
-from wsap_nexus.storage.eventlog import LogWriter
-from wsap_nexus.storage.records import NewRun, RunStatus
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.store.backup import back_up, restore
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.entities import SkillGain, Terms
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.repository import Repository
 
 
 @pytest.fixture

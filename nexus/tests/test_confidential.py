@@ -13,23 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, ToolSpec
+from wsap_llm.mcp.connection import ToolServerError
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.secrets import PREFIX, clean, recordable, resolved, secrets_in, without
 from wsap_nexus.api import list_runs, play, resume_run
-from wsap_nexus.confidential import PREFIX, clean, recordable, resolved, secrets_in, without
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.records import Policy
-from wsap_nexus.mcp.connection import ToolServerError
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage import Database
-from wsap_nexus.storage.export import export_jsonl
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.export import export_jsonl
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
 SECRET = "sk-deep-lake-4711-xyzzy"
@@ -160,8 +160,8 @@ def host() -> PluginHost:
 
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
-    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_nexus.mcp.source:create"), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
     own.backends.add(
         Registered(BackendSpec("teller", "", lambda c: ScriptedBackend(answer, model="teller/x")), "t", "t")
     )

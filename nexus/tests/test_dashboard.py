@@ -22,9 +22,9 @@ from dashboard_kit import EVIL, Served
 from sqlalchemy import insert
 
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import Policy, Terms
-from wsap_nexus.storage.records import NewRun, RunStatus
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.store.tables import METADATA
 
 api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -14,14 +14,14 @@ from dashboard_kit import EVIL, HALL, Hall, Served, host
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_core.context import Context
+from wsap_core.seams.context import Context
+from wsap_nexus.dashboard.frames import Frames
+from wsap_nexus.dashboard.keys import OneTimeKey
+from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import Policy, Terms
-from wsap_nexus.runtime.store import Store, open_store
-from wsap_nexus.server.dashboard.frames import Frames
-from wsap_nexus.server.dashboard.keys import OneTimeKey
-from wsap_nexus.server.dashboard.steps import STRIDE, StepIndexes
-from wsap_nexus.storage.records import NewRun
+from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.records import NewRun
 
 
 def prepare(nexus: Nexus) -> None:
@@ -106,7 +106,7 @@ def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
 
 
 def test_an_agents_own_token_opens_nothing_here(served: Served) -> None:
-    from wsap_nexus.server.auth import Tokens
+    from wsap_nexus.http.auth import Tokens
 
     token = served.do(lambda: Tokens(served.nexus.ledger, served.token).issue("ann"))
     own = {"Authorization": f"Bearer {token}"}

@@ -15,7 +15,7 @@ from dashboard_kit import Served
 from test_dashboard import CHROMIUM, DESKTOP, PHONE, Seen, browser, opened
 
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import Policy, Terms
+from wsap_nexus.store.entities import Policy, Terms
 
 roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")

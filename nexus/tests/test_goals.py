@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, PluginHost
-from wsap_core.context import Context
 from wsap_core.errors import WireError
 from wsap_core.host import BUILTIN, Registered
+from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.goals import GAP, MOST_GAP, GoalWatch, mark_of
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import start
-from wsap_nexus.runtime.store import open_database, open_store
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.goals import GAP, MOST_GAP, GoalWatch, mark_of
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import start
+from wsap_nexus.runs.store import open_database, open_store
+from wsap_nexus.store.repository import Repository
 
 
 def times_due(goals: Iterable[list[Goal]]) -> list[int]:

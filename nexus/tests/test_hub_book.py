@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from test_storage_migrations import server  # noqa: F401 (a fixture)
 
 from wsap_core.errors import StorageError, UsageError, WsapError
-from wsap_core.models import Avatar, AvatarState, PortableItem
+from wsap_core.protocol import Avatar, AvatarState, PortableItem
 from wsap_nexus.cli.nexus import report
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
-from wsap_nexus.hub.records import NexusEvent, SessionRecord, Terms
+from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
 from wsap_nexus.hub.transit import prepare_enter
-from wsap_nexus.storage import Database
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import NexusEvent, SessionRecord, Terms
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError
-from wsap_core.models import Goal, Observation
-from wsap_nexus.hub.conditions import DEEPEST, LONGEST, Facts, facts_of, parse_condition
+from wsap_core.protocol import Goal, Observation
+from wsap_nexus.agents.exit_rules import DEEPEST, LONGEST, Facts, facts_of, parse_condition
 
 OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
              "!=": operator.ne}  # fmt: skip

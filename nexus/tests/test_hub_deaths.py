@@ -15,14 +15,14 @@ import hub_kit
 import pytest
 from life_kit import Place, host_with, nexus_at
 
-from wsap_core.context import Context
 from wsap_core.errors import UsageError
-from wsap_core.models import Action, AvatarState, DeathEvent, PortableItem
-from wsap_nexus.hub.errors import DiedAsleepError
+from wsap_core.protocol import Action, AvatarState, DeathEvent, PortableItem
+from wsap_core.seams.context import Context
+from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.prune import measure, prune
-from wsap_nexus.hub.records import EXTERNAL, SessionRecord, Terms
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms
 
 crafter = pytest.importorskip("wsap_crafter")
 

@@ -16,12 +16,12 @@ from unruly_time import let_time_pass, until_at_it
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_core.models import AvatarState, PortableItem
-from wsap_nexus.hub.errors import GameUnavailableError, WorldFailedError
+from wsap_core.protocol import AvatarState, PortableItem
+from wsap_nexus.errors import GameUnavailableError, WorldFailedError
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import NexusEvent, Policy, SessionRecord, Terms
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.runtime.store import Store, open_store
+from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.store.entities import NexusEvent, Policy, SessionRecord, Terms
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

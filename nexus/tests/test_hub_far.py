@@ -15,20 +15,20 @@ import hub_kit
 import pytest
 from wire_server import Served, problem, serving
 
-from wsap_core.context import derive_seed
-from wsap_core.models import Action, AvatarSpec, Entry, PortableItem
+from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
-from wsap_core.wire import encode
-from wsap_nexus.hub import crossing
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import read_spec
-from wsap_nexus.hub.errors import WorldFailedError
-from wsap_nexus.hub.far_world import RemoteWorld
 from wsap_nexus.hub.hub import Settings
-from wsap_nexus.hub.records import Terms
-from wsap_nexus.hub.remote import GameClient, Patience
 from wsap_nexus.hub.transit import prepare_enter
-from wsap_nexus.hub.worlds import LocalWorld, WorldFace
-from wsap_nexus.runtime.seats import SeatFace
+from wsap_nexus.store.entities import Terms
+from wsap_nexus.worlds import crossing
+from wsap_nexus.worlds.far_world import RemoteWorld
+from wsap_nexus.worlds.port import LocalWorld, WorldFace
+from wsap_nexus.worlds.remote import GameClient, Patience
+from wsap_nexus.worlds.seats import SeatFace
 
 # Any, in this module: JSON.
 
@@ -39,7 +39,7 @@ import sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[1])
 import hub_kit
-from wsap_nexus.server.world import serve_world
+from wsap_nexus.worlds.serve_world import serve_world
 spec = replace(hub_kit.QUARRY, name="far-quarry", abilities=tuple(sys.argv[3].split(",")))
 serve_world(spec, port=int(sys.argv[2]), token="t" * 20)
 """

@@ -15,11 +15,11 @@ import hub_kit
 import pytest
 from test_hub_far import DEEDS, arrive, do, undisturbed
 
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import read_spec
-from wsap_nexus.hub.errors import WorldFailedError
-from wsap_nexus.hub.far_world import RemoteWorld
-from wsap_nexus.hub.remote import GameClient
-from wsap_nexus.server.world import world_app
+from wsap_nexus.worlds.far_world import RemoteWorld
+from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.worlds.serve_world import world_app
 
 # Any, in this module: JSON.
 

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import UsageError
-from wsap_core.models import PortableItem
-from wsap_nexus.hub import metagoals
-from wsap_nexus.hub.book import Book, Ledger
-from wsap_nexus.hub.metagoals import TEMPLATES, MetaGoal, Requirement, Reward, advance, own_goal, pursuits, set_goal
-from wsap_nexus.hub.records import SkillGain
-from wsap_nexus.storage import Database
+from wsap_core.protocol import PortableItem
+from wsap_nexus.agents import metagoals
+from wsap_nexus.agents.metagoals import TEMPLATES, MetaGoal, Requirement, Reward, advance, own_goal, pursuits, set_goal
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import SkillGain
 
 GAMES = ("crafter", "echo", "matrix")
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from life_kit import host_with, nexus_at
 
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.builtin.memories.fulltext import create as fulltext
-from wsap_core.context import Context
 from wsap_core.errors import StorageError, UsageError
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.minds import AgentMinds, KeptMind
-from wsap_nexus.hub.records import EXTERNAL, Policy, Terms
-from wsap_nexus.runtime.plan import SeatPlan
-from wsap_nexus.storage import Database
+from wsap_core.seams.context import Context
+from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.memories.fulltext import create as fulltext
+from wsap_nexus.agents.minds import AgentMinds, KeptMind
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import EXTERNAL, Policy, Terms
 
 TEXT = SeatPlan("ida", "llm", {"memory": "fulltext"})
 FACTS = SeatPlan("ida", "llm", {"memory": "facts"})

@@ -10,17 +10,17 @@ import pytest
 from life_kit import Place, host_with, nexus_at
 
 from wsap_core.errors import UnknownNameError, UsageError
-from wsap_core.models import Bonus, TransferRule
+from wsap_core.protocol import Bonus, TransferRule
 from wsap_core.specs import AdapterSpec, GameInfo
-from wsap_nexus.hub.book import Ledger
+from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
+from wsap_nexus.agents.persons import LONGEST, seat_plan, set_model, set_persona, set_policy
+from wsap_nexus.agents.suggest import suggestions
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
-from wsap_nexus.hub.persons import LONGEST, seat_plan, set_model, set_persona, set_policy
 from wsap_nexus.hub.place import GameEntry
-from wsap_nexus.hub.records import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
-from wsap_nexus.hub.suggest import suggestions
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage import Database
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store import Database
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
 
 HOST = host_with()
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from life_kit import host_with, nexus_at
 
+from wsap_check import GameAdapterTests
 from wsap_core import Action, Goal
-from wsap_core.models import AgentMessage, Event
-from wsap_core.testing import GameAdapterTests
-from wsap_core.wire import Codec, dumps, encode
-from wsap_nexus.hub import letters
+from wsap_core.protocol import AgentMessage, Event
+from wsap_core.protocol.wire import Codec, dumps, encode
+from wsap_nexus.agents import letters
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, GameEntry, NexusObservation, NexusPlace, Suggestion
-from wsap_nexus.hub.records import EXTERNAL, Policy
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, Policy
 
 
 class Still:

@@ -10,26 +10,26 @@ import pytest
 from life_kit import Script, host_with, nexus_at
 
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation
-from wsap_core.builtin.memories.fulltext import create as fulltext
-from wsap_core.context import Context
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.types import Request
-from wsap_core.models import JackOutResult
+from wsap_core.protocol import JackOutResult
+from wsap_core.protocol.wire import Codec
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
+from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_core.wire import Codec
 from wsap_core.worlds import World
-from wsap_nexus.hub.book import Ledger
+from wsap_llm.memories.fulltext import create as fulltext
+from wsap_nexus.agents.letters import PERSON, inbox
+from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.hub.guests import GuestSeat
-from wsap_nexus.hub.letters import PERSON, inbox
-from wsap_nexus.hub.minds import KeptMind
 from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.hub.records import EXTERNAL, Policy, Terms
 from wsap_nexus.hub.venue import KeptVenue
-from wsap_nexus.hub.worlds import LocalWorld
-from wsap_nexus.runtime.recorder import read_step
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.runtime.tally import step_line
-from wsap_nexus.storage import Repository
+from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.tally import step_line
+from wsap_nexus.store import Repository
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import EXTERNAL, Policy, Terms
+from wsap_nexus.worlds.port import LocalWorld
 
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}
 

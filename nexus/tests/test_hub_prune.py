@@ -12,12 +12,12 @@ import pytest
 from life_kit import Place, host_with
 
 from wsap_core.errors import StorageFullError
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_nexus.hub import prune
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.prune import DAY, EVERY, look_after
-from wsap_nexus.hub.records import EXTERNAL, NexusEvent, Terms
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.entities import EXTERNAL, NexusEvent, Terms
 
 KEEP = 30.0
 

@@ -15,10 +15,10 @@ import hub_checks
 import pytest
 from life_kit import Place, host_with, nexus_at
 
-from wsap_core.models import Action, ActionResult
-from wsap_core.wire import Codec
-from wsap_nexus.hub.records import EXTERNAL, Terms
-from wsap_nexus.runtime.recorder import read_step
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.protocol.wire import Codec
+from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.store.entities import EXTERNAL, Terms
 
 ROUNDS = 10
 GAMES = ("matrix", "echo")

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_nexus.hub.skills import ACHIEVEMENT_RATE, ACTION_RATE, skill_gains
+from wsap_nexus.agents.skills import ACHIEVEMENT_RATE, ACTION_RATE, skill_gains
 
 DECLARED = {"crafting": ("make_pick", "forge"), "exploration": ("dig", "make_pick")}
 SOURCES = ("achievement:make_pick", "action:forge", "action:dig", "action:rest", "achievement:unheard_of")

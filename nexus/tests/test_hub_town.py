@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from life_kit import host_with, nexus_at
 
-from wsap_nexus.hub.metagoals import TEMPLATES, pursuits, set_goal
-from wsap_nexus.storage import Repository
+from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
+from wsap_nexus.store import Repository
 
 pytest.importorskip("wsap_tossim")
 

@@ -13,15 +13,15 @@ import hub_checks
 import hub_kit
 import pytest
 
-from wsap_core.context import Context
 from wsap_core.errors import UsageError, WorldError
-from wsap_core.models import Action, ActionResult, AvatarState, Entry, PortableItem, Receipt, TransitPackage
+from wsap_core.protocol import Action, ActionResult, AvatarState, Entry, PortableItem, Receipt, TransitPackage
+from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import RosterFullError
 from wsap_nexus.hub import tables
-from wsap_nexus.hub.errors import RosterFullError
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import EXTERNAL, SessionRecord, Terms
-from wsap_nexus.runtime.store import Store, open_store
+from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms
 
 
 class Killed(BaseException):
@@ -294,7 +294,7 @@ def test_only_bonuses_that_were_applied_are_listed(store: Store) -> None:
             await nexus.enter("ada", "quarry", Terms())
             await leave(nexus, "jack_out suspend")
             with nexus.ledger.change() as book:
-                from wsap_nexus.hub.records import SkillGain
+                from wsap_nexus.store.entities import SkillGain
 
                 book.add_gain("ada", "other", "", SkillGain("crafting", "achievement:x", 1, 0.2, 0.2))
             for _ in range(2):

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from wsap_core.errors import WsapError
-from wsap_core.models import Action
-from wsap_nexus.hub.errors import NexusRunningError
+from wsap_core.protocol import Action
+from wsap_nexus.errors import NexusRunningError
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import EXTERNAL, Terms
-from wsap_nexus.runtime.store import Store, open_store
+from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.store.entities import EXTERNAL, Terms
 
 T = TypeVar("T")
 AGENTS = ("ada", "bob", "cyd")

@@ -22,18 +22,18 @@ from unruly_time import let_time_pass, until_at_it
 
 from wsap_core.errors import WireError, WorldError
 from wsap_core.host import PluginHost
-from wsap_core.models import Action, AvatarSpec, Entry, Observation
+from wsap_core.protocol import Action, AvatarSpec, Entry, Observation
+from wsap_core.protocol.wire import dumps
 from wsap_core.references import load_adapter_spec, portable_reference
 from wsap_core.specs import AdapterSpec
-from wsap_core.wire import dumps
-from wsap_nexus.hub.errors import WorldFailedError
-from wsap_nexus.hub.workers.frames import FrameReader, frame
-from wsap_nexus.hub.workers.mark import Mark, Marked
-from wsap_nexus.hub.workers.output import OutputLog
-from wsap_nexus.hub.workers.pool import Patience, WorkerPool
-from wsap_nexus.hub.workers.world import WorkerWorld
-from wsap_nexus.hub.worlds import LocalWorld, WorldFace
-from wsap_nexus.runtime.tally import step_line
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.runs.tally import step_line
+from wsap_nexus.worlds.port import LocalWorld, WorldFace
+from wsap_nexus.worlds.workers.frames import FrameReader, frame
+from wsap_nexus.worlds.workers.mark import Mark, Marked
+from wsap_nexus.worlds.workers.output import OutputLog
+from wsap_nexus.worlds.workers.pool import Patience, WorkerPool
+from wsap_nexus.worlds.workers.world import WorkerWorld
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 HOST = PluginHost.discovered()
@@ -454,10 +454,10 @@ def test_workers_end_when_the_nexus_is_killed_even_in_an_endless_loop(tmp_path: 
     _unruly(tmp_path, "Unruly")
     script = f"""
 import asyncio
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec, portable_reference
-from wsap_nexus.hub.workers.pool import WorkerPool
-from wsap_nexus.hub.workers.world import WorkerWorld
+from wsap_nexus.worlds.workers.pool import WorkerPool
+from wsap_nexus.worlds.workers.world import WorkerWorld
 
 async def main():
     spec = load_adapter_spec({str(tmp_path / "unruly.py")!r} + ":Unruly")

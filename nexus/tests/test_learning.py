@@ -16,25 +16,25 @@ from typing import Any
 import pytest
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
-from wsap_core.builtin.memories.facts import FactsMemory
-from wsap_core.context import Context
 from wsap_core.errors import StorageLockedError, UsageError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
-from wsap_core.llm.wrappers import Budget
-from wsap_core.services import Services
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_llm.backends.registry import Models
+from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.wrappers import Budget
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.backends.registry import Models
 from wsap_nexus.minds import Minds
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, resume, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.runtime.tally import RunSummary
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, resume, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.runs.tally import RunSummary
 
 DIED = 12
 
@@ -106,7 +106,7 @@ def host_of(model: Model, *, saved: bool = True) -> PluginHost:
     own.load(BUILTIN)
     game = AdapterSpec(name="cave", summary="", factory=Cave, abilities=("seed", "snapshot") if saved else ("seed",))
     own.games.add(Registered(game, "t", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("thinker", "", model.make), "t", "t"))
     return own
 

@@ -9,13 +9,13 @@ from several_seats import RUN, Log, agent
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Observation
 from wsap_core.builtin import plugin
-from wsap_core.models import Goal
-from wsap_core.wire import Codec
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.recorder import Recorder, read_step
-from wsap_nexus.runtime.resume import read_past
-from wsap_nexus.runtime.run import Run
+from wsap_core.protocol import Goal
+from wsap_core.protocol.wire import Codec
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder, read_step
+from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.run import Run
 
 (MATRIX,) = [spec for spec in plugin.wsap_adapters() if spec.name == "matrix"]
 PLAN = RunPlan("matrix", (SeatPlan("row", "a"), SeatPlan("column", "b")), seed=3, options={"rounds": 5})

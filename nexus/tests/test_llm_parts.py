@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
 from wsap_core.specs import AgentSpec, BackendSpec, ToolSpec
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
 
 
 class Speaker:
@@ -51,7 +51,7 @@ def speaker() -> Speaker:
 def host(speaker: Speaker) -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 
@@ -100,7 +100,7 @@ def test_a_model_uses_the_tool_of_a_server_in_a_run_and_the_server_ends_with_it(
         f"import os, runpy, sys; open({str(pid)!r}, 'w').write(str(os.getpid())); "
         f"sys.argv = ['server.py', 'stdio']; runpy.run_path({server!r}, run_name='__main__')"
     )
-    host.tools.add(Registered(ToolSpec("mcp", "", "wsap_nexus.mcp.source:create"), "t", "t"))
+    host.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
     host.backends.add(
         Registered(BackendSpec("caller", "", lambda c: ScriptedBackend(answer, model="caller/x")), "t", "t")
     )

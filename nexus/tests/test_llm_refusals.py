@@ -15,15 +15,15 @@ from llm_server import Card, ModelServer, Refusal, Say
 from wsap_core import PluginHost
 from wsap_core.cli import main
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.errors import ConstraintError
-from wsap_core.services import Services
+from wsap_core.seams.model_errors import ConstraintError
+from wsap_core.seams.services import Services
 from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_llm.backends.registry import Models
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.backends.registry import Models
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, start, unrecorded
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, start, unrecorded
+from wsap_nexus.runs.store import open_store
 
 NOT_WITH_THIS_MODEL = Refusal(
     400,
@@ -72,8 +72,8 @@ def refusing(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServe
 def host() -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
-    own.backends.add(Registered(BackendSpec("openai", "", "wsap_nexus.backends.openai:create"), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own.backends.add(Registered(BackendSpec("openai", "", "wsap_llm.backends.openai:create"), "t", "t"))
     return own
 
 
@@ -130,10 +130,9 @@ def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
     ids=["the server fails", "one reply did not come out as bound"],
 )
 def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer, refusal: Refusal) -> None:
-    from wsap_core.llm.backend import collect
-    from wsap_core.llm.errors import ServerFailedError
-    from wsap_core.llm.types import JsonConstraint, Message, Request
-    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_core.seams.model import JsonConstraint, Message, Request, collect
+    from wsap_core.seams.model_errors import ServerFailedError
+    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
 
     refusing.models["qwen3:8b"] = Card(40960, refusal=refusal)
 
@@ -323,7 +322,7 @@ def test_with_the_subset_switched_off_openai_refuses_and_the_run_goes_on_unbound
     ],
 )
 def test_openais_subset_is_known_by_the_host(url: str, subset: bool) -> None:
-    from wsap_nexus.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
 
     assert OpenAIBackend("m", OpenAIOptions(base_url=url)).abilities.schema_subset is subset
     for switched in (True, False):
@@ -346,7 +345,7 @@ def test_openais_subset_is_known_by_the_host(url: str, subset: bool) -> None:
     ],
 )
 def test_openais_subset_is_known_by_litellms_provider(name: str, more: dict[str, Any], subset: bool) -> None:
-    from wsap_nexus.backends.litellm import LiteLLMBackend, LiteLLMOptions
+    from wsap_llm.backends.litellm import LiteLLMBackend, LiteLLMOptions
 
     assert LiteLLMBackend(name, LiteLLMOptions(**more)).abilities.schema_subset is subset
 

@@ -10,21 +10,21 @@ from llm_server import ModelServer, Say
 
 from wsap_core import PluginHost
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.services import Services
+from wsap_core.seams.services import Services
 from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_llm.backends.registry import Models
 from wsap_nexus.api import list_runs
-from wsap_nexus.backends.registry import Models
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import start
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import start
+from wsap_nexus.runs.store import open_store
 
 
 @pytest.fixture
 def host() -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create"), "t", "t"))
-    own.backends.add(Registered(BackendSpec("openai", "", "wsap_nexus.backends.openai:create"), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create"), "t", "t"))
+    own.backends.add(Registered(BackendSpec("openai", "", "wsap_llm.backends.openai:create"), "t", "t"))
     return own
 
 

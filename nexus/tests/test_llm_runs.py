@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, UnknownNameError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
-from wsap_core.llm.wrappers import Budget
-from wsap_core.services import Services
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Services
 from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_llm.backends.registry import Models
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.wrappers import Budget
 from wsap_nexus.api import list_runs, play, read_run, resume_run
-from wsap_nexus.backends.registry import Models
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.journal import read_calls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, resume, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage.records import RunStatus
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.journal import read_calls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, resume, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.repository import Repository
 
 
 class Speaker:
@@ -55,7 +55,7 @@ def speaker() -> Speaker:
 def host(speaker: Speaker) -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 
@@ -200,7 +200,7 @@ def test_options_that_make_no_sense_are_refused_in_a_sentence(
 
 
 def test_the_version_of_the_templates_is_in_the_log(host: PluginHost, database: str, tmp_path: Path) -> None:
-    from wsap_core.llm.prompts import Prompts
+    from wsap_llm.prompts import Prompts
 
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "json_question.j2").write_text("What now?", encoding="utf-8")

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, MissingServiceError, WsapError
-from wsap_core.llm.toolbox import Toolbox
-from wsap_core.llm.tools import AgentTool, ToolSource
-from wsap_core.services import Services
-from wsap_core.values import check_schema, validate_value
-from wsap_nexus.mcp.config import read_servers
-from wsap_nexus.mcp.connection import ToolServerError
-from wsap_nexus.mcp.mapping import UnusableTool, capped, subset, tool_of, without_doubles
-from wsap_nexus.mcp.source import McpTools, create
+from wsap_core.protocol.values import check_schema, validate_value
+from wsap_core.seams.context import Context
+from wsap_core.seams.services import Services
+from wsap_core.seams.tool import AgentTool, ToolSource
+from wsap_llm.mcp.config import read_servers
+from wsap_llm.mcp.connection import ToolServerError
+from wsap_llm.mcp.mapping import UnusableTool, capped, subset, tool_of, without_doubles
+from wsap_llm.mcp.source import McpTools, create
+from wsap_llm.toolbox import Toolbox
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
 
@@ -366,15 +366,15 @@ def test_without_the_sdk_the_package_to_install_is_named(tmp_path: Path) -> None
         "import importlib.util as u, sys\n"
         "find = u.find_spec\n"
         "u.find_spec = lambda name, package=None: None if name == 'mcp' else find(name, package)\n"
-        "from wsap_core.context import Context\n"
-        "from wsap_nexus.mcp.source import create\n"
+        "from wsap_core.seams.context import Context\n"
+        "from wsap_llm.mcp.source import create\n"
         "assert 'mcp' not in sys.modules\n"
         "try:\n    create(Context(config={'command': ['x']}))\n"
         "except Exception as error:\n    print(type(error).__name__, error)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.startswith(MissingServiceError.__name__)
-    assert "pip install 'wsap-nexus[mcp]'" in said
+    assert "pip install 'wsap-llm[mcp]'" in said
     assert issubclass(MissingServiceError, WsapError)
     assert issubclass(McpTools, ToolSource)
 

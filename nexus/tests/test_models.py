@@ -15,21 +15,19 @@ import idle_time
 import pytest
 from llm_server import ModelServer, Say
 
-from wsap_core.context import Context
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.hookspecs import hookimpl
 from wsap_core.host import BUILTIN, PluginHost
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import BudgetReachedError, NoServerError, ServerFailedError
-from wsap_core.llm.listing import Listing
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Message, Request
-from wsap_core.llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Listing, Message, Request, collect
+from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
+from wsap_llm.backends.meter import Metered
+from wsap_llm.backends.openai import OpenAIBackend
+from wsap_llm.backends.registry import Models, Policy, list_models
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
 from wsap_nexus import plugin as nexus_plugin
-from wsap_nexus.backends.meter import Metered
-from wsap_nexus.backends.openai import OpenAIBackend
-from wsap_nexus.backends.registry import Models, Policy, list_models
 
 REQUEST = Request([Message("user", "Hello?")])
 

@@ -14,22 +14,22 @@ from typing import Any
 import pytest
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
-from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.errors import BadRequestError
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Abilities, Request
-from wsap_core.models import Tool
+from wsap_core.protocol import Tool
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities, Request
+from wsap_core.seams.model_errors import BadRequestError
 from wsap_core.specs import AgentSpec, BackendSpec, ToolSpec
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.tool_journal import BROKEN_OFF, RecordedTool, ToolJournal
 from wsap_nexus.api import RunSummary, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.runtime.tool_journal import BROKEN_OFF, RecordedTool, ToolJournal
-from wsap_nexus.storage.records import EventRecord
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.records import EventRecord
 
 SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
 
@@ -97,8 +97,8 @@ class Player:
 def host_with(player: Player) -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
-    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_nexus.mcp.source:create"), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
     own.backends.add(Registered(BackendSpec("player", "", player.make), "t", "t"))
     return own
 

@@ -15,21 +15,21 @@ pytest.importorskip("wsap_nexus")
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
+from wsap_core.protocol.wire import Codec
+from wsap_core.seams.model import Request
 from wsap_core.specs import AgentSpec, BackendSpec
-from wsap_core.wire import Codec
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.plugin import wsap_adapters
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.recorder import LoggedStep, read_step
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.view.plain import summary_lines
-from wsap_nexus.view.recorded import Recording
-from wsap_nexus.view.spending import spending_of
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import LoggedStep, read_step
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.terminal.plain import summary_lines
+from wsap_nexus.terminal.recorded import Recording
+from wsap_nexus.terminal.spending import spending_of
 
 STEPS = 240
 SEED = 5
@@ -71,7 +71,7 @@ def host(walker: Walker) -> PluginHost:
     own.load(BUILTIN)
     for adapter in wsap_adapters():
         own.games.add(Registered(adapter, "t", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     backend = BackendSpec("walker", "", lambda context: ScriptedBackend(walker.answer, model="walker/x"))
     own.backends.add(Registered(backend, "t", "t"))
     return own

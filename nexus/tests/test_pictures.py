@@ -20,20 +20,20 @@ from PIL import Image
 
 from wsap_core import PluginHost
 from wsap_core.cli import main
-from wsap_core.context import derive_seed
 from wsap_core.errors import UsageError
-from wsap_core.interfaces import Look
-from wsap_core.llm.errors import BadRequestError
-from wsap_core.models import Action, ActionSpace, Goal, ImageBlock, Observation, View
+from wsap_core.protocol import Action, ActionSpace, Goal, ImageBlock, Observation, View
+from wsap_core.seams.agent import Look
+from wsap_core.seams.context import derive_seed
+from wsap_core.seams.model_errors import BadRequestError
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.journal import read_calls
-from wsap_nexus.runtime.pictures import read_picture, recorded_text
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage.export import export_jsonl
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.journal import read_calls
+from wsap_nexus.runs.pictures import read_picture, recorded_text
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.export import export_jsonl
+from wsap_nexus.store.repository import Repository
 
 SEED = 11
 STEPS = 6
@@ -361,8 +361,8 @@ def test_nothing_is_drawn_for_steps_that_a_model_is_not_asked_about(server: Mode
 @pytest.mark.parametrize("pictures", [0, 1, 3])
 def test_what_a_run_would_take_counts_its_pictures_once_in_each_prompt(pictures: int) -> None:
     from wsap_nexus.cli.estimate import estimate
-    from wsap_nexus.prompt_size import measure
-    from wsap_nexus.runtime.session import load_parts
+    from wsap_nexus.models.prompt_size import measure
+    from wsap_nexus.runs.session import load_parts
 
     def sized(count: int) -> Any:
         host = PluginHost.discovered()

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.decisions import Usage
 from wsap_core.errors import StorageReadOnlyError
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import ServerFailedError
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Finish, Message, Reply, Request
-from wsap_nexus import remembered
-from wsap_nexus.backends.meter import Meter, Metered, Pace
-from wsap_nexus.remembered import Known, Remembered
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model import Finish, Message, Reply, Request, collect
+from wsap_core.seams.model_errors import ServerFailedError
+from wsap_llm.backends.meter import Meter, Metered, Pace
+from wsap_llm.scripted import ScriptedBackend
+from wsap_nexus.models import remembered
+from wsap_nexus.models.remembered import Known, Remembered
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PACE = Pace(calls=4, prompt_tokens=4000, completion_tokens=200, seconds=10.0, first_seconds=2.0)

@@ -22,12 +22,12 @@ from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec,
 from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
 from wsap_core.host import BUILTIN
 from wsap_nexus.api import list_runs, play, read_run, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runtime.session import Parts, Session, resume, start, unrecorded
-from wsap_nexus.runtime.store import hold_run, open_store
-from wsap_nexus.storage.records import RunStatus
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.session import Parts, Session, resume, start, unrecorded
+from wsap_nexus.runs.store import hold_run, open_store
+from wsap_nexus.store.records import RunStatus
 
 
 @pytest.fixture

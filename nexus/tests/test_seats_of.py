@@ -11,17 +11,17 @@ from typing import Any, cast
 import pytest
 
 from wsap_core.cli import main
-from wsap_core.context import SystemClock
 from wsap_core.errors import UsageError
+from wsap_core.seams.context import SystemClock
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.transit import Way
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 
 GAME = """
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Observation
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation
 
 
 def players(options):

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from wsap_core.errors import ConfigError, MissingServiceError, UsageError
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.types import Message, Request
-from wsap_core.llm.wrappers import Budget, Price
-from wsap_core.services import Player, Services, runtime_services
+from wsap_core.seams.model import Message, Request, collect
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Player, Services, runtime_services
+from wsap_llm.wrappers import Budget, Price
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
 

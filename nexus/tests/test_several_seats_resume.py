@@ -27,10 +27,10 @@ from wsap_core import (
 )
 from wsap_core.builtin import plugin
 from wsap_core.errors import RecordMismatchError
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.order import Order
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.order import Order
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
 
 Choose = Callable[[Context, int, Observation], str]
 GAMES = {spec.name: spec for spec in plugin.wsap_adapters()}

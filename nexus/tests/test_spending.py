@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
-from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.account import Account
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Request
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Request
+from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_llm.account import Account
+from wsap_llm.backends.registry import Models
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import Limits, Spending, list_runs, play, read_run, resume_run
-from wsap_nexus.backends.registry import Models
-from wsap_nexus.runtime.session import replies_of, run_to_end, start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.spending import FRESH, DayBudget, DaySpent, spent_on
-from wsap_nexus.storage import Database, LogWriter, NewRun, Repository
+from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
+from wsap_nexus.runs.session import replies_of, run_to_end, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store import Database, LogWriter, NewRun, Repository
 
 TOOLS_FIRST = 2
 """Tool calls that the model makes before each action."""
@@ -60,7 +60,7 @@ def asker() -> Asker:
 def host(asker: Asker) -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("asker", "", asker.make), "t", "t"))
     return own
 

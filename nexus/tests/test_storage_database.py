@@ -22,8 +22,8 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
-from wsap_nexus.storage import Database, LogWriter, NewRun, Repository
-from wsap_nexus.storage.database import PAGE_BYTES
+from wsap_nexus.store import Database, LogWriter, NewRun, Repository
+from wsap_nexus.store.database import PAGE_BYTES
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_without_the_permission_to_write_it_is_called_read_only_and_can_still_be
     script = f"""
 import os
 from wsap_core.errors import StorageError
-from wsap_nexus.storage import Database, Repository
+from wsap_nexus.store import Database, Repository
 if os.geteuid() == 0:
     os.setuid(65534)
 answers = []
@@ -256,7 +256,7 @@ def test_processes_that_make_one_database_at_the_same_moment_agree(tmp_path: Pat
     path = tmp_path / "wsap.db"
     script = f"""
 import sys
-from wsap_nexus.storage import Database, NewRun, Repository
+from wsap_nexus.store import Database, NewRun, Repository
 from alembic import command  # imported before the start, so that all arrive together
 print("ready", flush=True)
 sys.stdin.readline()
@@ -312,7 +312,7 @@ def test_a_password_is_never_repeated() -> None:
 
 
 def test_importing_the_storage_imports_no_database_library() -> None:
-    script = "import sys, wsap_nexus.storage, wsap_nexus.paths; print(sorted({'sqlalchemy', 'sqlmodel', 'alembic', "
+    script = "import sys, wsap_nexus.store, wsap_nexus.paths; print(sorted({'sqlalchemy', 'sqlmodel', 'alembic', "
     script += "'zstandard', 'pydantic', 'platformdirs'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
@@ -321,7 +321,7 @@ def test_importing_the_storage_imports_no_database_library() -> None:
 def test_opening_a_database_that_is_up_to_date_needs_no_alembic(path: Path) -> None:
     script = f"""
 import sys
-from wsap_nexus.storage import Database
+from wsap_nexus.store import Database
 Database.open({str(path)!r}).close()
 print("alembic" in sys.modules)
 """

@@ -21,8 +21,8 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     UnknownNameError,
 )
-from wsap_core.services import EventLog
-from wsap_nexus.storage import Database, LogWriter, NewRun, Repository, RunStatus
+from wsap_core.seams.services import EventLog
+from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus
 
 
 @pytest.fixture

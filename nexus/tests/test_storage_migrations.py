@@ -17,8 +17,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageVersionError
-from wsap_nexus.storage import Database, LogWriter, NewRun, Repository, RunStatus, migrate
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus, migrate
+from wsap_nexus.store.tables import METADATA
 
 
 def differences(database: Database) -> list[object]:

@@ -17,18 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameError, UsageError
-from wsap_core.services import RunReader
+from wsap_core.seams.services import RunReader
 from wsap_nexus import paths
-from wsap_nexus.storage import (
-    Database,
-    LogWriter,
-    NewRun,
-    RecordedRuns,
-    Repository,
-    RunStatus,
-    export_jsonl,
-    new_run_id,
-)
+from wsap_nexus.store import Database, LogWriter, NewRun, RecordedRuns, Repository, RunStatus, export_jsonl, new_run_id
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wsap_core.llm.think import ThinkSplitter
-from wsap_core.llm.types import TextChunk
-from wsap_nexus.backends.deltas import Deltas
-from wsap_nexus.backends.sse import EventReader
+from wsap_core.seams.model import TextChunk
+from wsap_llm.backends.deltas import Deltas
+from wsap_llm.backends.sse import EventReader
+from wsap_llm.think import ThinkSplitter
 
 
 def events(pieces: Iterable[bytes]) -> list[str]:

@@ -34,11 +34,11 @@ from wsap_core import (
     TextBlock,
     View,
 )
-from wsap_nexus.view.gridmap import GridMap
-from wsap_nexus.view.panels import achievements, bar, number
-from wsap_nexus.view.picture import pixel_rows
-from wsap_nexus.view.screen import SMALLEST, Look, compose, too_small
-from wsap_nexus.view.story import Note, SeatScene, SeatStory, Stage, folded, note_of
+from wsap_nexus.terminal.gridmap import GridMap
+from wsap_nexus.terminal.panels import achievements, bar, number
+from wsap_nexus.terminal.picture import pixel_rows
+from wsap_nexus.terminal.screen import SMALLEST, Look, compose, too_small
+from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, folded, note_of
 
 MAP = GridMapBlock(("T..", ".@C", "~~#"), {"T": "tree", ".": "grass", "@": "you", "C": "cow", "~": "water", "#": "ore"})
 AVATAR = Avatar("a-1", "island", health=4, max_health=10)

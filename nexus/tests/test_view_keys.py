@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
-from wsap_core.worlds.typed import typed_action
-from wsap_nexus.view.keymap import RESERVED, Line, completions, keymap, why_not
-from wsap_nexus.view.keys import KeyDecoder
+from wsap_core.authoring.typed import typed_action
+from wsap_nexus.terminal.keymap import RESERVED, Line, completions, keymap, why_not
+from wsap_nexus.terminal.keys import KeyDecoder
 
 ROOM = ActionSpace(
     (

@@ -17,16 +17,16 @@ from rich.text import Text
 
 from wsap_core import Action, ActionSpace, Observation
 from wsap_core.host import PluginHost
-from wsap_core.services import Services
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runtime.session import Session, load_parts, run_to_end, start, unrecorded
-from wsap_nexus.runtime.store import open_database, open_store
-from wsap_nexus.storage import Repository
-from wsap_nexus.view.browser import LEAP, Browser
-from wsap_nexus.view.live import LiveView
-from wsap_nexus.view.recorded import Recording
+from wsap_core.seams.services import Services
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.session import Session, load_parts, run_to_end, start, unrecorded
+from wsap_nexus.runs.store import open_database, open_store
+from wsap_nexus.store import Repository
+from wsap_nexus.terminal.browser import LEAP, Browser
+from wsap_nexus.terminal.live import LiveView
+from wsap_nexus.terminal.recorded import Recording
 
 
 def a_terminal(width: int = 100, height: int = 30) -> Console:
@@ -267,7 +267,7 @@ def test_who_plays_sees_nothing_of_what_the_other_seats_see_and_do() -> None:
 
 def test_an_impossible_action_is_not_taken() -> None:
     from wsap_core import ActionAvailability, ActionDef
-    from wsap_nexus.view.question import Question
+    from wsap_nexus.terminal.question import Question
 
     space = ActionSpace([ActionDef("dig"), ActionDef("wait")])
     seen = Observation(available_actions=[ActionAvailability("dig", False, "you have no spade")])

@@ -12,19 +12,19 @@ from rich.text import Text
 
 from wsap_core import Action, ActionAvailability, ActionDef, ActionSpace, Observation, ParamDef
 from wsap_core.host import PluginHost
-from wsap_core.models import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock, View
-from wsap_core.services import Services
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import load_parts, unrecorded
-from wsap_nexus.view.blocks import draw_block
-from wsap_nexus.view.live import LiveView
-from wsap_nexus.view.panels import actions, table_of_seats
-from wsap_nexus.view.plain import summary_lines
-from wsap_nexus.view.question import Question
-from wsap_nexus.view.screen import Look, compose, last_picture
-from wsap_nexus.view.stacked import Stacked
-from wsap_nexus.view.story import Note, SeatScene, Stage
+from wsap_core.protocol import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_core.seams.services import Services
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import load_parts, unrecorded
+from wsap_nexus.terminal.blocks import draw_block
+from wsap_nexus.terminal.live import LiveView
+from wsap_nexus.terminal.panels import actions, table_of_seats
+from wsap_nexus.terminal.plain import summary_lines
+from wsap_nexus.terminal.question import Question
+from wsap_nexus.terminal.screen import Look, compose, last_picture
+from wsap_nexus.terminal.stacked import Stacked
+from wsap_nexus.terminal.story import Note, SeatScene, Stage
 
 
 def drawn(thing: RenderableType, width: int, height: int) -> list[str]:

@@ -17,24 +17,24 @@ from rich.console import Console
 
 from wsap_core import PluginHost
 from wsap_core.cli import main
-from wsap_core.context import Context
-from wsap_core.decisions import Usage
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Finish, Reply, Request
-from wsap_core.models import Observation
+from wsap_core.protocol import Observation
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Finish, Reply, Request
 from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import start
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.storage.repository import Repository
-from wsap_nexus.view.live import LiveView
-from wsap_nexus.view.plain import PlainProgress, summary_lines
-from wsap_nexus.view.recorded import Recording
-from wsap_nexus.view.screen import Look, compose
-from wsap_nexus.view.spending import (
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.terminal.live import LiveView
+from wsap_nexus.terminal.plain import PlainProgress, summary_lines
+from wsap_nexus.terminal.recorded import Recording
+from wsap_nexus.terminal.screen import Look, compose
+from wsap_nexus.terminal.spending import (
     Spent,
     brief,
     count,
@@ -46,7 +46,7 @@ from wsap_nexus.view.spending import (
     spending_of,
     spending_so_far,
 )
-from wsap_nexus.view.story import SeatScene, Stage
+from wsap_nexus.terminal.story import SeatScene, Stage
 
 UNKNOWN = Spent(Usage(120, 210_000, 9_800, None), 100, 6, 1, 31.4)
 WAIT = json.dumps({"action": "wait", "params": {}, "reasoning": "no hurry"})
@@ -66,7 +66,7 @@ def a_host(cost: float | None, answer: Callable[[int], str] = lambda number: WAI
 
     host = PluginHost()
     host.load(BUILTIN)
-    host.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    host.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     host.backends.add(Registered(BackendSpec("shop", "", make), "t", "t"))
     return host
 

@@ -11,8 +11,8 @@ import pytest
 from hub_kit import QUARRY, Quarry, deadly, host
 from wire_server import Served, problem, serving
 
-from wsap_core.context import Context
-from wsap_core.models import DeathEvent, EmbodiedObservation, JackInResult, Location, PortableItem, RespawnOption
+from wsap_core.protocol import DeathEvent, EmbodiedObservation, JackInResult, Location, PortableItem, RespawnOption
+from wsap_core.seams.context import Context
 
 
 def enter(client: httpx2.Client, **values: object) -> dict[str, object]:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from wire_server import Served, serving
 
-from wsap_nexus.server import patience
-from wsap_nexus.server.guard import Limits
+from wsap_nexus.http import patience
+from wsap_nexus.http.guard import Limits
 
 
 def connected(served: Served) -> socket.socket:

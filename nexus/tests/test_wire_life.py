@@ -17,16 +17,16 @@ import httpx2
 import pytest
 from wire_server import Served, problem, serving
 
-from wsap_core.models import Action, ActionResult, PortableItem
+from wsap_core.protocol import Action, ActionResult, PortableItem
 from wsap_nexus.client import AsyncNexusClient, NexusClient, RefusedError
-from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.place import NexusObservation
+from wsap_nexus.store.book import Book
 
 GAME = """
 import sys
 from dataclasses import replace
 from wsap_crafter.plugin import wsap_adapters
-from wsap_nexus.server.world import serve_world
+from wsap_nexus.worlds.serve_world import serve_world
 spec = replace(next(iter(wsap_adapters())), name="far-crafter", title="Far Crafter")
 serve_world(spec, port=int(sys.argv[1]), token="t" * 20)
 """
@@ -360,8 +360,8 @@ def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
 
 async def cut_off(served: Served, *, admitted: bool = False) -> str:
     """Prepare a way into the game elsewhere, and leave it there, as a killed process does."""
-    from wsap_nexus.hub.records import Terms
     from wsap_nexus.hub.transit import prepare_enter
+    from wsap_nexus.store.entities import Terms
 
     nexus = served.nexus
     with nexus.ledger.change() as book:

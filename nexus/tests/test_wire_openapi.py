@@ -15,8 +15,8 @@ from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
 from wire_server import Served, serving
 
+from wsap_nexus.http.guard import Limits
 from wsap_nexus.server import reference
-from wsap_nexus.server.guard import Limits
 
 ROOT = Path(__file__).resolve().parents[2]
 AGAIN = "; run: python -m wsap_nexus.server.reference docs/reference"

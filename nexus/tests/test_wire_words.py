@@ -10,9 +10,9 @@ import pytest
 from wire_server import Served, problem, serving
 
 from wsap_core.host import PluginHost, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Chunk, Request
+from wsap_core.seams.model import Chunk, Request
 from wsap_core.specs import BackendSpec
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.client import AsyncNexusClient, DiaryEntry, Exchange, NexusClient, RefusedError
 from wsap_nexus.hub.hub import Settings
 from wsap_nexus.server.words import _talk_errand

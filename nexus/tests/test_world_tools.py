@@ -11,16 +11,16 @@ import pytest
 from tool_town import SPEC, WILL
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.types import Abilities, Request
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
+from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play, read_run, resume_run
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-from wsap_nexus.runtime.session import replies_of, start
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
 
 
 class Investigator:
@@ -52,7 +52,7 @@ def host_of(model: Investigator, spec: AdapterSpec = SPEC, *, saved: bool = True
     own.load(BUILTIN)
     own.games.add(Registered(spec, "t", "t"))
     abilities: tuple[Any, ...] = ("snapshot",) if saved else ()
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=abilities), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=abilities), "t", "t"))
     own.backends.add(Registered(BackendSpec("mind", "", model.make), "t", "t"))
     return own
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError
-from wsap_core.models import TOOL, Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef
+from wsap_core.protocol import TOOL, Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef
+from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.legality import check_action, index_actions
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from wsap_core.context import Context
-from wsap_core.models import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, ParamDef
+from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, ParamDef
+from wsap_core.seams.context import Context
 
 HERE = Path(__file__).parent
 DEEDS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from wsap_nexus.hub.workers.pool import WorkerPool
+from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
 async def until_at_it(folder: Path, times: int) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import httpx2
 
 from wsap_core.host import PluginHost
+from wsap_nexus.http.auth import own_token
+from wsap_nexus.http.guard import Limits
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.runtime.store import open_store
-from wsap_nexus.server.auth import own_token
-from wsap_nexus.server.guard import Limits
+from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import Address, serve
 
 # Any, in this module: JSON, and whatever a coroutine gives.

@@ -7,22 +7,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.host import PluginHost
-from wsap_core.models import Action, ActionResult
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
-from wsap_core.services import Services
+from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, resolve
-from wsap_core.wire import Codec
+from wsap_llm.wrappers import Limits
 from wsap_nexus.minds import Minds
-from wsap_nexus.runtime.loop import Observer
-from wsap_nexus.runtime.minds import with_minds
-from wsap_nexus.runtime.plan import RunPlan, plan_seats
-from wsap_nexus.runtime.recorder import read_step
-from wsap_nexus.runtime.session import Parts, Session, resume, run_to_end, start, unrecorded
-from wsap_nexus.runtime.store import Store, open_database, open_store
-from wsap_nexus.runtime.tally import RunSummary
-from wsap_nexus.spending import Limits, Spending, limited_models
-from wsap_nexus.storage.records import RunRecord
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.models.spending import Spending, limited_models
+from wsap_nexus.runs.loop import Observer
+from wsap_nexus.runs.minds import with_minds
+from wsap_nexus.runs.plan import RunPlan, plan_seats
+from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.runs.session import Parts, Session, resume, run_to_end, start, unrecorded
+from wsap_nexus.runs.store import Store, open_database, open_store
+from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.store.records import RunRecord
+from wsap_nexus.store.repository import Repository
 
 GameLike = str | type | AdapterSpec | Callable[..., Any]
 AgentLike = str | type | AgentSpec | Callable[..., Any]

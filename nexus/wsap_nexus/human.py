@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from wsap_core.context import Context
+from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
-from wsap_core.text import one_line
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.context import Context
 from wsap_core.untrusted import printable
-from wsap_core.worlds.typed import typed_action
-from wsap_nexus.view.keymap import why_not
-from wsap_nexus.view.keys import has_keyboard
+from wsap_nexus.terminal.keymap import why_not
+from wsap_nexus.terminal.keys import has_keyboard
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AgentSpec, BackendSpec, CommandSpec, ToolSpec
+from wsap_core.specs import AgentSpec, CommandSpec
 
 
 @hookimpl
@@ -34,47 +34,9 @@ def wsap_agents() -> Iterable[AgentSpec]:
             interactive=True,
         ),
         AgentSpec(
-            "llm",
-            "A language model: --model ADDRESS, see wsap models.",
-            "wsap_nexus.llm:create",
-            abilities=("snapshot",),
-        ),
-        AgentSpec(
             "wanderer",
             "Goes from world to world, and needs no model.",
             "wsap_nexus.hub.wanderer:create",
             games=("nexus",),
         ),
-    ]
-
-
-@hookimpl
-def wsap_backends() -> Iterable[BackendSpec]:
-    """Offer language models over HTTP."""
-    home = "wsap_nexus.backends"
-    return [
-        BackendSpec(
-            "openai",
-            "Any server that speaks OpenAI's protocol: vLLM, llama.cpp, LM Studio, OpenAI itself.",
-            f"{home}.openai:create",
-            models=f"{home}.openai:listing",
-        ),
-        BackendSpec(
-            "litellm",
-            "A hundred providers through litellm: pip install 'wsap-nexus[litellm]'.",
-            f"{home}.litellm:create",
-            models=f"{home}.litellm:listing",
-        ),
-    ]
-
-
-@hookimpl
-def wsap_tools() -> Iterable[ToolSpec]:
-    """Offer the tools of servers elsewhere."""
-    return [
-        ToolSpec(
-            "mcp",
-            "Tools of any MCP server: pip install 'wsap-nexus[mcp]'.",
-            "wsap_nexus.mcp.source:create",
-        )
     ]

@@ -9,28 +9,27 @@ from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
-from wsap_core.llm.backend import Backend
-from wsap_core.llm.wrappers import Budget, Price
 from wsap_core.references import load_adapter_spec
-from wsap_core.services import CallSize, Player, Services
-from wsap_nexus import remembered
-from wsap_nexus.backends.registry import Models
+from wsap_core.seams.model import Backend, Price, SpendingLimit
+from wsap_core.seams.services import CallSize, Player, Services
+from wsap_llm.backends.registry import Models
+from wsap_llm.secrets import is_reference, resolved
 from wsap_nexus.cli.notices import Notices
-from wsap_nexus.confidential import is_reference, resolved
-from wsap_nexus.runtime.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runtime.session import Installed, load_parts, resume, start
-from wsap_nexus.runtime.store import Store, open_store
-from wsap_nexus.storage.export import RecordedRuns
-from wsap_nexus.storage.records import RunStatus
+from wsap_nexus.models import remembered
+from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
+from wsap_nexus.runs.session import Installed, load_parts, resume, start
+from wsap_nexus.runs.store import Store, open_store
+from wsap_nexus.store.export import RecordedRuns
+from wsap_nexus.store.records import RunStatus
 
 __all__ = ["SharedModels", "StoreRunner", "opened"]
 
 
 @contextmanager
 def opened(
-    database: str | None = None, *, budgets: Sequence[Budget] = (), prices: Mapping[str, Price] | None = None
+    database: str | None = None, *, budgets: Sequence[SpendingLimit] = (), prices: Mapping[str, Price] | None = None
 ) -> Iterator[Services]:
-    """Give services that record into a database; see `wsap_core.services.runtime_services`.
+    """Give services that record into a database; see `wsap_core.seams.services.runtime_services`.
 
     Args:
         database: path or URL; the usual one when None.
@@ -97,7 +96,7 @@ class StoreRunner:
         run: str | None = None,
         begun: Callable[[str], None] | None = None,
     ) -> Mapping[str, Any]:
-        """Play one episode to its end and return its summary; see `wsap_core.services.Runner`.
+        """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
         Raises:
             UsageError: a seat that the game does not have, a person at one, or a key among the options.
@@ -128,7 +127,7 @@ class StoreRunner:
         seed: int = 0,
         options: Mapping[str, Any] | None = None,
     ) -> CallSize:
-        """Return what one decision of a seat takes of its model; see `wsap_core.services.Runner`.
+        """Return what one decision of a seat takes of its model; see `wsap_core.seams.services.Runner`.
 
         Raises:
             UsageError: the seat asks no model, or is not among those who decide first.

@@ -21,7 +21,7 @@ from wsap_core import (
     derive_seed,
 )
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.models import TOOL
+from wsap_core.protocol import TOOL
 from wsap_core.worlds.legality import check_action, index_actions
 
 SEATS = ("ann", "bob", "cid")

@@ -33,7 +33,7 @@ from wsap_core import (
     derive_seed,
 )
 from wsap_core.errors import SnapshotError
-from wsap_core.models import TOOL
+from wsap_core.protocol import TOOL
 
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
 """Name -> a broken world's spec, and exactly those checks that must fail."""

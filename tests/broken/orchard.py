@@ -15,8 +15,8 @@ from meadow import Meadow
 
 from wsap_core import Avatar, AvatarState, Context, DeathEvent, JackInResult
 from wsap_core.errors import SnapshotError, UsageError, WireError
-from wsap_core.models import Bonus, Entry, PortableItem, Receipt, TransferRule, TransitPackage
-from wsap_core.wire import Codec, encode
+from wsap_core.protocol import Bonus, Entry, PortableItem, Receipt, TransferRule, TransitPackage
+from wsap_core.protocol.wire import Codec, encode
 
 RULES = (
     TransferRule("ripe", "resource_management", 0.3, Bonus("item", "berries", 2), "two berries"),

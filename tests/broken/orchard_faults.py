@@ -10,7 +10,7 @@ from typing import Any
 from orchard import RULES, SPEC, Orchard
 
 from wsap_core import AdapterSpec, AvatarState, JackInResult
-from wsap_core.models import Bonus, Entry, PortableItem, Receipt, TransferRule, TransitPackage
+from wsap_core.protocol import Bonus, Entry, PortableItem, Receipt, TransferRule, TransitPackage
 
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {}
 """Name -> a broken world's spec, and exactly those checks that must fail."""

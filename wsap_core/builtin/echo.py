@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionDef,
     ActionResult,
@@ -18,6 +17,7 @@ from wsap_core.models import (
     TextBlock,
     View,
 )
+from wsap_core.seams.context import Context
 from wsap_core.worlds.legality import check_action, index_actions
 
 _SPACE = ActionSpace(

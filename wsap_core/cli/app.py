@@ -13,7 +13,7 @@ import click
 
 import wsap_core
 from wsap_core.catalogue import Catalogue
-from wsap_core.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
+from wsap_core.cli.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
 from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import click
 from wsap_core.untrusted import one_line
 
 SEED_LIMIT = 2**31 - 1
-"""The highest seed; the same as `wsap_core.context.SEED_LIMIT`, which a test holds it to."""
+"""The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Literal
 
 from wsap_core.errors import WorldError
-from wsap_core.models import Action, ActionResult, Observation
+from wsap_core.protocol import Action, ActionResult, Observation
 
 Resolve = Callable[[Mapping[str, Action]], Mapping[str, ActionResult]]
 """Carries out the actions of a round, by seat in the world's order, and gives each seat its result.

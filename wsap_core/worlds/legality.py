@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.models import Action, ActionDef, ActionSpace, ParamDef
-from wsap_core.values import validate_value
+from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
+from wsap_core.protocol.values import validate_value
 
 __all__ = ["check_action", "check_parameters", "index_actions", "narrowed"]
 

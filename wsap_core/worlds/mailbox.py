@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import SnapshotError
-from wsap_core.models import Action, ActionDef, ActionSpace, AgentMessage, ParamDef
+from wsap_core.protocol import Action, ActionDef, ActionSpace, AgentMessage, ParamDef
 
 MESSAGE_ACTIONS = ActionSpace(
     (
@@ -122,7 +122,7 @@ class Mailbox:
 
     def snapshot(self) -> dict[str, Any]:
         """Return all undelivered and unread messages as JSON-ready data."""
-        from wsap_core.wire import encode
+        from wsap_core.protocol.wire import encode
 
         return {
             "outgoing": [[index, encode(message)] for index, message in self._outgoing],
@@ -135,7 +135,7 @@ class Mailbox:
         Raises:
             SnapshotError: it is damaged, or of other seats.
         """
-        from wsap_core.wire import Codec
+        from wsap_core.protocol.wire import Codec
 
         codec = Codec()
         try:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from wsap_core.errors import WorldError, WsapError
-from wsap_core.interfaces import GameAdapter, HasDefaultAction, Renders
-from wsap_core.models import (
+from wsap_core.protocol import (
     AVATAR_ACTIONS,
     Action,
     ActionResult,
@@ -22,7 +21,8 @@ from wsap_core.models import (
     Observation,
     View,
 )
-from wsap_core.text import one_line
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.game import GameAdapter, HasDefaultAction, Renders
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, message_of
 

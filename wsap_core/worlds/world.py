@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from wsap_core.context import Context
 from wsap_core.errors import SnapshotError, UsageError, WorldError, WsapError
-from wsap_core.interfaces import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
-from wsap_core.models import (
+from wsap_core.protocol import (
     ActionResult,
     Avatar,
     AvatarSpec,
@@ -23,6 +21,8 @@ from wsap_core.models import (
     Observation,
     View,
 )
+from wsap_core.seams.context import Context
+from wsap_core.seams.game import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
 from wsap_core.specs import AdapterSpec, build
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat

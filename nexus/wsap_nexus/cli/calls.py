@@ -12,8 +12,8 @@ import click
 from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:
-    from wsap_core.llm.types import Reply
-    from wsap_nexus.storage.repository import Repository
+    from wsap_core.seams.model import Reply
+    from wsap_nexus.store.repository import Repository
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def shown_calls(repository: Repository, run: str) -> Iterator[ShownCall]:
         WireError: an event is damaged.
     """
     from wsap_core.errors import WireError
-    from wsap_nexus.runtime.journal import read_calls
-    from wsap_nexus.runtime.pictures import recorded_text
+    from wsap_nexus.runs.journal import read_calls
+    from wsap_nexus.runs.pictures import recorded_text
 
     for number, event in enumerate(repository.read_events(run, kinds=("call",)), start=1):
         data: dict[str, Any] = event.data  # Any: JSON

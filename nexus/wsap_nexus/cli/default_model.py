@@ -11,12 +11,12 @@ import click
 
 from wsap_core.errors import StorageError
 from wsap_core.untrusted import one_line
-from wsap_nexus import remembered
 from wsap_nexus.cli.model_options import AGENT, ModelRequest
+from wsap_nexus.models import remembered
 
 if TYPE_CHECKING:
-    from wsap_nexus.backends.meter import Meter
-    from wsap_nexus.runtime.plan import RunPlan
+    from wsap_llm.backends.meter import Meter
+    from wsap_nexus.runs.plan import RunPlan
 
 FOR_TESTS = "scripted/"
 """What these backends answer is made up beforehand; none of them is remembered."""

@@ -169,9 +169,9 @@ def _database(database: str | None) -> Iterator[Finding]:
     from wsap_core.errors import WsapError
     from wsap_nexus.hub.prune import size_of
     from wsap_nexus.paths import database_location
-    from wsap_nexus.storage import migrate
-    from wsap_nexus.storage.database import Database
-    from wsap_nexus.storage.tables import METADATA
+    from wsap_nexus.store import migrate
+    from wsap_nexus.store.database import Database
+    from wsap_nexus.store.tables import METADATA
 
     where = database_location(database, os.environ)
     if "://" not in where and not Path(where).exists():
@@ -194,7 +194,7 @@ def _database(database: str | None) -> Iterator[Finding]:
 
 def _terminal() -> Iterator[Finding]:
     from wsap_nexus.cli.common import is_dumb, output_console
-    from wsap_nexus.view.screen import SMALLEST, fits
+    from wsap_nexus.terminal.screen import SMALLEST, fits
 
     if not sys.stdout.isatty():
         yield Finding("terminal", "ok", "none here: plain lines are printed")
@@ -217,9 +217,9 @@ def _worlds() -> Iterator[Finding]:
     """Make every installed world that can be made, and reset it twice: the first time it warms up."""
     import asyncio
 
-    from wsap_core.context import Context
     from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
+    from wsap_core.seams.context import Context
     from wsap_core.worlds import World
 
     for entry in PluginHost.discovered().games.all():

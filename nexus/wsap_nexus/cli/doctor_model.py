@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.untrusted import one_line
-from wsap_nexus import remembered
 from wsap_nexus.cli.findings import Finding
+from wsap_nexus.models import remembered
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.llm.listing import Listing
-    from wsap_core.llm.types import Abilities, Reply, Request
-    from wsap_nexus.backends.meter import Meter
-    from wsap_nexus.backends.registry import Models
-    from wsap_nexus.prompt_size import PromptSize
+    from wsap_core.seams.model import Abilities, Listing, Reply, Request
+    from wsap_llm.backends.meter import Meter
+    from wsap_llm.backends.registry import Models
+    from wsap_nexus.models.prompt_size import PromptSize
 
 WAIT = 120.0
 """Seconds that a model has for its answer; loading a large one is part of it."""
@@ -77,8 +76,8 @@ async def _choose(address: str | None, host: PluginHost) -> tuple[_Chosen | None
         findings.append(Finding("models file", "warning", kept.damage, "Write it anew with: wsap models forget"))
     if kept.default is not None:
         return _Chosen(kept.default, kept.how(), must=False), findings
-    from wsap_nexus.backends.fitting import is_here
-    from wsap_nexus.backends.registry import list_models
+    from wsap_llm.backends.fitting import is_here
+    from wsap_llm.backends.registry import list_models
 
     listings = await list_models(host, within=LISTING)
     for listing in listings:
@@ -97,7 +96,7 @@ def _none(listings: list[Listing]) -> str:
 async def _ask(chosen: _Chosen, host: PluginHost, options: Mapping[str, Any], wait: float) -> AsyncIterator[Finding]:
     """Give the verdicts in the order in which things go wrong; the first that is fatal is the last."""
     from wsap_core.errors import WsapError
-    from wsap_nexus.backends.registry import Models, Policy
+    from wsap_llm.backends.registry import Models, Policy
 
     name = one_line(chosen.address)
     async with Models(host, policy=Policy(attempts=1)) as models:
@@ -129,7 +128,7 @@ def _bad(chosen: _Chosen, detail: str, hint: str) -> Finding:
 
 def _hint(error: Exception) -> str:
     """Return what to do about an error, where its own sentence does not say it."""
-    from wsap_core.llm.errors import (
+    from wsap_core.seams.model_errors import (
         AuthenticationError,
         ContextTooSmallError,
         ModelNotFoundError,
@@ -155,9 +154,9 @@ async def _prompt(address: str, host: PluginHost, abilities: Abilities) -> tuple
     """Return the first prompt of a real game, and the game's name."""
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.cli.models import game_for_size
-    from wsap_nexus.prompt_size import measure
-    from wsap_nexus.runtime.plan import RunPlan, plan_seats
-    from wsap_nexus.runtime.session import load_parts
+    from wsap_nexus.models.prompt_size import measure
+    from wsap_nexus.runs.plan import RunPlan, plan_seats
+    from wsap_nexus.runs.session import load_parts
 
     game = game_for_size(host)
     seats = plan_seats(load_adapter_spec(game, host), agent="llm", options={"model": address, "plan": "no"})
@@ -169,7 +168,7 @@ async def _prompt(address: str, host: PluginHost, abilities: Abilities) -> tuple
 
 async def _reply(models: Models, address: str, size: PromptSize) -> Reply:
     """Ask the model what a player would ask it, in pieces where that can be had."""
-    from wsap_core.llm.backend import collect
+    from wsap_core.seams.model import collect
 
     kind = address.partition("/")[0]
     request = size.first
@@ -194,7 +193,7 @@ def _answered(reply: Reply, name: str) -> Finding:
 
 def _constrained(reply: Reply, request: Request, abilities: Abilities) -> Finding:
     """Return whether the reply is what the constraint of the request allows, or at least what it asks for."""
-    from wsap_core.llm.types import JsonConstraint
+    from wsap_core.seams.model import JsonConstraint
 
     tolerant = "WSAP reads replies with tolerance and asks once more; --strict would refuse this model."
     if not isinstance(request.constraint, JsonConstraint):
@@ -217,7 +216,7 @@ def _is_decision(text: str) -> bool:
 
 def _breach(text: str, schema: Mapping[str, Any]) -> str:
     """Return in what a reply breaks the schema of its constraint, in one sentence; empty if in nothing."""
-    from wsap_core.values import validate_value
+    from wsap_core.protocol.values import validate_value
 
     try:
         found = json.loads(text)
@@ -234,7 +233,7 @@ def _breach(text: str, schema: Mapping[str, Any]) -> str:
 
 
 def _speed(meter: Meter, address: str) -> Finding:
-    from wsap_nexus.view.spending import speed
+    from wsap_nexus.terminal.spending import speed
 
     pace = meter.pace(address)
     whole, first = pace.seconds_a_call or 0.0, pace.first_token or 0.0

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.untrusted import one_line
-from wsap_nexus import remembered
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.model_options import AGENT
-from wsap_nexus.view.spending import count, duration, money
+from wsap_nexus.models import remembered
+from wsap_nexus.terminal.spending import count, duration, money
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.llm.types import Abilities
-    from wsap_core.llm.wrappers import Price
-    from wsap_core.services import CallSize
+    from wsap_core.seams.model import Abilities
+    from wsap_core.seams.services import CallSize
+    from wsap_llm.wrappers import Price
     from wsap_nexus.cli.model_options import ModelRequest
-    from wsap_nexus.prompt_size import PromptSize
-    from wsap_nexus.remembered import Known
-    from wsap_nexus.runtime.plan import RunPlan
-    from wsap_nexus.runtime.session import Parts
+    from wsap_nexus.models.prompt_size import PromptSize
+    from wsap_nexus.models.remembered import Known
+    from wsap_nexus.runs.plan import RunPlan
+    from wsap_nexus.runs.session import Parts
     from wsap_nexus.services import SharedModels
 
 LONG = 100
@@ -118,7 +118,7 @@ def estimate(
         context: the model's context, which shortens the history; None for no limit.
         assumed: more of what it rests on.
     """
-    from wsap_nexus.remembered import Known
+    from wsap_nexus.models.remembered import Known
 
     known = known or Known()
     reply, source = reply_tokens(known, size)
@@ -155,7 +155,7 @@ def estimate(
 
 def _looks_back(size: PromptSize, decisions: int) -> int:
     """Return how often lessons are asked for at least: at the end, and every so many decisions before it."""
-    from wsap_core.llm.reflection import LEAST
+    from wsap_llm.reflection import LEAST
 
     if size.looks_back is None or decisions < LEAST:
         return 0
@@ -190,7 +190,7 @@ def _prompts(size: PromptSize, steps: int, reply: int, context: int | None) -> t
 
     The agent's own window is gone through, so that it is cut where it will be cut.
     """
-    from wsap_core.llm.window import Turn, Window
+    from wsap_llm.window import Turn, Window
 
     # A turn of the same size as those to come: a digit is a token, and each message has four more.
     turn = Turn("0" * max(0, size.turn - 4), "0" * reply)
@@ -231,9 +231,9 @@ async def _estimate_model(
 ) -> Estimate:
     """Return what a plan's seats with one model take of it."""
     from wsap_core.errors import WsapError
-    from wsap_nexus.backends.registry import Models
-    from wsap_nexus.confidential import resolved
-    from wsap_nexus.prompt_size import measure
+    from wsap_llm.backends.registry import Models
+    from wsap_llm.secrets import resolved
+    from wsap_nexus.models.prompt_size import measure
 
     asking = [seat for seat in plan.seats if seat.agent == AGENT and str(seat.options.get("model", "")) == address]
     seat = asking[0]
@@ -269,7 +269,7 @@ async def _estimate_model(
 
 def _told_price(models: Any, address: str) -> Price | None:
     """Return what the backend itself knows of the price (Any: backends of all kinds); None where it knows none."""
-    from wsap_core.llm.wrappers import Price
+    from wsap_llm.wrappers import Price
 
     inner = models.backend(address)
     while hasattr(inner, "inner"):
@@ -295,9 +295,9 @@ async def call_size(models: SharedModels, plan: RunPlan, name: str, parts: Parts
         WsapError: the seat asks no model, its first prompt can't be made, or its options are wrong.
     """
     from wsap_core.errors import UsageError
-    from wsap_core.llm.errors import BackendError
-    from wsap_core.services import CallSize
-    from wsap_nexus.prompt_size import measure
+    from wsap_core.seams.model_errors import BackendError
+    from wsap_core.seams.services import CallSize
+    from wsap_nexus.models.prompt_size import measure
 
     seat = next(seat for seat in plan.seats if seat.name == name)
     address = str(seat.options.get("model", ""))
@@ -325,9 +325,9 @@ def measured_prompt(game: str, host: PluginHost) -> PromptSize:
         WsapError: the game can't be made.
     """
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.prompt_size import measure
-    from wsap_nexus.runtime.plan import RunPlan, plan_seats
-    from wsap_nexus.runtime.session import load_parts
+    from wsap_nexus.models.prompt_size import measure
+    from wsap_nexus.runs.plan import RunPlan, plan_seats
+    from wsap_nexus.runs.session import load_parts
 
     spec = load_adapter_spec(game, host)
     plan = RunPlan(game, plan_seats(spec, agent=AGENT, options={"model": "nobody/asked"}))

@@ -22,7 +22,7 @@ from wsap_nexus.cli.common import database_option
 def export(run: str, *, form: str, output: Path | None, force: bool, database: str | None) -> None:
     """Take a RUN's data out: its id, the beginning or end of it, or last."""
     from wsap_nexus.cli.replay import opened_run
-    from wsap_nexus.storage.export import export_jsonl
+    from wsap_nexus.store.export import export_jsonl
 
     with opened_run(database, run) as (repository, record):
         lines = export_jsonl(repository, record.id)

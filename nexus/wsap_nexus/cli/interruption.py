@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsap_nexus.runtime.controls import Controls
+    from wsap_nexus.runs.controls import Controls
 
 
 class Tail(io.TextIOBase):

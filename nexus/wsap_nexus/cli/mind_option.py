@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_nexus.minds import Minds
-    from wsap_nexus.runtime.plan import SeatPlan
+    from wsap_nexus.runs.plan import SeatPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 MEMORY = "fulltext"
@@ -38,8 +38,8 @@ def seated(seats: Sequence[SeatPlan], given: Iterable[str], host: PluginHost) ->
     """
     from wsap_core.errors import UsageError
     from wsap_core.untrusted import one_line
-    from wsap_nexus.runtime.minds import with_minds
-    from wsap_nexus.runtime.session import usual_minds
+    from wsap_nexus.runs.minds import with_minds
+    from wsap_nexus.runs.session import usual_minds
 
     chosen: dict[str, str] = {}
     for text in given:

@@ -13,7 +13,7 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import json_option
 
 if TYPE_CHECKING:
-    from wsap_core.llm.memory import AgentMemory, Recollection
+    from wsap_core.seams.memory import AgentMemory, Recollection
     from wsap_nexus.minds import Mind, Minds
 
 BUDGET = 60
@@ -139,7 +139,7 @@ def _remembered(mind: Mind, search: str, limit: int) -> list[Recollection] | Non
     Raises:
         SnapshotError: it is damaged.
     """
-    from wsap_core.llm.memory import Browsable
+    from wsap_core.seams.memory import Browsable
 
     memory = _memory(mind)
     if memory is None:
@@ -154,13 +154,13 @@ def _remembered(mind: Mind, search: str, limit: int) -> list[Recollection] | Non
 
 
 def _memory(mind: Mind) -> AgentMemory | None:
-    from wsap_core.builtin.memories.facts import FactsMemory
-    from wsap_core.builtin.memories.fifo import FifoMemory
-    from wsap_core.builtin.memories.fulltext import FullTextMemory
-    from wsap_core.context import Context
     from wsap_core.errors import WsapError
     from wsap_core.host import PluginHost
+    from wsap_core.seams.context import Context
     from wsap_core.specs import build
+    from wsap_llm.memories.facts import FactsMemory
+    from wsap_llm.memories.fifo import FifoMemory
+    from wsap_llm.memories.fulltext import FullTextMemory
 
     # An agent without a model makes its memory itself, and a mind then knows the class alone.
     kinds: dict[str, type[FactsMemory | FifoMemory | FullTextMemory]] = {

@@ -11,15 +11,15 @@ import click
 
 from wsap_core.cli.params import WholeNumber
 from wsap_core.errors import UsageError
-from wsap_nexus import remembered
 from wsap_nexus.cli.common import typed_pairs
+from wsap_nexus.models import remembered
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.llm.wrappers import Price
-    from wsap_nexus.backends.registry import Models
-    from wsap_nexus.runtime.store import Store
-    from wsap_nexus.spending import Spending
+    from wsap_llm.backends.registry import Models
+    from wsap_llm.wrappers import Price
+    from wsap_nexus.models.spending import Spending
+    from wsap_nexus.runs.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,7 +86,7 @@ def refuse_key(options: Mapping[str, Any]) -> None:
     Raises:
         UsageError: the key of a model's backend is among the options.
     """
-    from wsap_nexus.confidential import is_reference  # deferred for weight
+    from wsap_llm.secrets import is_reference  # deferred for weight
 
     key = options.get("model.api_key")
     if key is not None and not (isinstance(key, str) and is_reference(key)):
@@ -193,14 +193,15 @@ class ModelRequest:
         Raises:
             UsageError: a day's limit is given, and the run is not recorded.
         """
-        from wsap_nexus.spending import limited_models
+        from wsap_nexus.models.spending import limited_models
 
         repository = None if store is None else store.repository
         return limited_models(host, self.spending(), repository, run_id=gone_on_with, prices=self.prices(asked))
 
     def spending(self) -> Spending:
         """Return the limits that were given."""
-        from wsap_nexus.spending import Limits, Spending
+        from wsap_llm.wrappers import Limits
+        from wsap_nexus.models.spending import Spending
 
         return Spending(
             run=Limits(self.max_calls, self.max_tokens, self.max_cost),
@@ -210,7 +211,7 @@ class ModelRequest:
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
         """Return what the models cost: as was typed, else as `wsap models use` was told; the others are not in it."""
-        from wsap_core.llm.wrappers import Price
+        from wsap_llm.wrappers import Price
 
         kept = remembered.read(os.environ)
         found: dict[str, Price] = {}

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.untrusted import one_line
-from wsap_nexus import remembered
 from wsap_nexus.cli.common import json_option
+from wsap_nexus.models import remembered
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.llm.listing import Listing, ModelInfo
-    from wsap_core.llm.types import Abilities
-    from wsap_nexus.backends.fitting import Fit
-    from wsap_nexus.prompt_size import PromptSize
-    from wsap_nexus.remembered import Remembered
+    from wsap_core.seams.model import Abilities, Listing, ModelInfo
+    from wsap_llm.backends.fitting import Fit
+    from wsap_nexus.models.prompt_size import PromptSize
+    from wsap_nexus.models.remembered import Remembered
 
 WAIT = 3.0
 """Seconds that each provider has to answer, unless `--timeout` says otherwise."""
@@ -55,7 +54,7 @@ def models(context: click.Context, *, as_json: bool, wait: float, game: str | No
     if context.invoked_subcommand is not None:
         return
     from wsap_core.host import PluginHost
-    from wsap_nexus.backends.registry import list_models
+    from wsap_llm.backends.registry import list_models
 
     host = PluginHost.discovered()
     listings = asyncio.run(list_models(host, within=wait))
@@ -81,7 +80,7 @@ def use(*, address: str, price_in: float | None, price_out: float | None) -> Non
     """
     from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost
-    from wsap_nexus.backends.registry import find_backend
+    from wsap_llm.backends.registry import find_backend
 
     address = address.strip()
     find_backend(PluginHost.discovered(), address)
@@ -128,7 +127,7 @@ class _Found:
         size = self.need.size if self.need is not None else None
         if size is None:
             return
-        from wsap_nexus.backends.fitting import fit, is_here, memory_here
+        from wsap_llm.backends.fitting import fit, is_here, memory_here
         from wsap_nexus.cli.estimate import reply_tokens
 
         here = memory_here()

@@ -9,12 +9,12 @@ import click
 
 if TYPE_CHECKING:
     from wsap_core.errors import WsapError
-    from wsap_nexus.runtime.controls import Controls
-    from wsap_nexus.runtime.loop import Observer, StepTaken
-    from wsap_nexus.runtime.run import Run
-    from wsap_nexus.runtime.session import Parts
-    from wsap_nexus.runtime.store import Store
-    from wsap_nexus.runtime.tally import RunSummary
+    from wsap_nexus.runs.controls import Controls
+    from wsap_nexus.runs.loop import Observer, StepTaken
+    from wsap_nexus.runs.run import Run
+    from wsap_nexus.runs.session import Parts
+    from wsap_nexus.runs.store import Store
+    from wsap_nexus.runs.tally import RunSummary
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def original(name: str, store: Store) -> Original:
         UsageError: it has not one step.
     """
     from wsap_core.errors import UsageError
-    from wsap_nexus.storage.records import RunStatus
+    from wsap_nexus.store.records import RunStatus
 
     record = store.repository.get_run(name)
     steps = store.repository.count_events(record.id, "step")
@@ -72,8 +72,8 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
     on with the run, or to find it in a list. A limit that is reached is another matter.
     """
     from wsap_core.errors import MissingServiceError, UsageError
-    from wsap_core.llm.errors import BackendError, BudgetReachedError
-    from wsap_nexus.mcp.connection import ToolServerError
+    from wsap_core.seams.model_errors import BackendError, BudgetReachedError
+    from wsap_llm.mcp.connection import ToolServerError
 
     nobodys_fault = UsageError | BackendError | MissingServiceError | ToolServerError
     if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
@@ -84,7 +84,7 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:
     """Say in the error how to go on with the run, unless there is nothing to go on with."""
     from wsap_core.errors import StorageError, UsageError
-    from wsap_core.llm.errors import BackendError
+    from wsap_core.seams.model_errors import BackendError
 
     if run.run_id is None or again is not None or (not resumed and came_to_nothing(run, error)):
         return
@@ -133,7 +133,7 @@ def _way_on(run: Run, again: Original | None) -> str:
 
 
 def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None, again: Original | None) -> None:
-    from wsap_nexus.view.plain import summary_lines
+    from wsap_nexus.terminal.plain import summary_lines
 
     units = {metric.name: metric.unit for metric in parts.game.score_metrics}
     told = summary.to_json()

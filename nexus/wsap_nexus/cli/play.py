@@ -25,13 +25,13 @@ from wsap_nexus.cli.seat_options import seat_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_core.services import Services
-    from wsap_nexus.runtime.controls import Controls
-    from wsap_nexus.runtime.plan import RunPlan
-    from wsap_nexus.runtime.session import Parts, Session
-    from wsap_nexus.runtime.store import Store
-    from wsap_nexus.runtime.tally import RunSummary
-    from wsap_nexus.view.live import LiveView
+    from wsap_core.seams.services import Services
+    from wsap_nexus.runs.controls import Controls
+    from wsap_nexus.runs.plan import RunPlan
+    from wsap_nexus.runs.session import Parts, Session
+    from wsap_nexus.runs.store import Store
+    from wsap_nexus.runs.tally import RunSummary
+    from wsap_nexus.terminal.live import LiveView
 
 
 @click.command()
@@ -74,8 +74,8 @@ def play(**given: Any) -> None:
 
 def _play(request: Request) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.runtime.controls import Controls
-    from wsap_nexus.runtime.store import open_store
+    from wsap_nexus.runs.controls import Controls
+    from wsap_nexus.runs.store import open_store
 
     host = PluginHost.discovered()
     request = request.with_model()
@@ -102,8 +102,8 @@ def _play(request: Request) -> None:
 
 def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.runtime.plan import RunPlan, plan_seats
-    from wsap_nexus.runtime.session import load_parts
+    from wsap_nexus.runs.plan import RunPlan, plan_seats
+    from wsap_nexus.runs.session import load_parts
 
     assert request.game is not None, "check() comes first"
     seating = request.seating()
@@ -127,7 +127,7 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
 def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
     """Refuse a person where there is no terminal, before anything is recorded."""
     from wsap_core.errors import UsageError
-    from wsap_nexus.view.keys import has_keyboard
+    from wsap_nexus.terminal.keys import has_keyboard
 
     people = [seat.name for seat in plan.seats if parts.agents[seat.name].interactive]
     if not people:
@@ -146,7 +146,7 @@ def _started(
     request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
 ) -> None:
     from wsap_core.errors import WsapError
-    from wsap_nexus.runtime.session import start
+    from wsap_nexus.runs.session import start
 
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store)
@@ -160,9 +160,9 @@ def _started(
 
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
-    from wsap_nexus.runtime.plan import RunPlan
-    from wsap_nexus.runtime.session import load_parts, refuse_run_of_nexus, resume
-    from wsap_nexus.view.recorded import read_notes
+    from wsap_nexus.runs.plan import RunPlan
+    from wsap_nexus.runs.session import load_parts, refuse_run_of_nexus, resume
+    from wsap_nexus.terminal.recorded import read_notes
 
     assert request.resume is not None, "the caller asked"
     record = store.repository.get_run(request.resume)
@@ -178,7 +178,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
 
 
 def _replayed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
-    from wsap_nexus.runtime.session import load_parts, replies_of, start
+    from wsap_nexus.runs.session import load_parts, replies_of, start
 
     assert request.replay is not None, "the caller asked"
     again = original(request.replay, store)
@@ -195,7 +195,7 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
 def _unrecorded(
     request: Request, host: PluginHost, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
 ) -> None:
-    from wsap_nexus.runtime.session import unrecorded
+    from wsap_nexus.runs.session import unrecorded
 
     view = _view(request, controls, watching, None)
     services = _services(request, host, plan, view)
@@ -212,7 +212,7 @@ def _services(
     *,
     gone_on_with: str | None = None,
 ) -> Services:
-    from wsap_core.services import Services
+    from wsap_core.seams.services import Services
 
     return Services(
         views=view,
@@ -228,7 +228,7 @@ def _watching(request: Request) -> bool:
         UsageError: it was asked for, and there is no terminal.
     """
     from wsap_core.errors import UsageError
-    from wsap_nexus.view.screen import fits, too_small
+    from wsap_nexus.terminal.screen import fits, too_small
 
     if request.as_json or request.watch is False:
         return False
@@ -246,7 +246,7 @@ def _watching(request: Request) -> bool:
 def _view(request: Request, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:
     if not watching:
         return None
-    from wsap_nexus.view.live import LiveView
+    from wsap_nexus.terminal.live import LiveView
 
     return LiveView(
         output_console(),
@@ -271,7 +271,7 @@ def _conduct(
 ) -> None:
     """Play a session, watched or not, and say what came of it."""
     from wsap_core.errors import WsapError
-    from wsap_nexus.runtime.collector import calm_collector
+    from wsap_nexus.runs.collector import calm_collector
 
     calm_collector()
     run = session.run
@@ -328,8 +328,8 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
 
 def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
-    from wsap_nexus.view.plain import PlainProgress
-    from wsap_nexus.view.spending import spending_so_far
+    from wsap_nexus.terminal.plain import PlainProgress
+    from wsap_nexus.terminal.spending import spending_so_far
 
     run = session.run
     if view is not None:

@@ -16,10 +16,10 @@ from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json
 from wsap_nexus.cli.runs import open_for_reading
 
 if TYPE_CHECKING:
-    from wsap_nexus.storage.records import RunRecord
-    from wsap_nexus.storage.repository import Repository
-    from wsap_nexus.view.recorded import Recording
-    from wsap_nexus.view.story import Note
+    from wsap_nexus.store.records import RunRecord
+    from wsap_nexus.store.repository import Repository
+    from wsap_nexus.terminal.recorded import Recording
+    from wsap_nexus.terminal.story import Note
 
 
 @click.command()
@@ -62,7 +62,7 @@ def replay(
 
             print_calls(repository, record.id, first or 1, last, as_json=as_json)
             return
-        from wsap_nexus.view.recorded import Recording
+        from wsap_nexus.terminal.recorded import Recording
 
         recording = Recording(repository, record, PluginHost.discovered())
         lines = plain or as_json or full or last is not None or every > 1 or not _can_browse()
@@ -87,7 +87,7 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
         StorageError: the database can't be read.
     """
     from wsap_core.errors import UnknownNameError
-    from wsap_nexus.storage.repository import Repository
+    from wsap_nexus.store.repository import Repository
 
     opened = open_for_reading(database)
     if opened is None:
@@ -99,7 +99,7 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
 
 def _can_browse() -> bool:
     """Return whether a person can step through it here; where only the size is wrong, say so."""
-    from wsap_nexus.view.screen import fits, too_small
+    from wsap_nexus.terminal.screen import fits, too_small
 
     if not both_terminals() or is_dumb():
         return False
@@ -113,7 +113,7 @@ def _can_browse() -> bool:
 def _browse(recording: Recording, position: int) -> None:
     import asyncio
 
-    from wsap_nexus.view.browser import browse
+    from wsap_nexus.terminal.browser import browse
 
     if not len(recording):
         click.echo(f"Run {recording.run.id} has no steps yet.")
@@ -126,7 +126,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
     """Print the steps numbered from `first` to `last`, as they were recorded."""
     import json
 
-    from wsap_nexus.view.plain import note_line
+    from wsap_nexus.terminal.plain import note_line
 
     if recording.remark:
         click.echo(recording.remark, err=True)
@@ -159,7 +159,7 @@ def _how(note: Note) -> dict[str, object]:
 
 def _print_taken(recording: Recording) -> None:
     """Say, beside the steps, what models took in all of them."""
-    from wsap_nexus.view.spending import parts
+    from wsap_nexus.terminal.spending import parts
 
     taken = parts(recording.spending(len(recording)))
     if taken:
@@ -174,7 +174,7 @@ def _verify(repository: Repository, record: RunRecord) -> None:
         UsageError: the run has no summary to compare with.
     """
     from wsap_core.errors import StorageError, UsageError
-    from wsap_core.wire import dumps
+    from wsap_core.protocol.wire import dumps
 
     digests = {str(seat["name"]): hashlib.sha256() for seat in record.config.get("seats", ())}
     count = 0
@@ -198,7 +198,7 @@ def _verify(repository: Repository, record: RunRecord) -> None:
 
 
 def _combined(digests: dict[str, str]) -> str:
-    """Return the run's hash from those of its seats, as `wsap_nexus.runtime.tally` defines it."""
+    """Return the run's hash from those of its seats, as `wsap_nexus.runs.tally` defines it."""
     if len(digests) == 1:
         return next(iter(digests.values()))
     return hashlib.sha256("".join(f"{n} {digests[n]}\n" for n in sorted(digests)).encode()).hexdigest()

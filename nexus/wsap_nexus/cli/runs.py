@@ -15,9 +15,9 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option, output_console
 
 if TYPE_CHECKING:
-    from wsap_nexus.storage.database import Database
-    from wsap_nexus.storage.records import RunRecord
-    from wsap_nexus.storage.repository import Repository
+    from wsap_nexus.store.database import Database
+    from wsap_nexus.store.records import RunRecord
+    from wsap_nexus.store.repository import Repository
 
 _MODELS = ("TOKENS", "COST", "FIXED")
 
@@ -42,7 +42,7 @@ def runs(
     A run that is interrupted or failed can be gone on with: wsap play --resume RUN. Where models were
     asked, FIXED is the share of decisions that were repaired or forced.
     """
-    from wsap_nexus.storage.repository import NEXUS, Repository
+    from wsap_nexus.store.repository import NEXUS, Repository
 
     opened = open_for_reading(database)
     if opened is None:
@@ -99,7 +99,7 @@ def open_for_reading(database: str | None) -> Database | None:
     from pathlib import Path
 
     from wsap_nexus.paths import database_location, is_url
-    from wsap_nexus.runtime.store import open_database
+    from wsap_nexus.runs.store import open_database
 
     named = bool((database or "").strip() or os.environ.get("WSAP_DATABASE", "").strip())
     where = database_location(database, os.environ)
@@ -110,7 +110,7 @@ def open_for_reading(database: str | None) -> Database | None:
 
 def status_of(database: Database, record: RunRecord) -> str:
     """Return how a run stands: one that says it is running, while no process plays it, was interrupted."""
-    from wsap_nexus.storage.records import RunStatus
+    from wsap_nexus.store.records import RunStatus
 
     if record.status is not RunStatus.RUNNING or not database.is_sqlite:
         return record.status.value
@@ -118,7 +118,7 @@ def status_of(database: Database, record: RunRecord) -> str:
 
 
 def _is_held(path: str) -> bool:
-    """Return whether a process on this machine holds the lock of a run; see `wsap_nexus.runtime.store`."""
+    """Return whether a process on this machine holds the lock of a run; see `wsap_nexus.runs.store`."""
     from pathlib import Path
 
     from filelock import FileLock, Timeout
@@ -182,7 +182,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 def _taken(row: dict[str, Any]) -> tuple[str, str, str]:
     """Return the tokens, the cost, and the share of repaired and forced decisions; dashes where no model was asked."""
-    from wsap_nexus.view.spending import count, money, share, spending_of
+    from wsap_nexus.terminal.spending import count, money, share, spending_of
 
     taken = spending_of(row)
     if not taken.usage.calls:

@@ -15,7 +15,7 @@ from wsap_nexus.cli.common import pairs, typed_pairs
 from wsap_nexus.cli.model_options import AGENT, refuse_key
 
 if TYPE_CHECKING:
-    from wsap_nexus.runtime.plan import SeatPlan
+    from wsap_nexus.runs.plan import SeatPlan
 
 F = TypeVar("F", bound=Callable[..., Any])
 

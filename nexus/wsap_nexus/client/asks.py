@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from wsap_core.models import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
+from wsap_core.protocol.wire import Codec, encode
 from wsap_core.specs import GameInfo
-from wsap_core.wire import Codec, encode
 from wsap_nexus.client.parts import (
     Answered,
     Ask,
@@ -23,7 +23,7 @@ from wsap_nexus.client.parts import (
     Whole,
 )
 from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 # Any, in this module: JSON.
 

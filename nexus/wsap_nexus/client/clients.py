@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 
-from wsap_core.models import Action, ActionResult, ActionSpace, Avatar, View
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, View
 from wsap_core.specs import GameInfo
 from wsap_nexus.client.asks import Asks
 from wsap_nexus.client.parts import (
@@ -27,7 +27,7 @@ from wsap_nexus.client.parts import (
     Whole,
 )
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 # Any, in this module: JSON.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from wsap_core.errors import WsapError
-from wsap_core.models import Avatar, Observation, Receipt, TransitPackage
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord
+from wsap_core.protocol import Avatar, Observation, Receipt, TransitPackage
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 T = TypeVar("T")
 

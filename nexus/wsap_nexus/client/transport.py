@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from wsap_core.errors import WireError
-from wsap_core.wire import dumps
+from wsap_core.protocol.wire import dumps
 from wsap_nexus.client.parts import Ask, Event, NoAnswerError, RefusedError, Retries, StillPendingError
 
 # Any, in this module: JSON, and what httpx2 takes.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.hub.external import ExternalAgent
-from wsap_nexus.hub.records import EXTERNAL
 from wsap_nexus.hub.transit import Way, way_seed
-from wsap_nexus.runtime.plan import RunPlan
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.store.entities import EXTERNAL
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

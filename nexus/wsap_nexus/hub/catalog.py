@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.host import PluginHost
+from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, names_object
 from wsap_core.specs import AdapterSpec, GameInfo, resolve
-from wsap_core.wire import Codec
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import Elsewhere
-from wsap_nexus.hub.errors import WorldFailedError
 from wsap_nexus.hub.standing import Standings
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.text import one_line
-from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.chronicle import latest
+from wsap_core.protocol.text import one_line
+from wsap_nexus.agents.chronicle import latest
+from wsap_nexus.store.book import Book
 
 # Any, in this module: the bodies of events, as JSON.
 

@@ -18,20 +18,20 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, insert, select, update
 
-from wsap_core.context import Clock
 from wsap_core.errors import UsageError, WireError, WsapError
-from wsap_core.models import Achievement, Action, TransferRule, TransitPackage
+from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
+from wsap_core.protocol.wire import Codec, encode
+from wsap_core.seams.context import Clock
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import check_protocol_version
-from wsap_core.wire import Codec, encode
-from wsap_nexus.hub.book import Book, Ledger
-from wsap_nexus.hub.errors import WorldFailedError
-from wsap_nexus.hub.far_world import RemoteWorld
-from wsap_nexus.hub.placement import FailureListener
-from wsap_nexus.hub.records import WorldRecord
-from wsap_nexus.hub.remote import GameClient
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.transit import take_back
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.tables import METADATA
+from wsap_nexus.worlds.far_world import RemoteWorld
+from wsap_nexus.worlds.placement import FailureListener
+from wsap_nexus.worlds.remote import GameClient
 
 # Any, in this module: JSON.
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from wsap_core.errors import UsageError, WsapError
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 
 
 class ActionPendingError(UsageError):

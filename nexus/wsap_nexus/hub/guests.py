@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionDef,
     ActionResult,
@@ -29,14 +29,14 @@ from wsap_core.models import (
     ParamDef,
     View,
 )
-from wsap_core.text import one_line
-from wsap_core.wire import dumps
+from wsap_core.protocol.text import one_line
+from wsap_core.protocol.wire import dumps
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
-from wsap_nexus.hub.conditions import OWN_GOAL
-from wsap_nexus.hub.letters import PERSON
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.seats import HasSpec, SeatFace
+from wsap_nexus.agents.exit_rules import OWN_GOAL
+from wsap_nexus.agents.letters import PERSON
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.worlds.seats import HasSpec, SeatFace
 
 WHISPER = "whisper"
 """The kind of the event by which a run's log tells what was whispered."""

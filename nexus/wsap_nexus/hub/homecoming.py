@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from wsap_core.errors import SnapshotError, WorldError, WsapError
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.errors import WorldFailedError
 from wsap_nexus.hub.mishaps import FAILED, GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
-from wsap_nexus.hub.records import SessionRecord
 from wsap_nexus.hub.recovery import last_good_state
 from wsap_nexus.hub.stay import Deeds, Stay
-from wsap_nexus.runtime.run import Run
+from wsap_nexus.runs.run import Run
+from wsap_nexus.store.entities import SessionRecord
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

@@ -7,42 +7,42 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from wsap_core.context import Clock, Context, SystemClock
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
-from wsap_core.services import Services
+from wsap_core.seams.context import Clock, Context, SystemClock
+from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, GameInfo
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.backends.registry import Models
+from wsap_llm.backends.registry import Models
+from wsap_nexus.agents.diary import Entry as DiaryEntry
+from wsap_nexus.agents.talk import Answer
+from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError, LeadLostError, NotInWorldError
 from wsap_nexus.hub.awaited import Awaited
-from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.casting import Casting
 from wsap_nexus.hub.catalog import Catalog
-from wsap_nexus.hub.diary import Entry as DiaryEntry
 from wsap_nexus.hub.elsewhere import Elsewhere
-from wsap_nexus.hub.errors import GameUnavailableError, IncompatibleGameError, LeadLostError, NotInWorldError
 from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.homecoming import Homecoming
-from wsap_nexus.hub.lead import EVERY, lead
-from wsap_nexus.hub.life import Life
+from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lives import Lives
 from wsap_nexus.hub.place import Surroundings
-from wsap_nexus.hub.placement import Placement
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord, Terms, WorldRecord
 from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import SHUTDOWN, Stay
 from wsap_nexus.hub.tables import Tables
-from wsap_nexus.hub.talk import Answer
 from wsap_nexus.hub.transit import Way, prepare_enter
 from wsap_nexus.hub.waking import Waking
-from wsap_nexus.hub.worlds import WorldFace
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.run import Run
-from wsap_nexus.runtime.session import Installed
-from wsap_nexus.runtime.store import Store
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.session import Installed
+from wsap_nexus.runs.store import Store
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms, WorldRecord
+from wsap_nexus.store.lead import EVERY, lead
+from wsap_nexus.worlds.placement import Placement
+from wsap_nexus.worlds.port import WorldFace
 
 WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
 StepListener = Callable[[Stay, StepTaken], None]

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wsap_core.context import derive_seed
 from wsap_core.errors import WsapError
+from wsap_core.seams.context import derive_seed
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace
 from wsap_nexus.hub.transit import Way
-from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.run import Run
-from wsap_nexus.runtime.venue import OwnVenue
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.venue import OwnVenue
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

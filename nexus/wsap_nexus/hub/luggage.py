@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_core.models import TransitPackage
-from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.errors import ConservationError
+from wsap_core.protocol import TransitPackage
+from wsap_nexus.errors import ConservationError
+from wsap_nexus.store.book import Book
 
 
 def take_items(

@@ -12,15 +12,15 @@ import base64
 from dataclasses import replace
 
 from wsap_core.errors import WireError
-from wsap_core.models import Avatar, AvatarState, TransitPackage
+from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.records import SessionRecord
 from wsap_nexus.hub.stay import Deeds
 from wsap_nexus.hub.transit import Departure, commit_leave
 from wsap_nexus.hub.venue import START
-from wsap_nexus.runtime.recorder import read_snapshot
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.runs.recorder import read_snapshot
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.repository import Repository
 
 WORLD_FAILED = "world_failed"
 """Why a session ends whose world failed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from wsap_core.errors import WsapError
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionAvailability,
     ActionDef,
@@ -18,13 +18,13 @@ from wsap_core.models import (
     Observation,
     ParamDef,
 )
-from wsap_core.models.base import Part, freeze_sequences
+from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.text import one_line
 from wsap_core.specs import AdapterSpec
-from wsap_core.text import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
-from wsap_nexus.hub.letters import Letter
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord, Terms
+from wsap_nexus.agents.letters import Letter
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 
 GAME = "nexus"
 """What the nexus is called where a game's name stands."""

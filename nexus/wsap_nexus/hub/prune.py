@@ -25,13 +25,13 @@ from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
 from wsap_core.errors import WsapError
-from wsap_core.models import AvatarState
-from wsap_nexus.hub.book import Book, Ledger
+from wsap_core.protocol import AvatarState
 from wsap_nexus.hub.luggage import lose_world
 from wsap_nexus.hub.place import GAME
-from wsap_nexus.storage.database import Database
-from wsap_nexus.storage.records import RunStatus
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.tables import METADATA
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable
 
 from wsap_core.errors import WorldError, WsapError
-from wsap_core.wire import Codec
+from wsap_core.protocol.wire import Codec
 from wsap_nexus.hub.venue import START, KeptVenue
-from wsap_nexus.hub.worlds import WorldFace
-from wsap_nexus.runtime.recorder import read_snapshot, read_step
-from wsap_nexus.runtime.seats import SeatFace, leave
-from wsap_nexus.runtime.tally import step_line
-from wsap_nexus.storage.repository import Repository
+from wsap_nexus.runs.recorder import read_snapshot, read_step
+from wsap_nexus.runs.tally import step_line
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.seats import SeatFace, leave
 
 
 async def last_good_state(

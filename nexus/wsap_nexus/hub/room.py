@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub.errors import GameUnavailableError
+from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.transit import Way, take_back
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.tables import METADATA
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsap_nexus.hub.workers.pool import Patience
+from wsap_nexus.worlds.workers.pool import Patience
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 from sqlalchemy import Row
 
 from wsap_core.errors import UnknownNameError, UsageError
-from wsap_nexus.hub.book import Book
-from wsap_nexus.hub.errors import TransitError
+from wsap_nexus.errors import TransitError
+from wsap_nexus.store.book import Book
 
 Outcome = Literal["arrived", "returned"]
 

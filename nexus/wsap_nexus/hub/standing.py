@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 from sqlalchemy import insert, select, update
 
 from wsap_core.errors import UsageError
-from wsap_core.text import one_line
-from wsap_nexus.hub.book import Book, Ledger
-from wsap_nexus.storage.tables import METADATA
+from wsap_core.protocol.text import one_line
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.tables import METADATA
 
 _GAME, _WORLD = METADATA.tables["game"], METADATA.tables["world"]
 

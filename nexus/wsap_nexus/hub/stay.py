@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from wsap_core.models import ActionResult
-from wsap_core.wire import Codec
-from wsap_nexus.hub.conditions import Condition, facts_of, parse_condition
-from wsap_nexus.hub.records import SessionRecord
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.loop import StepTaken
-from wsap_nexus.runtime.recorder import read_step
-from wsap_nexus.storage.records import EventRecord
+from wsap_core.protocol import ActionResult
+from wsap_core.protocol.wire import Codec
+from wsap_nexus.agents.exit_rules import Condition, facts_of, parse_condition
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.recorder import read_step
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.records import EventRecord
 
 SHUTDOWN = "shutdown"
 """Why a stay ends that goes on when the nexus is started again."""

@@ -8,25 +8,25 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from wsap_core.errors import StorageError, WorldError, WsapError
-from wsap_core.models import ActionResult
+from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
 from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.errors import DiedAsleepError, WorldFailedError, is_failure
 from wsap_nexus.hub.guests import EXIT_GAME
 from wsap_nexus.hub.mishaps import GAME_OFFLINE
-from wsap_nexus.hub.placement import saved_on_the_way
-from wsap_nexus.hub.records import SessionRecord, WorldRecord
 from wsap_nexus.hub.stay import SHUTDOWN, Deeds, Stay
 from wsap_nexus.hub.transit import Way, commit_death, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
 from wsap_nexus.hub.venue import START, KeptVenue, record_start
-from wsap_nexus.hub.worlds import WorldFace
-from wsap_nexus.runtime.controls import Controls
-from wsap_nexus.runtime.plan import RunPlan
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.resume import read_past
-from wsap_nexus.runtime.run import Past, Run
-from wsap_nexus.storage.records import NewRun, RunStatus
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import read_past
+from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.records import NewRun, RunStatus
+from wsap_nexus.worlds.placement import saved_on_the_way
+from wsap_nexus.worlds.port import WorldFace
 
 if TYPE_CHECKING:
     from wsap_nexus.hub.hub import Nexus

@@ -20,9 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsap_core.context import derive_seed
 from wsap_core.errors import UsageError, WorldError
-from wsap_core.models import (
+from wsap_core.protocol import (
     Avatar,
     AvatarSpec,
     AvatarState,
@@ -32,20 +31,21 @@ from wsap_core.models import (
     Receipt,
     TransitPackage,
 )
+from wsap_core.protocol.text import one_line
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
-from wsap_core.text import one_line
-from wsap_core.wire import encode
-from wsap_nexus.hub.book import Book, Ledger
-from wsap_nexus.hub.conditions import parse_condition
+from wsap_nexus.agents.exit_rules import parse_condition
+from wsap_nexus.agents.metagoals import advance
+from wsap_nexus.agents.skills import skill_gains
+from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
 from wsap_nexus.hub.deaths import death_words, respawn_words
-from wsap_nexus.hub.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
 from wsap_nexus.hub.luggage import by_reason, lose_world, take_items
-from wsap_nexus.hub.metagoals import advance
-from wsap_nexus.hub.records import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
-from wsap_nexus.hub.skills import skill_gains
 from wsap_nexus.hub.stay import Deeds
-from wsap_nexus.hub.worlds import WorldFace
-from wsap_nexus.runtime.seats import SeatFace, leave
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
+from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.seats import SeatFace, leave
 
 MODES: Mapping[str, AvatarState] = {
     "dormant": AvatarState.DORMANT,

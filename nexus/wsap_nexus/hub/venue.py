@@ -7,15 +7,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wsap_core.models import AvatarSpec, Entry
-from wsap_core.wire import Codec, dumps, encode
+from wsap_core.protocol import AvatarSpec, Entry
+from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_core.worlds import World
-from wsap_nexus.hub.errors import WorldFailedError
+from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.guests import GuestSeat
 from wsap_nexus.hub.transit import Arrival
-from wsap_nexus.hub.worlds import WorldFace
-from wsap_nexus.runtime.recorder import Recorder
-from wsap_nexus.runtime.seats import SeatFace
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.seats import SeatFace
 
 START = "start"
 """The kind of the event that a stay's run begins with."""

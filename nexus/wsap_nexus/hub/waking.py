@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.records import AgentIdentity
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import AgentIdentity
 
 AT_ONCE = 50
 """Agents that live at once when a nexus starts; more than that follow."""

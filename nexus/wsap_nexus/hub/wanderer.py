@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from wsap_core.context import Context
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.seams.context import Context
 from wsap_nexus.hub.place import NexusObservation
 
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
-from wsap_core.wire import dumps
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.server.refusals import KeyInUseError, KeyReusedError
-from wsap_nexus.storage.tables import METADATA
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.tables import METADATA
 
 _ANSWER = METADATA.tables["answer"]
 KEPT_SECONDS = 24 * 3600.0

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.dashboard.app import install
+from wsap_nexus.http import errors
+from wsap_nexus.http.auth import Tokens
+from wsap_nexus.http.guard import Guard, Limits
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.server import agents, errors, events, games, keeper, openapi, sessions, transit, words
+from wsap_nexus.server import agents, events, games, keeper, openapi, sessions, transit, words
 from wsap_nexus.server.answers import Answers
-from wsap_nexus.server.auth import Tokens
-from wsap_nexus.server.dashboard.app import install
 from wsap_nexus.server.feed import Feed
-from wsap_nexus.server.guard import Guard, Limits
 
 ROUTES = (events, agents, words, games, keeper, transit, sessions)
 """The modules with the routes of the wire API."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.references import load_agent_spec
+from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import EXTERNAL, Policy
 from wsap_nexus.server import shapes
-from wsap_nexus.server.refusals import ForbiddenError
+from wsap_nexus.store.entities import EXTERNAL, Policy
 
 _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
 # Options that name something here, by the last part of their names.

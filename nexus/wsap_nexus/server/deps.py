@@ -9,14 +9,14 @@ from fastapi.security import HTTPBearer
 from pydantic import StringConstraints
 
 from wsap_core.errors import WireError
-from wsap_core.wire import dumps
-from wsap_nexus.hub.errors import WorldFailedError
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.http.auth import Caller, Tokens
+from wsap_nexus.http.guard import CALLER
+from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import AGENT_ID
 from wsap_nexus.server.answers import Answers, Errand, Reply
-from wsap_nexus.server.auth import Caller, Tokens
-from wsap_nexus.server.guard import CALLER
-from wsap_nexus.server.refusals import ForbiddenError, UnauthorizedError
+from wsap_nexus.store.entities import AGENT_ID
 
 WAIT_MOST = 60.0
 """Seconds that a request may wait for something to happen."""

@@ -12,13 +12,13 @@ from sqlalchemy import func, select
 
 from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.http.guard import Limits, Receive, Scope, Send
+from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import Hub, answer
 from wsap_nexus.server.feed import Feed
-from wsap_nexus.server.guard import Limits, Receive, Scope, Send
-from wsap_nexus.server.refusals import TooManyStreamsError
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["nexus"])
 _AGENT = METADATA.tables["agent"]

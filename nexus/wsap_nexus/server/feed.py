@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wsap_core.wire import dumps
-from wsap_nexus.hub.book import Ledger
-from wsap_nexus.hub.records import NexusEvent
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import NexusEvent
 
 KEPT = 2048
 """Events in memory."""

@@ -7,7 +7,8 @@ from typing import Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from wsap_nexus.hub import portable, settling
+from wsap_nexus.agents import portable
+from wsap_nexus.hub import settling
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import AgentId, Hub, Owner, answer
 

@@ -12,11 +12,13 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from wsap_core.errors import WsapError
-from wsap_nexus.server import errors, openapi, serve, world
+from wsap_nexus.http import errors
+from wsap_nexus.server import openapi, serve
 from wsap_nexus.server.app import ROUTES
+from wsap_nexus.worlds import serve_world as world
 
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
-_OWN = ("wsap_core.errors", "wsap_nexus.hub", "wsap_nexus.server", "wsap_nexus.storage.errors")
+_OWN = ("wsap_core.errors", "wsap_nexus.hub", "wsap_nexus.server", "wsap_nexus.store.errors")
 _LOADED = (serve, world)
 """What brings in every module that has an error of its own."""
 

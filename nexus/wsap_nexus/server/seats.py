@@ -9,17 +9,17 @@ from typing import Any
 
 from fastapi import Response
 
-from wsap_core.models import Action, Observation
-from wsap_core.wire import dumps, encode
-from wsap_nexus.hub.errors import TransitError
+from wsap_core.protocol import Action, Observation
+from wsap_core.protocol.wire import dumps, encode
+from wsap_nexus.errors import TransitError
+from wsap_nexus.http.refusals import SessionClosedError
 from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.server.answers import Errand, Intent, Reply
 from wsap_nexus.server.deps import answer, pending, reply_of
-from wsap_nexus.server.refusals import SessionClosedError
 from wsap_nexus.server.shapes import ActRequest
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 
 class NotExternalError(TransitError):

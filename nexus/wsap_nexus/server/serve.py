@@ -14,14 +14,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError, UsageError
-from wsap_nexus.hub.errors import LeadLostError, NexusRunningError
+from wsap_nexus.dashboard.keys import OneTimeKey
+from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.http.auth import Tokens, own_token
+from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.patience import patient
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server.app import create_app
-from wsap_nexus.server.auth import Tokens, own_token
-from wsap_nexus.server.dashboard.keys import OneTimeKey
 from wsap_nexus.server.ending import ending as ending_app
-from wsap_nexus.server.guard import Limits
-from wsap_nexus.server.patience import patient
 
 PORT = 9998
 """Where a nexus listens if nothing else is said."""

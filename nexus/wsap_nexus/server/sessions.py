@@ -1,6 +1,6 @@
 """The face of a world for an agent's session in it: what a bridge URL begins.
 
-The same names are used by a game in another process (`wsap_nexus.server.world`), which the nexus
+The same names are used by a game in another process (`wsap_nexus.worlds.serve_world`), which the nexus
 drives. Here an agent drives its own stay: what belongs to transit (admit, release, restore, reset)
 the nexus does itself, and says so; otherwise an agent could bring in things that it does not have.
 """
@@ -13,18 +13,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request, Response
 from sqlalchemy import select
 
-from wsap_core.models import JackInResult
+from wsap_core.protocol import JackInResult
+from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import SessionRecord
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.hub.worlds import WorldFace
 from wsap_nexus.server import shapes
-from wsap_nexus.server.auth import Caller
 from wsap_nexus.server.deps import Hub, Key, Known, Once, Owner, Wait, answer, once
-from wsap_nexus.server.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.server.seats import act_errand, check_external, observe, open_session, seat_says, the_agent
 from wsap_nexus.server.transit import enter_errand, exit_errand, receipt_of, terms_of
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.tables import METADATA
+from wsap_nexus.worlds.port import WorldFace
 
 router = APIRouter(tags=["sessions"])
 SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]

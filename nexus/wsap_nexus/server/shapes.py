@@ -1,6 +1,6 @@
 """What requests look like, and what answers do, for those who read the OpenAPI document.
 
-Requests are read by these classes. Answers are written as canonical JSON by `wsap_core.wire`, and
+Requests are read by these classes. Answers are written as canonical JSON by `wsap_core.protocol.wire`, and
 described here; what is a message of the protocol is described by the protocol's own schema, which
 `part` names. Names and texts from outside are limited in length, and names hold nothing that moves
 a terminal's cursor.
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 
 from wsap_core.specs import GameInfo
 from wsap_core.untrusted import one_line
-from wsap_nexus.hub.records import AGENT_ID
+from wsap_nexus.store.entities import AGENT_ID
 
 PART = "x-wsap-message"
 """Where a schema says which message of the protocol stands there, until the document is put together."""

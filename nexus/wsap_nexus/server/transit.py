@@ -9,18 +9,18 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy import select
 
 from wsap_core.errors import WsapError
-from wsap_core.models import Action, TransitPackage
-from wsap_core.wire import dumps, encode
+from wsap_core.protocol import Action, TransitPackage
+from wsap_core.protocol.wire import dumps, encode
+from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.errors import error_body
+from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.records import SessionRecord, Terms
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent, Reply
-from wsap_nexus.server.auth import Caller
 from wsap_nexus.server.deps import Hub, Key, Known, Once, Wait, once, reply_of
-from wsap_nexus.server.errors import error_body
-from wsap_nexus.server.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.server.seats import next_observation, the_agent
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["transit"])
 _TRANSFER = METADATA.tables["transfer"]

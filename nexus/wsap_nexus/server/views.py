@@ -13,20 +13,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy import func, select
 
-from wsap_core.wire import encode
-from wsap_nexus.hub.book import Book
+from wsap_core.protocol.wire import encode
+from wsap_nexus.agents.metagoals import Pursuit, pursuits
+from wsap_nexus.dashboard.back import look_back
+from wsap_nexus.dashboard.frames import Frames
+from wsap_nexus.dashboard.guard import reader
+from wsap_nexus.dashboard.shown import observation_shown, shortened, stay_in_short, told
+from wsap_nexus.dashboard.spent import spent_by_session, spent_lately
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.metagoals import Pursuit, pursuits
-from wsap_nexus.hub.records import AgentIdentity, SessionRecord
 from wsap_nexus.hub.settling import in_doubt
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.server.dashboard.back import look_back
-from wsap_nexus.server.dashboard.frames import Frames
-from wsap_nexus.server.dashboard.guard import reader
-from wsap_nexus.server.dashboard.shown import observation_shown, shortened, stay_in_short, told
-from wsap_nexus.server.dashboard.spent import spent_by_session, spent_lately
 from wsap_nexus.server.deps import Hub
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
 _AGENT, _SESSION, _WORLD, _EVENT = _T["agent"], _T["session"], _T["world"], _T["nexus_event"]

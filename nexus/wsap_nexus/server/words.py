@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from wsap_core.wire import dumps, encode
-from wsap_nexus.hub import diary, talk
+from wsap_core.protocol.wire import dumps, encode
+from wsap_nexus.agents import diary, talk
+from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.portable import check_not_removed
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent, Reply
 from wsap_nexus.server.deps import AgentId, Hub, Key, Once, Owner, Wait, answer, once, reply_of

@@ -14,7 +14,7 @@ from PIL import Image
 
 from wsap_core import Action, Context
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.models import AvatarSpec, AvatarState, GridMapBlock, ImageBlock
+from wsap_core.protocol import AvatarSpec, AvatarState, GridMapBlock, ImageBlock
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES, SKILLS
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from wsap_check import AgentTests, GameAdapterTests
 from wsap_core import Action, ActionResult, Context, World
-from wsap_core.testing import AgentTests, GameAdapterTests
 from wsap_crafter.plugin import wsap_adapters, wsap_agents
 
 

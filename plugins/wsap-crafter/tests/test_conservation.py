@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from wsap_core import Action, Context
-from wsap_core.models import AvatarSpec, AvatarState, Entry, PortableItem
+from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from wsap_core import Action, Context
-from wsap_core.models import AvatarSpec, AvatarState, Entry, PortableItem
+from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.dormancy import LONGEST_SLEEP
 
@@ -182,7 +182,7 @@ def test_a_body_can_die_of_thirst_asleep(scene):
 PROGRAM = """
 import hashlib, json
 from wsap_core import Action, Context
-from wsap_core.models import AvatarSpec, Entry
+from wsap_core.protocol import AvatarSpec, Entry
 from wsap_crafter.adapter import CrafterAdapter
 
 found = []

@@ -11,8 +11,8 @@ import pytest
 from crafter import constants, objects
 
 from wsap_core import Action
-from wsap_core.models import Observation
-from wsap_core.wire import Codec, dumps
+from wsap_core.protocol import Observation
+from wsap_core.protocol.wire import Codec, dumps
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.rules import GAME_ACTIONS
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wsap_core import Action, Context
 from wsap_core.errors import SnapshotError
-from wsap_core.models import AvatarSpec, Entry, PortableItem
+from wsap_core.protocol import AvatarSpec, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
 from wsap_crafter.snapshot import _MAGIC, pack, unpack

@@ -9,8 +9,8 @@ from crafter import constants
 
 from wsap_core import Action, Context
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.models import AvatarSpec, Entry, PortableItem
-from wsap_core.models.transit import BONUS_KINDS, ITEM_CATEGORIES, SKILL_DOMAINS
+from wsap_core.protocol import AvatarSpec, Entry, PortableItem
+from wsap_core.protocol.transit import BONUS_KINDS, ITEM_CATEGORIES, SKILL_DOMAINS
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.catalogue import PORTABLE, SKILLS, TRANSFER_RULES
 from wsap_crafter.snapshot import pack, unpack

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.context import Context
+from wsap_core.authoring.body import LEAVING, Body
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.interfaces import AvatarGameAdapter
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionResult,
     ActionSpace,
@@ -26,7 +25,8 @@ from wsap_core.models import (
     TransitPackage,
     View,
 )
-from wsap_core.worlds.body import LEAVING, Body
+from wsap_core.seams.context import Context
+from wsap_core.seams.game import AvatarGameAdapter
 from wsap_crafter.bodies import NEW_WORLD, avatar_of, death_of, unsafe_reason
 from wsap_crafter.dormancy import LONGEST_SLEEP
 from wsap_crafter.engine import CrafterEngine

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.models import Avatar, DeathEvent, RespawnOption
-from wsap_core.worlds.body import Body
+from wsap_core.authoring.body import Body
+from wsap_core.protocol import Avatar, DeathEvent, RespawnOption
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.sight import Sight
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from wsap_core.models import Achievement, Bonus, TransferRule
+from wsap_core.protocol import Achievement, Bonus, TransferRule
 
 ACHIEVEMENTS: tuple[Achievement, ...] = (
     Achievement("collect_coal", "Mine coal with a wood pickaxe.", "rare"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.sight import HEIGHT, STEPS, WIDTH, WORDS
 

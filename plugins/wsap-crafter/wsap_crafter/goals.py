@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from wsap_core.models import Goal
+from wsap_core.protocol import Goal
 from wsap_crafter.catalogue import ACHIEVEMENTS, PREREQUISITES
 from wsap_crafter.game import constants
 

@@ -1,6 +1,6 @@
 """The luggage of Crafter: what agents brought along is in the game's inventory, and this says what of it is theirs.
 
-The books themselves are the kernel's; see :mod:`wsap_core.worlds.luggage`.
+The books themselves are the kernel's; see :mod:`wsap_core.authoring.luggage`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.models import Bonus, PortableItem
-from wsap_core.worlds.luggage import Luggage, Refused
+from wsap_core.authoring.luggage import Luggage, Refused
+from wsap_core.protocol import Bonus, PortableItem
 from wsap_crafter.catalogue import PORTABLE, TRANSFER_RULES
 from wsap_crafter.portable import MOST, item_of, own_things, thing_for
 from wsap_crafter.snapshot import restoring, whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from wsap_core.models import Event
+from wsap_core.protocol import Event
 from wsap_crafter.daytime import turn_at
 from wsap_crafter.engine import StepReport
 from wsap_crafter.game import constants

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wsap_core.models import (
-    Avatar,
-    Effect,
-    EmbodiedObservation,
-    Entity,
-    Event,
-    GridMapBlock,
-    Location,
-    Terrain,
-    View,
-)
+from wsap_core.protocol import Avatar, Effect, EmbodiedObservation, Entity, Event, GridMapBlock, Location, Terrain, View
 from wsap_crafter.daytime import daylight_at, phase_at
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.goals import mask_of, remaining_goals, unlocked_names

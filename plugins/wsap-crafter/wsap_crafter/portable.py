@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_core.models import PortableItem
+from wsap_core.protocol import PortableItem
 from wsap_crafter.bodies import GAME_ID
 from wsap_crafter.catalogue import PORTABLE
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wsap_core.models import AvatarState, Event
-from wsap_core.worlds.body import Body
+from wsap_core.authoring.body import Body
+from wsap_core.protocol import AvatarState, Event
 from wsap_crafter.catalogue import ACHIEVEMENTS
 from wsap_crafter.engine import StepReport
 from wsap_crafter.ledger import Ledger

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from wsap_core.models import ActionAvailability, ActionDef, ActionSpace
+from wsap_core.protocol import ActionAvailability, ActionDef, ActionSpace
 from wsap_crafter.game import constants
 from wsap_crafter.sight import FACINGS, GROUND_CHARACTERS, HERE, PLACE_TOWARDS, WIDTH, WORDS, Sight
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wsap_core.models import Entity, Goal, Terrain
-from wsap_core.text import entity_line, render_avatar, render_observation
+from wsap_core.protocol import Entity, Goal, Terrain
+from wsap_core.protocol.text import entity_line, render_avatar, render_observation
 from wsap_crafter.goals import NEXT
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.sight import PLAYER_CHARACTER, WORDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wsap_core.errors import UsageError
-from wsap_core.models import AvatarState, Entry, Receipt, TransitPackage
-from wsap_core.models.observation import Event
+from wsap_core.protocol import AvatarState, Entry, Receipt, TransitPackage
+from wsap_core.protocol.observation import Event
 from wsap_crafter.dormancy import sleep_through
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.observation import Happenings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wsap_core.testing import AgentTests, GameAdapterTests
+from wsap_check import AgentTests, GameAdapterTests
 from wsap_minigrid.plugin import wsap_adapters, wsap_agents
 
 

@@ -9,7 +9,7 @@ import gymnasium
 import pytest
 
 from wsap_core import Action, Context
-from wsap_core.context import derive_seed
+from wsap_core.seams.context import derive_seed
 from wsap_minigrid.adapter import MiniGridAdapter
 from wsap_minigrid.plugin import LEVELS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from minigrid.core.world_object import Ball
 
-from wsap_core.models import AvatarSpec, AvatarState, Entry, PortableItem
+from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_minigrid.plugin import TRANSFER_RULES
 
 

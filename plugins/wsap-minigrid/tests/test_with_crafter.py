@@ -12,15 +12,15 @@ import pytest
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Goal, Observation, PluginHost
 from wsap_core.host import Registered
-from wsap_core.models import PortableItem
+from wsap_core.protocol import PortableItem
 
 pytest.importorskip("wsap_crafter")
 pytest.importorskip("wsap_nexus")
 
-from wsap_nexus.hub.book import Ledger
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.records import Policy
-from wsap_nexus.runtime.store import open_store
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import Policy
 
 TRIPS = (("minigrid", "done"), ("crafter", "step >= 400"), ("minigrid", "done"))
 """Where it goes, and until when it stays there."""

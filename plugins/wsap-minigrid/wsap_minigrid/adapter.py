@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from wsap_core.context import Context, derive_seed
+from wsap_core.authoring.grid import GridObservation, chart, compass, offset
+from wsap_core.authoring.one_body import OneBodyGame, Refused
 from wsap_core.errors import ConfigError
-from wsap_core.models import (
+from wsap_core.protocol import (
     Action,
     ActionResult,
     AvatarState,
@@ -21,8 +22,7 @@ from wsap_core.models import (
     PortableItem,
     View,
 )
-from wsap_core.worlds.grid import GridObservation, chart, compass, offset
-from wsap_core.worlds.one_body import OneBodyGame, Refused
+from wsap_core.seams.context import Context, derive_seed
 from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
 from wsap_minigrid.words import (
     DESCRIPTION,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
-from wsap_core.worlds.grid import GridObservation
+from wsap_core.authoring.grid import GridObservation
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 
 Cell = tuple[int, int]
 State = tuple[int, int, int]

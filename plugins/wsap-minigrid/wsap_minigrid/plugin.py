@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.models import Achievement, Bonus, TransferRule
+from wsap_core.protocol import Achievement, Bonus, TransferRule
 from wsap_core.specs import AdapterSpec, AgentSpec, EpisodeSummary, ScoreMetric
 
 LEVELS: Mapping[str, str] = {
@@ -68,7 +68,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_agent="minigrid-finder",
             score_metrics=(ScoreMetric("levels", "Levels solved, of eight", levels_solved, "", 0.0, 8.0),),
             achievements=ACHIEVEMENTS,
-            wire_types=("wsap_core.worlds.grid:GridObservation",),
+            wire_types=("wsap_core.authoring.grid:GridObservation",),
             skills=SKILLS,
             transfer_rules=TRANSFER_RULES,
             genre="puzzle",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wsap_core.models import ActionDef, ActionSpace, PortableItem
-from wsap_core.worlds.one_body import Refused
+from wsap_core.authoring.one_body import Refused
+from wsap_core.protocol import ActionDef, ActionSpace, PortableItem
 
 DESCRIPTION = """\
 You are in rooms of square cells, seen from above, and face north, east, south or west. You see what is

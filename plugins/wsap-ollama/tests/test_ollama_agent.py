@@ -11,12 +11,12 @@ from typing import Any
 from llm_server import ModelServer, Say
 
 from wsap_core.builtin.echo import EchoWorld
-from wsap_core.builtin.tools.calculator import Calculator
-from wsap_core.context import Context
-from wsap_core.llm.agent import LLMOptions
-from wsap_core.llm.styles import TagStyle
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_core.references import load_agent_spec
+from wsap_core.seams.context import Context
+from wsap_llm.agent import LLMOptions
+from wsap_llm.styles import TagStyle
+from wsap_llm.tools.calculator import Calculator
 from wsap_ollama import OLLAMA_OPTIONS, OllamaAgent, OllamaOptions
 
 

@@ -14,10 +14,21 @@ import pytest
 from llm_server import DEAF, Card, ModelServer, Refusal, Say
 from llm_server.says import BAD
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import (
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import (
+    ImagePart,
+    JsonConstraint,
+    Message,
+    RegexConstraint,
+    Reply,
+    Request,
+    Sampling,
+    TextChunk,
+    TextPart,
+    collect,
+)
+from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
     BackendTimeoutError,
@@ -29,18 +40,7 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.llm.types import (
-    ImagePart,
-    JsonConstraint,
-    Message,
-    RegexConstraint,
-    Reply,
-    Request,
-    Sampling,
-    TextChunk,
-    TextPart,
-)
-from wsap_core.services import Services
+from wsap_core.seams.services import Services
 from wsap_ollama import OllamaBackend, OllamaOptions
 from wsap_ollama.backend import ModelCard, create
 from wsap_ollama.listing import listing

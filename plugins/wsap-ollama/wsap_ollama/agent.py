@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wsap_core.llm.agent import LLMAgent
+from wsap_llm.agent import LLMAgent
 from wsap_ollama.backend import OllamaBackend
 from wsap_ollama.options import OllamaOptions
 

@@ -14,20 +14,11 @@ from typing import Any
 import httpx
 import ollama
 
-from wsap_core.context import Context
-from wsap_core.decisions import Usage
 from wsap_core.errors import ConfigError
-from wsap_core.llm.errors import (
-    BackendError,
-    BadRequestError,
-    ConstraintError,
-    ContextTooSmallError,
-    ServerFailedError,
-)
-from wsap_core.llm.pictures import has_pictures
-from wsap_core.llm.think import ThinkSplitter
-from wsap_core.llm.tokens import estimate_request, estimate_tokens
-from wsap_core.llm.types import (
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.model import (
     Abilities,
     Chunk,
     Finish,
@@ -39,6 +30,16 @@ from wsap_core.llm.types import (
     Request,
     ThinkingChunk,
 )
+from wsap_core.seams.model_errors import (
+    BackendError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ServerFailedError,
+)
+from wsap_llm.pictures import has_pictures
+from wsap_llm.think import ThinkSplitter
+from wsap_llm.tokens import estimate_request
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
 from wsap_ollama.transport import Guard

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import httpx
 import ollama
 
-from wsap_core.llm.errors import (
+from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,
     BackendTimeoutError,
@@ -20,9 +20,9 @@ from wsap_core.llm.errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.llm.pictures import refused_picture
-from wsap_core.llm.waiting import retry_after
 from wsap_core.untrusted import one_line
+from wsap_llm.pictures import refused_picture
+from wsap_llm.waiting import retry_after
 from wsap_ollama.transport import TooLongError
 
 _CONTEXT = re.compile(r"context (length|size|window)|exceeds? .{0,40}context", re.IGNORECASE)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from wsap_core.context import Context
-from wsap_core.llm.errors import BackendError
-from wsap_core.llm.listing import Listing, ModelInfo
-from wsap_core.llm.types import Abilities
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities, Listing, ModelInfo
+from wsap_core.seams.model_errors import BackendError
 from wsap_ollama.backend import ModelCard, card_of, client_of, place_of
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import options_of

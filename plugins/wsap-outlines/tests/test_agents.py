@@ -17,9 +17,9 @@ import jsonschema
 import pytest
 
 from wsap_core import PluginHost
-from wsap_core.context import Context
 from wsap_core.host import BUILTIN, Registered
-from wsap_core.services import Services
+from wsap_core.seams.context import Context
+from wsap_core.seams.services import Services
 from wsap_core.specs import AgentSpec, BackendSpec
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
@@ -42,7 +42,7 @@ def host(model: Any, tokenizer: Any) -> PluginHost:
     own.load(BUILTIN)
     for spec in crafter.wsap_adapters():
         own.games.add(Registered(spec, "wsap-crafter", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_nexus.llm:create", abilities=("snapshot",)), "t", "t"))
+    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("outlines", "", create), "t", "t"))
     return own
 
@@ -51,10 +51,10 @@ def played(
     host: PluginHost, folder: Path, game: str, seats: tuple[str, ...], steps: int, *, seed: int = 5, **options: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """The summary of a run, its calls to the model, and its steps."""
-    from wsap_nexus.backends.registry import Models
-    from wsap_nexus.runtime.plan import RunPlan, SeatPlan
-    from wsap_nexus.runtime.session import start
-    from wsap_nexus.runtime.store import open_store
+    from wsap_llm.backends.registry import Models
+    from wsap_nexus.runs.plan import RunPlan, SeatPlan
+    from wsap_nexus.runs.session import start
+    from wsap_nexus.runs.store import open_store
 
     given = {"model": "outlines/tiny", "plan": "no", "window": 2, "strict": True, **options}
     plan = RunPlan(game, tuple(SeatPlan(seat, "llm", given) for seat in seats), steps=steps, seed=seed)
@@ -141,8 +141,8 @@ def test_in_tags_every_turn_is_well_formed_and_goes_on_after_a_tool_with_what_wa
 
 
 def test_a_run_in_process_is_played_again_from_its_log_without_the_model(host: PluginHost, tmp_path: Path) -> None:
-    from wsap_nexus.runtime.session import replies_of, start
-    from wsap_nexus.runtime.store import open_store
+    from wsap_nexus.runs.session import replies_of, start
+    from wsap_nexus.runs.store import open_store
 
     summary, _, _ = played(host, tmp_path, "crafter", ("seat-1",), 8, style="tags", tools="calculator")
     host.backends = type(host.backends)("backend")  # there is nobody left to ask

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from wsap_core.llm.backend import collect
-from wsap_core.llm.errors import BackendError, ConstraintError, ContextTooSmallError, ModelNotFoundError
-from wsap_core.llm.types import (
+from wsap_core.seams.model import (
     Finish,
     JsonConstraint,
     Message,
@@ -20,7 +18,9 @@ from wsap_core.llm.types import (
     Sampling,
     TextChunk,
     ThinkingChunk,
+    collect,
 )
+from wsap_core.seams.model_errors import BackendError, ConstraintError, ContextTooSmallError, ModelNotFoundError
 from wsap_outlines.backend import OutlinesBackend
 from wsap_outlines.loading import adopt
 from wsap_outlines.options import Options

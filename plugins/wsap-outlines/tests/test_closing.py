@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wsap_core.llm.json_style import reply_pattern
-from wsap_core.llm.tag_style import TagLimits, TagTurn
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_llm.json_style import reply_pattern
+from wsap_llm.tag_style import TagLimits, TagTurn
 from wsap_outlines.closing import Closing
 
 ACTIONS = (
@@ -75,8 +75,7 @@ def test_a_text_that_does_not_fit_leads_nowhere() -> None:
 @pytest.mark.parametrize("most", [70, 100, 300])
 @pytest.mark.parametrize("style", ["json", "tags"])
 def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style: str, most: int, engine: Any) -> None:
-    from wsap_core.llm.backend import collect
-    from wsap_core.llm.types import Message, RegexConstraint, Request, Sampling
+    from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
     from wsap_outlines.backend import OutlinesBackend
     from wsap_outlines.loading import adopt
     from wsap_outlines.options import Options

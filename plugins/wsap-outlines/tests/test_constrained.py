@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from wsap_core.llm.backend import collect
-from wsap_core.llm.types import Request
-from wsap_core.models import ActionDef, ParamDef
+from wsap_core.protocol import ActionDef, ParamDef
+from wsap_core.seams.model import Request, collect
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
 
@@ -101,7 +100,7 @@ LEGAL = (
     ],
 )
 def test_the_count_of_faults_finds_each_kind(bench: ModuleType, style: str, reply: str, fault: str | None) -> None:
-    from wsap_core.llm.scripted import ScriptedBackend
+    from wsap_llm.scripted import ScriptedBackend
 
     tally = bench.Tally()
     asyncio.run(bench.decide(ScriptedBackend([reply]), style, LEGAL, "You see a tree.", 0, tally))

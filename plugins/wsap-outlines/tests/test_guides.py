@@ -8,11 +8,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from wsap_core.llm.errors import ConstraintError
-from wsap_core.llm.json_style import reply_schema
-from wsap_core.llm.tag_style import TagLimits, TagTurn
-from wsap_core.llm.types import Constraint, JsonConstraint, RegexConstraint
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_core.seams.model import Constraint, JsonConstraint, RegexConstraint
+from wsap_core.seams.model_errors import ConstraintError
+from wsap_llm.json_style import reply_schema
+from wsap_llm.tag_style import TagLimits, TagTurn
 from wsap_outlines.guides import Guide, Guides, Vocabulary
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from wsap_core.llm.backend import collect
-from wsap_core.llm.tag_scan import TagScanner, ToolTag
-from wsap_core.llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
-from wsap_core.llm.types import Message, RegexConstraint, Request, Sampling
-from wsap_core.models import ActionDef, ParamDef, Tool
+from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
+from wsap_llm.tag_scan import TagScanner, ToolTag
+from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.prompts import Transcript
 from wsap_outlines.testing import tiny_model

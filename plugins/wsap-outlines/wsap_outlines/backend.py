@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from wsap_core.llm.errors import BackendError
-from wsap_core.llm.types import Abilities, Chunk, Request
+from wsap_core.seams.model import Abilities, Chunk, Request
+from wsap_core.seams.model_errors import BackendError
 from wsap_outlines.cached import Cancelled
 from wsap_outlines.generate import Generator, Work
 from wsap_outlines.loading import Loaded, load

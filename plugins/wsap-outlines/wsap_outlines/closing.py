@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.llm.errors import ConstraintError
+from wsap_core.seams.model_errors import ConstraintError
 from wsap_outlines.lengths import Atom, Branch, Many, Node, Row, parse
 
 __all__ = ["Closing", "Reserve"]
@@ -39,7 +39,7 @@ class Closing:
     """The automaton of one expression.
 
     Args:
-        pattern: of the kernel's kind (`wsap_core.llm.patterns`).
+        pattern: of the kernel's kind (`wsap_llm.patterns`).
 
     Raises:
         ConstraintError: it is not a regular expression.

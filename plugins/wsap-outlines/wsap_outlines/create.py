@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wsap_core.context import Context
+from wsap_core.seams.context import Context
 from wsap_outlines.options import VLLM, Options, need_model
 
 if TYPE_CHECKING:
-    from wsap_core.llm.backend import Backend
+    from wsap_core.seams.model import Backend
 
 
 def create(context: Context) -> Backend:

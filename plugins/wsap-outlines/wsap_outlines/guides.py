@@ -18,9 +18,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from wsap_core.llm.errors import ConstraintError
-from wsap_core.llm.patterns import json_pattern
-from wsap_core.llm.types import Constraint, JsonConstraint, RegexConstraint
+from wsap_core.seams.model import Constraint, JsonConstraint, RegexConstraint
+from wsap_core.seams.model_errors import ConstraintError
+from wsap_llm.patterns import json_pattern
 from wsap_outlines.closing import Closing, Reserve
 from wsap_outlines.options import EngineName
 

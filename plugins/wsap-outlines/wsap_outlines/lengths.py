@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from wsap_core.llm.errors import ConstraintError
+from wsap_core.seams.model_errors import ConstraintError
 
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 

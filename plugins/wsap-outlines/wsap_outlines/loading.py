@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_core.llm.errors import BackendError, ModelNotFoundError
+from wsap_core.seams.model_errors import BackendError, ModelNotFoundError
 from wsap_outlines.guides import Guides, Vocabulary
 from wsap_outlines.options import Options, context_of
 

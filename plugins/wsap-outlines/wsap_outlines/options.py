@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.errors import BadRequestError
+from wsap_core.seams.model_errors import BadRequestError
 
 EngineName = Literal["llguidance", "outlines-core"]
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]

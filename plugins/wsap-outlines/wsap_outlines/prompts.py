@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.llm.errors import BadRequestError
-from wsap_core.llm.types import Message, Request
+from wsap_core.seams.model import Message, Request
+from wsap_core.seams.model_errors import BadRequestError
 
 PLAIN_TEMPLATE = """\
 {% for message in messages %}{{ '### ' + message['role'] + '\\n' + message['content'] + '\\n\\n' }}{% endfor %}\

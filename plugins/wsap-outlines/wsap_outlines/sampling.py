@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.llm.types import Sampling
+from wsap_core.seams.model import Sampling
 
 LOOK_BACK = 64
 """Tokens that the repeat penalty looks back on, as Ollama's default."""

@@ -16,10 +16,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from wsap_core.decisions import Usage
-from wsap_core.llm.errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
-from wsap_core.llm.think import ThinkSplitter
-from wsap_core.llm.types import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
+from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
+from wsap_llm.think import ThinkSplitter
 from wsap_outlines.guides import pattern_of
 from wsap_outlines.options import Options, read_context
 from wsap_outlines.prompts import Transcript, opened, render

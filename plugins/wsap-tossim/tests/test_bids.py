@@ -8,7 +8,7 @@ import random
 import pytest
 
 from wsap_core.errors import UsageError
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice, Phase, Verb
 from wsap_tossim.engine.random_play import play_out

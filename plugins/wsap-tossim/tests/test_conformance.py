@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wsap_core.testing import GameAdapterTests
+from wsap_check import GameAdapterTests
 from wsap_tossim.plugin import wsap_adapters
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from wsap_core.cli.app import run
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.cli.sources import Found, found
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
 from wsap_tossim.engine.model import WAIT, Choice, Verb

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.models import ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.random_play import random_choice
 from wsap_tossim.engine.rules import rule_set

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.tokens import CHARACTERS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.context import BIDDING, role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wsap_core.errors import UsageError
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.knowledge import as_seen

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.engine.model import Faction, Verb
 from wsap_tossim.engine.roles import ROLES
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wsap_core.models import ChatBlock, Observation, View
-from wsap_core.models.base import freeze_sequences
+from wsap_core.protocol import ChatBlock, Observation, View
+from wsap_core.protocol.base import freeze_sequences
 from wsap_tossim.engine.model import Option, Verb
 from wsap_tossim.knowledge import Seen
 from wsap_tossim.pictures import lines_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.rules import RuleSet, rule_set

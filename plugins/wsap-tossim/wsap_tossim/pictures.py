@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from wsap_core.models import ChatBlock, ChatLine, TableBlock, TextBlock, View
+from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_tossim.context import CHAT, private_lines, where_it_stands
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles import ROLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsap_core.llm.quoting import harmless
+from wsap_core.untrusted import harmless
 from wsap_tossim.context import LONGEST_SUMMARY, Lookup
 from wsap_tossim.engine.model import Event
 from wsap_tossim.knowledge import Knowledge, as_seen

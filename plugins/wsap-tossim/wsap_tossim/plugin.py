@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.models import Achievement, Action
+from wsap_core.protocol import Achievement, Action
 from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, EpisodeSummary, ScoreMetric
 
 ACHIEVEMENTS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsap_core.models import Goal, Location
+from wsap_core.protocol import Goal, Location
 from wsap_tossim.context import role_sheet, turn_text
 from wsap_tossim.engine.game import Game
 from wsap_tossim.observation import TownObservation, news_of, options_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.context import LONGEST_SUMMARY, Lookup
 from wsap_tossim.desk import look_up, noted
 from wsap_tossim.engine.game import Game, Writing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wsap_core.models import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
+from wsap_core.protocol import TOOL, Action, ActionAvailability, ActionDef, ActionSpace, ParamDef, Possible
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Choice, Option, Verb
 from wsap_tossim.engine.rules import CLASSIC, RuleSet

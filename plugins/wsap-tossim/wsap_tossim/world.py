@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsap_core.context import Context
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.models import Action, ActionResult, ActionSpace, Observation, View
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, View
+from wsap_core.seams.context import Context
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.context import role_sheet

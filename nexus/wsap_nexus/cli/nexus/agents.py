@@ -16,8 +16,8 @@ from wsap_nexus.cli.nexus.words import diary, talk
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.hub.book import Ledger
-    from wsap_nexus.hub.records import Policy
+    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.entities import Policy
 
 
 @click.group()
@@ -223,8 +223,8 @@ def _decided(name: str, move: dict[str, Any]) -> str:
 @database_option
 def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
     """Take NAME out of the nexus for good. Its past stays, and its id is given to nobody else."""
+    from wsap_nexus.agents import portable
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.hub import portable
 
     if not yes and not as_json:
         click.confirm(f"Remove {one_line(name)[:80]!r} for good? (wsap nexus agents export keeps a copy)", abort=True)
@@ -254,7 +254,7 @@ def export(*, name: str, file: Path, move: bool, force: bool, as_json: bool, dat
     bodies that sleep in them, stay here.
     """
     from wsap_core.errors import UnknownNameError, UsageError
-    from wsap_nexus.hub import portable
+    from wsap_nexus.agents import portable
 
     if file.exists() and not force:
         raise UsageError(f"The file {file} is there already; choose another, or write over it with --force.")
@@ -280,8 +280,8 @@ def _moved(name: str, file: Path, database: str | None) -> Any:
     # Any: a package, whose class is heavy to import.
     import uuid
 
+    from wsap_nexus.agents import portable
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.hub import portable
 
     running = running_on(database)
     with looking(database) as ledger:
@@ -325,8 +325,8 @@ def import_agent(
     files of your own. Nothing else in a file is executed.
     """
     from wsap_core.host import PluginHost
+    from wsap_nexus.agents import portable
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.hub import portable
 
     package = portable.read_package(file)
     given = _policies(model, memory, policies) if model or policies or memory else {}
@@ -354,8 +354,8 @@ def import_agent(
 
 
 def _hold(name: str, state: str, database: str | None) -> None:
+    from wsap_nexus.agents import portable
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.hub import portable
 
     running = running_on(database)
     if running is not None:
@@ -419,7 +419,7 @@ def _check_id(name: str) -> None:
     import re
 
     from wsap_core.errors import UsageError
-    from wsap_nexus.hub.records import AGENT_ID
+    from wsap_nexus.store.entities import AGENT_ID
 
     if re.fullmatch(AGENT_ID, name) is None:
         raise UsageError(
@@ -438,8 +438,8 @@ def _policies(model: str | None, memory: str | None, given: tuple[str, ...]) -> 
     from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost
     from wsap_core.references import load_adapter_spec, load_agent_spec
-    from wsap_nexus.backends.registry import find_backend
-    from wsap_nexus.hub.records import EXTERNAL, Policy
+    from wsap_llm.backends.registry import find_backend
+    from wsap_nexus.store.entities import EXTERNAL, Policy
 
     host = PluginHost.discovered()
     found: dict[str, Policy] = {}
@@ -464,7 +464,7 @@ def _external(policies: dict[str, Policy]) -> bool:
 
 
 def _token(ledger: Ledger, name: str) -> str:
-    from wsap_nexus.server.auth import Tokens
+    from wsap_nexus.http.auth import Tokens
 
     return Tokens(ledger, "").issue(name)
 

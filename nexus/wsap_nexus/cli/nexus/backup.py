@@ -25,7 +25,7 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
     from wsap_core.errors import StorageError
     from wsap_nexus.cli.doctor import _bytes
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.backup import back_up
+    from wsap_nexus.store.backup import back_up
 
     opened = open_for_reading(database)
     if opened is None:
@@ -52,8 +52,8 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
     No nexus may run meanwhile.
     """
     from wsap_core.errors import UsageError
-    from wsap_nexus.hub.backup import restore as put_back
     from wsap_nexus.paths import database_location, is_url, prepare_home
+    from wsap_nexus.store.backup import restore as put_back
 
     where = database_location(database, os.environ)
     if is_url(where) and not where.startswith("sqlite:///"):

@@ -57,8 +57,8 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_nexus.cli.nexus.report import running_on, worlds_of
     from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.book import Ledger
     from wsap_nexus.hub.standing import Standings
+    from wsap_nexus.store.book import Ledger
 
     running = running_on(database)
     if running is not None:

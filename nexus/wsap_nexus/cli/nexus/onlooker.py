@@ -10,19 +10,19 @@ from sqlalchemy import select
 
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
-from wsap_core.models import Observation
+from wsap_core.protocol import Observation
 from wsap_nexus.cli.nexus import state
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
-from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
-from wsap_nexus.hub.records import NexusEvent
-from wsap_nexus.storage.database import Database
-from wsap_nexus.storage.records import RunRecord
-from wsap_nexus.storage.repository import Repository
-from wsap_nexus.storage.tables import METADATA
-from wsap_nexus.view.recorded import _game, _note
-from wsap_nexus.view.story import Note, SeatStory, Stage
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.records import RunRecord
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.tables import METADATA
+from wsap_nexus.terminal.recorded import _game, _note
+from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
 """Events that are kept to be shown."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import one_line
-from wsap_core.wire import encode
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
-from wsap_nexus.hub.book import Book
 from wsap_nexus.hub.settling import in_doubt
+from wsap_nexus.store.book import Book
 
 # Any, in this module: JSON-ready data.
 

@@ -33,7 +33,7 @@ def prune(
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub import prune as pruning
-    from wsap_nexus.runtime.store import open_database
+    from wsap_nexus.runs.store import open_database
 
     if everything:
         keep_days = 0.0

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.store.book import Ledger
 
 
 @contextmanager
 def looking(database: str | None) -> Iterator[Ledger | None]:
     """Give the nexus' records for reading; None where there are none yet."""
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.book import Ledger
+    from wsap_nexus.store.book import Ledger
 
     opened = open_for_reading(database)
     if opened is None:
@@ -32,9 +32,9 @@ def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
     Raises:
         NexusRunningError: a nexus leads them.
     """
-    from wsap_nexus.hub.book import Ledger
-    from wsap_nexus.hub.lead import lead as lead_of
-    from wsap_nexus.runtime.store import open_database
+    from wsap_nexus.runs.store import open_database
+    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.lead import lead as lead_of
 
     with open_database(database) as opened:
         right = lead_of(opened)

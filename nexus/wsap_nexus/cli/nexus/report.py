@@ -10,13 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from wsap_nexus.cli.nexus import state
-from wsap_nexus.hub.book import Book, Ledger
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
-from wsap_nexus.hub.records import AgentIdentity, NexusEvent, SessionRecord
 from wsap_nexus.paths import database_location
-from wsap_nexus.storage.database import Database
-from wsap_nexus.storage.tables import METADATA
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.entities import AgentIdentity, NexusEvent, SessionRecord
+from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
 _SESSION, _AGENT, _WORLD = METADATA.tables["session"], METADATA.tables["agent"], METADATA.tables["world"]

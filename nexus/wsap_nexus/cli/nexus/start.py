@@ -19,10 +19,10 @@ from wsap_nexus.cli.common import database_option, json_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_nexus.hub.book import Book
     from wsap_nexus.hub.hub import Nexus
     from wsap_nexus.hub.settings import Settings
-    from wsap_nexus.runtime.store import Store
+    from wsap_nexus.runs.store import Store
+    from wsap_nexus.store.book import Book
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
@@ -123,7 +123,7 @@ def _check(request: StartRequest) -> None:
     """
     from wsap_core.errors import UsageError
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.hub.errors import NexusRunningError
+    from wsap_nexus.errors import NexusRunningError
     from wsap_nexus.server.serve import Address
 
     if not Address(request.host, request.port).is_loopback and not request.expose:
@@ -133,7 +133,7 @@ def _check(request: StartRequest) -> None:
         )
     if request.model is not None:
         from wsap_core.host import PluginHost
-        from wsap_nexus.backends.registry import find_backend
+        from wsap_llm.backends.registry import find_backend
 
         find_backend(PluginHost.discovered(), request.model)
     running = running_on(request.database)
@@ -148,8 +148,8 @@ def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.state import token_file
-    from wsap_nexus.runtime.collector import calm_collector
-    from wsap_nexus.runtime.store import open_store
+    from wsap_nexus.runs.collector import calm_collector
+    from wsap_nexus.runs.store import open_store
 
     with _said_if_slow("Opening the database"):
         host = PluginHost.discovered()
@@ -185,8 +185,8 @@ def _prepare_folder(folder: object) -> None:
 def settings_of(request: StartRequest) -> Settings:
     """Return how the nexus is to be run."""
     from wsap_nexus.hub.settings import Settings
-    from wsap_nexus.hub.workers.pool import Patience, sensible_workers
     from wsap_nexus.paths import home
+    from wsap_nexus.worlds.workers.pool import Patience, sensible_workers
 
     return Settings(
         seed=request.seed,
@@ -214,7 +214,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
 
 def _embed(book: Book, model: str | None) -> None:
     """Give a fresh nexus its first agents."""
-    from wsap_nexus.hub.records import Policy
+    from wsap_nexus.store.entities import Policy
 
     for agent_id, name in EMBEDDED:
         policies = {"nexus": Policy("wanderer")} if model is None else {"*": Policy("llm", {"model": model})}
@@ -224,7 +224,7 @@ def _embed(book: Book, model: str | None) -> None:
 async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus.cli.nexus import state
     from wsap_nexus.cli.nexus.signals import told_to_stop
-    from wsap_nexus.server.dashboard.keys import OneTimeKey
+    from wsap_nexus.dashboard.keys import OneTimeKey
     from wsap_nexus.server.serve import Address, serve
 
     key = OneTimeKey()

@@ -48,8 +48,8 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     from wsap_nexus.cli.nexus.onlooker import Onlooker
     from wsap_nexus.cli.nexus.state import state_file
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.book import Ledger
     from wsap_nexus.paths import database_location
+    from wsap_nexus.store.book import Ledger
 
     opened = open_for_reading(database)
     if opened is None:
@@ -78,12 +78,12 @@ def _has_screen() -> bool:
 
 
 def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
-    from wsap_core.wire import dumps
+    from wsap_core.protocol.wire import dumps
     from wsap_nexus.cli.nexus.onlooker import following
     from wsap_nexus.cli.nexus.report import told
     from wsap_nexus.cli.nexus.status import agent_lines
     from wsap_nexus.cli.nexus.watch_screen import clock
-    from wsap_nexus.view.plain import note_line
+    from wsap_nexus.terminal.plain import note_line
 
     sight, events = onlooker.look(recent=RECENT)
     if not as_json:
@@ -138,7 +138,7 @@ class _Live:
         """Show it until the person leaves."""
         from rich.live import Live
 
-        from wsap_nexus.view import keys
+        from wsap_nexus.terminal import keys
 
         console = output_console()
         loop = asyncio.get_running_loop()

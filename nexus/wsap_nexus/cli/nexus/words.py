@@ -45,7 +45,7 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
 
 
 def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> None:
-    from wsap_nexus.hub.talk import exchanges
+    from wsap_nexus.agents.talk import exchanges
 
     found: list[Any] = _read(name, database, lambda book: exchanges(book, name, limit=limit))
     if as_json:
@@ -65,7 +65,7 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
 
     An agent without words of its own has entries that are put together from the log.
     """
-    from wsap_nexus.hub.diary import entries
+    from wsap_nexus.agents.diary import entries
 
     found: list[Any] = _read(name, database, lambda book: entries(book, name, limit=limit))
     if as_json:
@@ -94,7 +94,7 @@ def _read(name: str, database: str | None, read: Any) -> list[Any]:
 def _as_json(name: str, what: str, found: Sequence[Any]) -> None:
     # Any: of one of several kinds of records.
     from wsap_core.cli.output import print_json
-    from wsap_core.wire import encode
+    from wsap_core.protocol.wire import encode
 
     print_json({"agent": name, what: [encode(each) for each in found]})
 

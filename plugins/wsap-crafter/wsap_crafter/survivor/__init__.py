@@ -15,7 +15,7 @@ Read in this order:
 
 from __future__ import annotations
 
-from wsap_core.context import Context
+from wsap_core.seams.context import Context
 
 from .agent import Survivor
 

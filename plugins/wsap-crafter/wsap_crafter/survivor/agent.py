@@ -7,7 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, cast
 
 from wsap_core.errors import SnapshotError
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 
 from .mind import Mind
 from .outlook import outlook

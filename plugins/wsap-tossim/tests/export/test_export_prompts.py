@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from wsap_core.cli.app import run
-from wsap_core.llm.agent import LLMAgent
-from wsap_core.llm.options import LLMOptions
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, TagStyle
-from wsap_core.llm.types import Abilities, Request
-from wsap_core.models import Action
+from wsap_core.protocol import Action
+from wsap_core.seams.model import Abilities, Request
+from wsap_llm.agent import LLMAgent
+from wsap_llm.options import LLMOptions
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.export.dialects import Dialect, messages_of, system_prompts
 from wsap_tossim.export.sources import sources_in
 from wsap_tossim.export.walk import Deed, Source, Turn, Walked, walk

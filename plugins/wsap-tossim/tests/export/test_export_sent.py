@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from wsap_core.cli.app import run
-from wsap_core.wire import dumps
-from wsap_nexus.runtime.journal import read_calls
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.runs.journal import read_calls
 from wsap_tossim.export.lines import shipped_schema
 from wsap_tossim.export.sent import Heard
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from wsap_check import AgentTests
 from wsap_core.errors import SnapshotError
-from wsap_core.models import Observation
-from wsap_core.testing import AgentTests
+from wsap_core.protocol import Observation
 from wsap_tossim.engine.model import Verb
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.agent import TownPlayer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wsap_core.cli.app import run
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.cli.sources import found
 from wsap_tossim.observation import TownObservation
 from wsap_tossim.players.agent import TownPlayer

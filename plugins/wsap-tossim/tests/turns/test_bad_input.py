@@ -9,13 +9,13 @@ import pytest
 from turn_kit import Scene
 from turn_scenes import investigator, nomination
 
-from wsap_core.context import Context
 from wsap_core.errors import ConfigError, SnapshotError
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.types import Abilities
-from wsap_core.models import Action, ActionResult
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_tossim.engine.model import Phase
 from wsap_tossim.names import checked_names
 from wsap_tossim.options import TownOptions

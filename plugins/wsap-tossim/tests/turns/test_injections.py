@@ -10,15 +10,15 @@ from injections import INJECTIONS
 from turn_kit import Scene
 
 from wsap_core.errors import ConfigError
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.json_style import legal_actions
-from wsap_core.llm.lookup import split
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, TagStyle
-from wsap_core.llm.tag_scan import TagProblem, TagScanner
-from wsap_core.llm.tag_style import TagTurn
-from wsap_core.llm.types import Abilities
-from wsap_core.models import Action, Tool
+from wsap_core.protocol import Action, Tool
+from wsap_core.seams.model import Abilities
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.json_style import legal_actions
+from wsap_llm.lookup import split
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, TagStyle
+from wsap_llm.tag_scan import TagProblem, TagScanner
+from wsap_llm.tag_style import TagTurn
 from wsap_tossim.names import checked_names
 from wsap_tossim.world import Town
 

@@ -12,10 +12,10 @@ import pytest
 from injections import INJECTIONS
 from test_injections import FORMS, HARMLESS, skeleton, tricked
 
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, TagStyle
-from wsap_core.llm.types import Abilities
+from wsap_core.seams.model import Abilities
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, TagStyle
 from wsap_tossim.export.games import Wanted
 from wsap_tossim.export.sources import source_of_record
 from wsap_tossim.export.writing import write_chat
@@ -28,7 +28,7 @@ UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 
 
 def test_nothing_reaches_a_terminal_but_text() -> None:
-    blocks = pytest.importorskip("wsap_nexus.view.blocks")
+    blocks = pytest.importorskip("wsap_nexus.terminal.blocks")
     from rich.console import Console
 
     for text in INJECTIONS:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from turn_kit import Scene
 
-from wsap_core.models import Action
-from wsap_core.wire import encode
+from wsap_core.protocol import Action
+from wsap_core.protocol.wire import encode
 from wsap_tossim.desk import look_up
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import WAIT, Choice

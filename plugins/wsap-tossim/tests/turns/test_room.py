@@ -7,7 +7,7 @@ import random
 
 from turn_kit import Scene, headings, section
 
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.options import seat_name
 from wsap_tossim.room import cut, newest, shares

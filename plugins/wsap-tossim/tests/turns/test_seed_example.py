@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from turn_scenes import GOLDENS, investigator
 
-from wsap_core.llm.agent import LLMAgent, LLMOptions
-from wsap_core.llm.scripted import ScriptedBackend
-from wsap_core.llm.styles import JsonStyle, Style, TagStyle
-from wsap_core.llm.types import Abilities, Request
-from wsap_core.models import Action
+from wsap_core.protocol import Action
+from wsap_core.seams.model import Abilities, Request
+from wsap_llm.agent import LLMAgent, LLMOptions
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_tossim.plugin import wsap_adapters
 
 THINKS = (

@@ -82,7 +82,7 @@ def tournament(
     exit status is 9 if a limit stopped it, and 130 if Ctrl-C did; what was played is kept.
     """
     # Deferred for weight: the engine, the players and the ratings.
-    from wsap_core.llm.errors import BackendError, BudgetReachedError
+    from wsap_core.seams.model_errors import BackendError, BudgetReachedError
     from wsap_tossim.cli.tournament_limits import approved, prices_of
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament

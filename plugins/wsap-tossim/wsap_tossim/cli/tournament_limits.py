@@ -15,7 +15,7 @@ import click
 from wsap_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from wsap_core.llm.wrappers import Price
+    from wsap_llm.wrappers import Price
     from wsap_tossim.tournament.forecast import Forecast
     from wsap_tossim.tournament.plan import Settings
     from wsap_tossim.tournament.spending import Limits
@@ -39,7 +39,7 @@ def prices_of(given: Sequence[str], settings: Settings) -> dict[str, Price]:
     Raises:
         UsageError: one is no such word, is of a model that does not take part, or is given twice.
     """
-    from wsap_core.llm.wrappers import Price  # deferred for weight
+    from wsap_llm.wrappers import Price  # deferred for weight
 
     field = {e.address for e in settings.entrants if e.kind == "model"}
     found: dict[str, Price] = {}

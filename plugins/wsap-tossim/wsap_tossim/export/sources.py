@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import UsageError, WireError
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.export.sent import Heard

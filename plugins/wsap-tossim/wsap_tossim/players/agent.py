@@ -6,9 +6,9 @@ import json
 import random
 from collections.abc import Callable, Sequence
 
-from wsap_core.context import Context
 from wsap_core.errors import SnapshotError
-from wsap_core.models import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.seams.context import Context
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.observation import TownObservation
 from wsap_tossim.players.minds import Mind, RandomMind, Turn, lots

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from wsap_core.errors import ConfigError, WireError
-from wsap_core.models import Action
+from wsap_core.protocol import Action
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES

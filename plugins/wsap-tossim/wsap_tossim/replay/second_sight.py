@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from wsap_core.context import derive_seed
+from wsap_core.seams.context import derive_seed
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.engine.record import Entry, steps_of

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import WireError
-from wsap_core.llm.backend import Backend, collect
-from wsap_core.llm.errors import ConstraintError, ContextTooSmallError
-from wsap_core.llm.types import DEFAULT_SAMPLING, JsonConstraint, Message, Reply, Request, Sampling
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.model import DEFAULT_SAMPLING, Backend, JsonConstraint, Message, Reply, Request, Sampling, collect
+from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
 from wsap_tossim.tournament.journal import Journal
 from wsap_tossim.tournament.questions import ANSWER, Question, percentages, schema
 from wsap_tossim.tournament.spending import packed, unpacked

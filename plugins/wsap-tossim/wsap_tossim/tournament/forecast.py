@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_core.llm.tokens import estimate_tokens
-from wsap_core.llm.wrappers import Price
-from wsap_core.services import CallSize, Services, runtime_services
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.services import CallSize, Services, runtime_services
 from wsap_core.untrusted import one_line
+from wsap_llm.wrappers import Price
 from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Option

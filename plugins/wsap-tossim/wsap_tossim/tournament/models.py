@@ -14,11 +14,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import WireError
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.wrappers import Budget, Price
-from wsap_core.services import Player, Services, runtime_services
+from wsap_core.seams.agent import NO_USAGE, Usage
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Player, Services, runtime_services
+from wsap_llm.wrappers import Budget, Price
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import WAIT
 from wsap_tossim.engine.record import Entry

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from wsap_core.context import derive_seed
 from wsap_core.errors import ConfigError
+from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import one_line
 from wsap_tossim.engine.model import Role
 from wsap_tossim.engine.setups import deal

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from wsap_core.decisions import Usage
+from wsap_core.seams.agent import Usage
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match

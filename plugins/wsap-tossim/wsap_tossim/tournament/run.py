@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_core.decisions import Usage
 from wsap_core.errors import WsapError
-from wsap_core.llm.errors import BudgetReachedError
-from wsap_core.llm.wrappers import Price
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_llm.wrappers import Price
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture

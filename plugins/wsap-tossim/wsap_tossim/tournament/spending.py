@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.decisions import NO_USAGE, Usage
 from wsap_core.errors import UsageError
+from wsap_core.seams.agent import NO_USAGE, Usage
 
 if TYPE_CHECKING:
-    from wsap_core.llm.wrappers import Budget
+    from wsap_llm.wrappers import Budget
     from wsap_tossim.tournament.ledger import Line
     from wsap_tossim.tournament.plan import Settings
 
@@ -48,7 +48,7 @@ class Limits:
 
     def budget(self) -> Budget:
         """Return a budget with these limits, of which nothing is spent yet."""
-        from wsap_core.llm.wrappers import Budget  # deferred for weight
+        from wsap_llm.wrappers import Budget  # deferred for weight
 
         return Budget("tournament", calls=self.calls, tokens=self.tokens, cost=self.cost)
 

@@ -1,0 +1,80 @@
+"""An agent's diary: an entry after each stay, in its own words where it has some.
+
+Entries are events `diary` of the nexus' log. They are written after the agent has left, beside
+whatever it does next; an agent without words of its own, or whose model can't be asked, gets an
+entry put together from what the log says of the stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from wsap_core.protocol.text import one_line
+from wsap_nexus.agents.chronicle import latest, session_facts
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import SessionRecord
+
+LONGEST = 2000
+"""Characters of an entry."""
+SECONDS = 120.0
+"""How long an agent may think about what to write."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a diary."""
+
+    number: int
+    """The event's."""
+    time: str
+    """ISO 8601, UTC."""
+    text: str
+    game: str
+    session: str | None
+    own_words: bool
+    """Whether the agent wrote it; False where it was put together from the log."""
+
+
+def composed(book: Book, session: SessionRecord) -> str:
+    """Return an entry from what the log says of a session."""
+    return " ".join(session_facts(book, session))[:LONGEST]
+
+
+def write_entry(book: Book, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
+    """Put an entry into the diary of a session's agent, unless there is one of that session."""
+    for event in latest(book, session.agent_id, ("diary",), limit=50):
+        if event.session_id == session.id:
+            return
+    more = {"error": one_line(error)[:300]} if error else {}
+    book.note(
+        "diary",
+        agent=session.agent_id,
+        game=session.game,
+        session=session.id,
+        text=text.strip()[:LONGEST],
+        own_words=own_words,
+        **more,
+    )
+
+
+def entries(book: Book, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+    """Return an agent's diary, newest first, a page at a time.
+
+    Args:
+        book: where.
+        agent_id: whose.
+        before: only entries with smaller numbers.
+        limit: how many at most.
+    """
+    return [
+        Entry(
+            event.seq,
+            datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
+            str(event.body["text"]),
+            event.game or "",
+            event.session_id,
+            bool(event.body["own_words"]),
+        )
+        for event in latest(book, agent_id, ("diary",), limit=limit, before=before)
+    ]

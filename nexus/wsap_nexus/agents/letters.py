@@ -1,0 +1,237 @@
+"""What agents in the nexus say to each other: to all who are there, to one, to their team.
+
+A message is a row for each who gets it, and waits until it was shown and acted upon. One that is
+for an agent in a world waits until that agent is back. What is said is data, never instructions;
+whoever shows it escapes it, and prompts quote it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, delete, func, insert, select, update
+
+from wsap_core.errors import UsageError
+from wsap_core.protocol import AgentMessage
+from wsap_core.seams.context import Clock
+from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.tables import METADATA
+
+SHOWN = 20
+"""Most messages in one observation; the others wait for the next."""
+FROM_ONE = 20
+"""Most messages of one sender that another may have unread."""
+HEARERS = 200
+"""Most agents that a broadcast reaches."""
+PRESENT = 50
+"""Most agents that are named as being there."""
+PERSON = "a person"
+"""Who a message is from that a person wrote; no agent's id has a space in it."""
+
+_AGENT, _LETTER = METADATA.tables["agent"], METADATA.tables["letter"]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A message that waits for an agent."""
+
+    id: int
+    message: AgentMessage
+    created: str
+    """ISO 8601, UTC."""
+
+
+def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
+    """Send a message from an agent in the nexus and return who gets it.
+
+    Args:
+        book: where.
+        sender: the speaking agent.
+        kind: "broadcast", "direct" or "team".
+        content: what is said, at most 2000 characters.
+        to: the other agent, for a direct message.
+
+    Raises:
+        UsageError: it can't be sent; the message says why.
+    """
+    if not content.strip():
+        raise UsageError("There is nothing to say in an empty message.")
+    if len(content) > MAX_LENGTH:
+        raise UsageError(f"That is too long: {len(content)} characters; at most {MAX_LENGTH}.")
+    team: str | None = None
+    if kind == "broadcast":
+        hearers = present(book, sender, limit=HEARERS)
+    elif kind == "team":
+        team = team_of(book, sender)
+        if team is None:
+            raise UsageError("You are in no team.")
+        hearers = [other for other in members(book, team) if other != sender][:HEARERS]
+    elif kind == "direct":
+        hearers = [_hearer(book, sender, to or "")]
+    else:
+        raise UsageError(f"There is no message type {kind[:40]!r}; there are broadcast, direct and team.")
+    hearers = [hearer for hearer in hearers if _unread(book, hearer, sender) < FROM_ONE]
+    if kind == "direct" and not hearers:
+        raise UsageError(f"{to} has not read your last {FROM_ONE} messages yet.")
+    if not hearers:
+        raise UsageError("Nobody is here to hear it.")
+    rows = [
+        {"sender": sender, "recipient": hearer, "kind": kind, "content": content, "created": book.stamp, "read": False}
+        for hearer in hearers
+    ]
+    book.connection.execute(insert(_LETTER), rows)
+    for hearer in hearers:
+        _forget_oldest(book, hearer)
+    # What was said is the hearers' affair; that something was said is for everybody.
+    addressed = to if kind == "direct" else team
+    book.note("message_sent", agent=sender, to=addressed, form=kind, recipients=len(hearers))
+    return hearers
+
+
+def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[Letter]:
+    """Return what waits for an agent, oldest first: from anybody, or from one."""
+    query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
+    if sender is not None:
+        query = query.where(_LETTER.c.sender == sender)
+    return [_letter(row) for row in book.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
+
+
+def mark_read(book: Book, agent_id: str, ids: Iterable[int]) -> None:
+    """Take messages as read: the agent has seen them and acted."""
+    known = list(ids)
+    if known:
+        where = (_LETTER.c.recipient == agent_id) & _LETTER.c.id.in_(known)
+        book.connection.execute(update(_LETTER).where(where).values(read=True))
+
+
+def present(book: Book, agent_id: str, *, limit: int = PRESENT) -> list[str]:
+    """Return the other agents in the nexus, by id."""
+    query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
+    rows = book.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
+    return list(rows.scalars())
+
+
+# --- teams ----------------------------------------------------------------------------------------
+
+
+def team_of(book: Book, agent_id: str) -> str | None:
+    """Return an agent's team, None if it is in none."""
+    lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
+    team = (lore or {}).get("team")
+    return str(team) if team else None
+
+
+def set_team(book: Book, agent_id: str, team: str | None) -> None:
+    """Put an agent into a team, or into none.
+
+    Raises:
+        UsageError: that is no name for a team.
+    """
+    book.agent(agent_id)
+    if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
+        raise UsageError("A team's name has 1 to 64 printable characters.")
+    lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
+    book.update_agent(agent_id, lore={**lore, "team": team})
+    book.note("team_changed", agent=agent_id, team=team)
+
+
+def members(book: Book, team: str) -> list[str]:
+    """Return the agents of a team, by id."""
+    rows = book.connection.execute(
+        select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state != "removed").order_by(_AGENT.c.id)
+    )
+    return [row.id for row in rows if row.lore.get("team") == team]
+
+
+# --- waiting --------------------------------------------------------------------------------------
+
+
+class Bell:
+    """Wakes agents that wait in the nexus: a message has come, or a world stands otherwise.
+
+    Args:
+        clock: for waiting.
+    """
+
+    WAKING = ("game_",)
+    """How the kinds of events begin that every agent is woken by."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, asyncio.Event] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def wait(self, agent_id: str, seconds: float) -> bool:
+        """Wait for some seconds, or until it rings for this agent; return whether it rang."""
+        self._loop = asyncio.get_running_loop()
+        rung = self._waiting.setdefault(agent_id, asyncio.Event())
+        tasks = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(rung.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return rung.is_set()
+        finally:
+            self._waiting.pop(agent_id, None)
+            for task in tasks:
+                task.cancel()
+
+    def heard(self, event: NexusEvent) -> None:
+        """Ring for those whom an event of the nexus concerns; any thread may call it."""
+        if event.kind == "message_sent" and event.body.get("form") == "direct":
+            self.ring([str(event.body["to"])])
+        elif event.kind == "message_sent":
+            self.ring([agent_id for agent_id in self._waiting if agent_id != event.agent_id])
+        elif event.kind.startswith(self.WAKING):
+            self.ring_all()
+
+    def ring_all(self) -> None:
+        """Wake all who wait."""
+        self.ring(list(self._waiting))
+
+    def ring(self, agents: Sequence[str]) -> None:
+        """Wake these agents, if they wait."""
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            return
+        for agent_id in agents:
+            rung = self._waiting.get(agent_id)
+            if rung is not None:
+                loop.call_soon_threadsafe(rung.set)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def _hearer(book: Book, sender: str, to: str) -> str:
+    if to == sender:
+        raise UsageError("A message to oneself reaches nobody.")
+    row = book.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == to)).one_or_none()
+    if row is None or row.state == "removed":
+        here = ", ".join(present(book, sender, limit=20)) or "nobody"
+        raise UsageError(f"There is no agent {to[:64]!r}; here are: {here}.")
+    return to
+
+
+def _unread(book: Book, hearer: str, sender: str) -> int:
+    where = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(False) & (_LETTER.c.sender == sender)
+    return int(book.connection.execute(select(func.count()).select_from(_LETTER).where(where)).scalar_one())
+
+
+def _forget_oldest(book: Book, hearer: str) -> None:
+    """Keep no more than the newest unread messages, and the newest read ones."""
+    for read in (False, True):
+        own = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(read)
+        newest = select(_LETTER.c.id).where(own).order_by(_LETTER.c.id.desc()).offset(MAX_WAITING).limit(1)
+        last = book.connection.execute(newest).scalar_one_or_none()
+        if last is not None:
+            book.connection.execute(delete(_LETTER).where(own & (_LETTER.c.id <= last)))
+
+
+def _letter(row: Row[Any]) -> Letter:
+    kind = "direct" if row.kind == "talk" else row.kind
+    recipient = row.recipient if kind == "direct" else None
+    return Letter(row.id, AgentMessage(row.sender, row.content, kind, recipient), row.created)

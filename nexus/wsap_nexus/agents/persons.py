@@ -1,0 +1,108 @@
+"""Who an agent is and who decides for it: edited by a person, checked, and noted in the log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wsap_core.errors import UsageError
+from wsap_core.host import PluginHost
+from wsap_core.protocol.wire import encode
+from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_llm.backends.registry import find_backend
+from wsap_llm.secrets import recordable
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
+
+LONGEST = 10_000
+"""Characters in a persona."""
+LONGEST_OPTIONS = 100_000
+"""Characters of a policy's options as JSON."""
+EVERYWHERE = ("nexus", "*")
+"""What a policy can be for besides a game."""
+WITH_PERSONA = ("llm",)
+"""Agents that take an option `persona`."""
+
+
+def set_persona(book: Book, agent_id: str, text: str) -> AgentIdentity:
+    """Write who an agent is, in a person's words; it holds from its next stay or visit on.
+
+    Raises:
+        UsageError: it is too long.
+        UnknownNameError: there is no such agent.
+    """
+    if len(text) > LONGEST:
+        raise UsageError(f"A persona has at most {LONGEST} characters; this one has {len(text)}.")
+    before = book.agent(agent_id)
+    if text.strip() != before.persona:
+        book.update_agent(agent_id, persona=text.strip())
+        book.note("persona_changed", agent=agent_id, persona=text.strip(), before=before.persona)
+    return book.agent(agent_id)
+
+
+def set_policy(book: Book, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
+    """Say who decides for an agent in a game, in the "nexus", or everywhere else ("*"); None takes that back.
+
+    Raises:
+        UnknownNameError: there is no such agent, game, or decider.
+        UsageError: the options are too large, or no JSON.
+        PluginError: the decider can't be loaded.
+    """
+    known = book.agent(agent_id)
+    if game not in EVERYWHERE and game not in known.policies:
+        load_adapter_spec(game, host)
+    policies = {name: _recorded(kept) for name, kept in known.policies.items()}
+    if policy is None:
+        policies.pop(game, None)
+        book.note("policy_changed", agent=agent_id, game=game, policy=None)
+    else:
+        if policy.agent != EXTERNAL.agent:
+            load_agent_spec(policy.agent, host)
+        policies[game] = _recorded(policy)
+        book.note("policy_changed", agent=agent_id, game=game, policy=policies[game])
+    book.update_agent(agent_id, policies=policies)
+    return book.agent(agent_id)
+
+
+def set_model(book: Book, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
+    """Have a language model decide for an agent in a game, in the "nexus", or everywhere else ("*").
+
+    What else was set for `llm` there, or everywhere else, stays.
+
+    Raises:
+        UnknownNameError: there is no such agent, game, or backend.
+        UsageError: that is no model's address.
+    """
+    find_backend(host, model)
+    before = book.agent(agent_id).policy(game)
+    options = dict(before.options) if before is not None and before.agent == "llm" else {}
+    return set_policy(book, agent_id, game, Policy("llm", {**options, "model": model}), host)
+
+
+def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
+    """Return who decides in a seat, with the agent's persona where the decider takes one.
+
+    Args:
+        name: the seat.
+        agent: who sits there; None for a seat that nobody of the nexus takes.
+        game: the game, or "nexus".
+        default: who decides where the agent says nothing.
+    """
+    policy = (agent.policy(game) if agent is not None else None) or Policy(default)
+    options = dict(policy.options)
+    if agent is not None and agent.persona and policy.agent in WITH_PERSONA and not options.get("persona"):
+        # A text that begins with @ would be taken for a file's name.
+        options["persona"] = f" {agent.persona}" if agent.persona.startswith("@") else agent.persona
+    return SeatPlan(name, policy.agent, options)
+
+
+def _recorded(policy: Policy) -> dict[str, Any]:
+    # Any: JSON of an open shape.
+    try:
+        options = json.dumps(encode(recordable(policy.options)))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"The options of {policy.agent!r} are no JSON: {error}.") from error
+    if len(options) > LONGEST_OPTIONS:
+        raise UsageError(f"The options of {policy.agent!r} are too large: at most {LONGEST_OPTIONS} characters.")
+    return {"agent": policy.agent, "options": json.loads(options)}

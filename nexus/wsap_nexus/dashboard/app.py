@@ -1,0 +1,25 @@
+"""The dashboard, put together: its pages, and what they are told."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import FastAPI
+
+from wsap_nexus.dashboard import deeds, live, minds, pages, timeline
+from wsap_nexus.dashboard.frames import Frames
+from wsap_nexus.dashboard.steps import StepIndexes
+from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.server import views
+
+
+def install(app: FastAPI, nexus: Nexus) -> None:
+    """Serve the dashboard at `/`, its data under `/dashboard`."""
+    app.state.started = time.time()
+    app.state.board = live.Board(nexus)
+    app.state.frames = Frames(nexus)
+    app.state.steps = StepIndexes(nexus.store.repository)
+    app.state.one_time_key = None
+    for module in (views, live, timeline, minds, deeds, pages):
+        app.include_router(module.router, include_in_schema=False)
+    app.mount("/assets", pages.Assets(), name="assets")

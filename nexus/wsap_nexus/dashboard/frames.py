@@ -1,0 +1,71 @@
+"""What worlds look like now: drawn when somebody looks, at most five times a second, once for all who look."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wsap_core.protocol.text import one_line
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.dashboard.shown import view_shown
+from wsap_nexus.hub.hub import Nexus
+
+PERIOD = 0.2
+"""Seconds between two drawings of one world."""
+
+KEPT = 64
+"""Worlds whose last drawing is kept."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A drawing."""
+
+    view: dict[str, Any] | None  # Any: JSON-ready data
+    etag: str
+    remark: str
+    """Why there is none; empty if there is."""
+    drawn: float
+
+
+class Frames:
+    """Draws the worlds of a nexus. Drawing changes nothing in a world: `render` may not, by its contract.
+
+    Args:
+        nexus: whose worlds.
+        clock: seconds, going forward.
+    """
+
+    def __init__(self, nexus: Nexus, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._nexus = nexus
+        self._clock = clock
+        self._frames: OrderedDict[str, Frame] = OrderedDict()
+
+    async def of_run(self, run_id: str) -> Frame:
+        """Return what the world looks like in which a run is played; no older than a fifth of a second."""
+        now = self._clock()
+        known = self._frames.get(run_id)
+        if known is not None and now - known.drawn < PERIOD:
+            return known
+        frame = await self._draw(run_id, now)
+        self._frames[run_id] = frame
+        self._frames.move_to_end(run_id)
+        while len(self._frames) > KEPT:
+            self._frames.popitem(last=False)
+        return frame
+
+    async def _draw(self, run_id: str, now: float) -> Frame:
+        face = self._nexus.faces.get(run_id)
+        if face is None:
+            return Frame(None, "asleep", "Nobody is in this world now.", now)
+        try:
+            view = view_shown(await face.render())
+        except Exception as error:  # the game's own code: a picture that fails is no reason to fail here
+            return Frame(None, "failed", f"The game drew nothing: {one_line(error)[:200]}", now)
+        if view is None:
+            return Frame(None, "none", "This game draws no picture of itself.", now)
+        return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)

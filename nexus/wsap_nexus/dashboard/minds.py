@@ -1,0 +1,102 @@
+"""What an agent remembers, with where it comes from. Any, in this module: JSON-ready data for the page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+
+from wsap_core.errors import WsapError
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
+from wsap_core.specs import build
+from wsap_nexus.agents.minds import KeptMind
+from wsap_nexus.dashboard.guard import reader
+from wsap_nexus.dashboard.shown import shortened, told
+from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.server.deps import Hub
+
+router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
+
+RUNS = 10
+"""An agent's newest stays whose lessons are looked for."""
+
+MOST = 100
+"""Memories of each kind that are shown."""
+
+
+@router.get("/agents/{agent_id}/memories")
+async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
+    """What an agent keeps: its core memories, what it has in mind now, and the lessons of its last stays."""
+    with nexus.ledger.look() as book:
+        identity = book.agent(agent_id)
+        sessions = book.sessions(agent_id=agent_id, limit=RUNS)
+    lessons: list[dict[str, Any]] = []
+    for session in sessions:
+        seat = _seat_of(nexus, session.run_id, agent_id)
+        for event in nexus.store.repository.read_events(session.run_id, kinds=("lessons",), seat=seat):
+            where = {"run": session.run_id, "game": session.game, "step": (event.step or 0) + 1, "time": event.time}
+            lessons += [{"text": shortened(line, 2000), **where} for line in event.data.get("lessons", ())]
+    lessons.sort(key=lambda lesson: -lesson["time"])
+    return told(
+        {
+            "core": [shortened(text, 2000) for text in identity.core_memories[:MOST]],
+            "strategies": [shortened(text, 2000) for text in identity.strategies[:MOST]],
+            "in_mind": _in_mind(nexus, agent_id, most) or _kept(nexus, agent_id, most),
+            "lessons": lessons[:most],
+            "diary": [encode(entry) for entry in nexus.diary(agent_id, limit=20)],
+        }
+    )
+
+
+def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
+    """Return the seat that an agent has in a run: its own name where it is alone; None where that is not known."""
+    config = nexus.store.repository.get_run(run_id).config
+    names = [str(seat.get("name")) for seat in config.get("seats", ()) if isinstance(seat, dict)]
+    return agent_id if agent_id in names else None
+
+
+def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
+    """Return what the memory of an agent that is in a world holds now, where the memory can be looked through."""
+    stay = nexus.stays.get(agent_id)
+    run = None if stay is None else nexus.playing(stay.session.run_id)
+    memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
+    if not isinstance(memory, Browsable):
+        return []
+    return [_shown(item) for item in memory.browse(most=most)]
+
+
+def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
+    """Return what an agent remembers while it plays nowhere, as its row keeps it."""
+    with nexus.ledger.look() as book:
+        mind = KeptMind.from_bytes(book.mind(agent_id))
+    found: list[dict[str, Any]] = []
+    for kind, data in mind.memories.items():
+        memory = _memory(nexus, kind)
+        if not isinstance(memory, AgentMemory) or not isinstance(memory, Browsable):
+            continue
+        try:
+            memory.restore(data)
+            found += [_shown(item) for item in memory.browse(most=most)]
+        except WsapError as error:
+            found.append({"text": f"What it remembers can't be read: {error}", "kind": "", "world": "", "run": ""})
+    return found[:most]
+
+
+def _memory(nexus: Nexus, kind: str) -> object:
+    """Return an empty memory of a kind, None if it is not installed, or needs more than there is here."""
+    try:
+        return build(nexus.host.memories.get(kind).factory, Context.create(0))
+    except WsapError:
+        return None
+
+
+def _shown(item: Recollection) -> dict[str, Any]:
+    return {
+        "text": shortened(item.text, 2000),
+        "kind": item.kind,
+        "world": item.world,
+        "step": item.step,
+        "run": item.run,
+    }

@@ -1,0 +1,154 @@
+"""What the dashboard is told of agents, steps and observations: plain data, bounded in size.
+
+Any, in this module: JSON-ready data for the page.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Request, Response
+
+from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
+from wsap_core.protocol.text import one_line
+from wsap_core.protocol.wire import dumps, encode
+from wsap_nexus.dashboard.guard import HEADERS
+from wsap_nexus.hub.stay import Stay
+from wsap_nexus.terminal.story import action_text
+
+LONGEST = 20_000
+"""Characters of a text that are shown at most."""
+
+_MOST_ROWS = 400
+_PNG = b"\x89PNG\r\n\x1a\n"
+_MOST_PICTURE = 4 << 20
+
+
+def told(body: object, request: Request | None = None, *, etag: str | None = None) -> Response:
+    """Return data for the page; 304 where it has what the tag stands for already."""
+    headers = {**HEADERS, "Cache-Control": "no-cache" if etag else "no-store"}
+    if etag is not None:
+        tag = f'W/"{etag}"'
+        headers["ETag"] = tag
+        if request is not None and request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+    return Response(dumps(body), media_type="application/json", headers=headers)
+
+
+def shortened(text: object, most: int = LONGEST) -> str:
+    """Return a text that is no longer than is shown."""
+    whole = str(text)
+    return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
+
+
+def stay_in_short(stay: Stay) -> dict[str, Any]:
+    """Return where an agent stands in its stay."""
+    session, step = stay.session, stay.last
+    found: dict[str, Any] = {
+        "agent": session.agent_id,
+        "game": session.game,
+        "world": session.world_id,
+        "run": session.run_id,
+        "session": session.id,
+        "seat": stay.seat_name,
+        "opened": session.opened,
+        "steps": stay.deeds.steps,
+        "reward": round(stay.deeds.reward, 4),
+        "achieved": len(stay.deeds.achievements),
+        "paused": stay.controls.paused,
+        "leaving": stay.stopped is not None,
+    }
+    if step is not None:
+        found |= {
+            "action": action_text(step.action.name, step.action.parameters)[:200],
+            "reasoning": one_line(step.action.reasoning or "")[:300],
+            "success": step.result.success,
+            "message": one_line(step.result.message)[:300],
+            "gained": step.result.reward,
+            "achievements": [one_line(name)[:100] for name in list(step.result.achievements)[:10]],
+            "forced": step.forced,
+        }
+    return found
+
+
+def observation_shown(observation: Observation) -> dict[str, Any]:
+    """Return what an agent saw: in figures, in words, and drawn."""
+    try:
+        view = view_shown(observation.to_view())
+    except Exception:  # the game's own code: a map that fails must not hide the rest
+        view = None
+    return {
+        "kind": type(observation).__name__,
+        "text": shortened(observation.to_text()),
+        "view": view,
+        "status": _pairs(observation.status),
+        "inventory": _pairs(observation.inventory),
+        "location": encode(observation.location),
+        "step": observation.step,
+        "time_of_day": observation.time_of_day,
+        "events": [shortened(event.description, 500) for event in list(observation.recent_events)[-20:]],
+        "goals": [
+            {"description": shortened(goal.description, 300), "progress": goal.progress}
+            for goal in list(observation.current_goals)[:12]
+        ],
+        "messages": [encode(message) for message in list(observation.messages)[-20:]],
+    }
+
+
+def _pairs(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the first entries, each a number, yes or no, or a short text."""
+    found: dict[str, Any] = {}
+    for key, value in list(mapping.items())[:60]:
+        plain = value if isinstance(value, bool | int | float) else shortened(value, 120)
+        found[str(key)[:80]] = plain
+    return found
+
+
+def view_shown(view: View | None) -> dict[str, Any] | None:
+    """Return a view with its pictures checked and its rows bounded; None for one that shows nothing."""
+    if view is None or not view.blocks:
+        return None
+    shown = [_block(block) for block in list(view.blocks)[:20]]
+    return {"title": shortened(view.title, 200), "blocks": shown}
+
+
+def _block(block: Any) -> dict[str, Any]:
+    if isinstance(block, ImageBlock):
+        if not _is_png(block.base64):
+            return {"kind": "text", "title": "", "text": f"[a picture that is no PNG: {shortened(block.alt, 200)}]"}
+        return {
+            "kind": "image",
+            "base64": block.base64,
+            "width": block.width,
+            "height": block.height,
+            "alt": shortened(block.alt, 2000),
+        }
+    if isinstance(block, GridMapBlock):
+        block = replace(block, rows=[row[:400] for row in list(block.rows)[:_MOST_ROWS]])
+    found: dict[str, Any] = encode(block)
+    for key in ("rows", "lines"):
+        if isinstance(found.get(key), list):
+            # The end of a conversation is what happens now; the beginning of a table is what it is about.
+            rows = found[key]
+            found[key] = rows[-_MOST_ROWS:] if key == "lines" else rows[:_MOST_ROWS]
+    if "text" in found:
+        found["text"] = shortened(found["text"])
+    return found
+
+
+def _is_png(text: str) -> bool:
+    if len(text) > _MOST_PICTURE:
+        return False
+    try:
+        return base64.b64decode(text[:16], validate=True).startswith(_PNG[:8]) and text.isascii()
+    except (binascii.Error, ValueError):
+        return False
+
+
+def names_of(rows: Iterable[Any]) -> dict[str, str]:
+    """Return id -> name of agents."""
+    return {row.id: row.name for row in rows}

@@ -1,0 +1,118 @@
+"""Where the steps of a run lie in its log, so that any of them is found at once, however long the log is."""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.store.tables import METADATA
+
+_EVENT = METADATA.tables["event"]
+
+STRIDE = 64
+"""One in so many steps is known by its event; the others are found from there."""
+
+KEPT = 16
+"""Runs whose index is kept: for a million steps that is 128 KB each."""
+
+_CHUNK = 5000
+"""Events read in one transaction."""
+
+
+class StepIndex:
+    """The events of a run that are steps: how many, and every 64th.
+
+    Args:
+        run_id: the run.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.count = 0
+        """Steps that are known."""
+        self.next_seq = 0
+        """The event to go on from."""
+        self._anchors = array("q")
+        self.lock = asyncio.Lock()
+        """Held while it is brought up to date."""
+
+    def extend(self, database: Database) -> bool:
+        """Take in some more of the log; return whether there may be yet more. Runs in a thread."""
+        query = (
+            select(_EVENT.c.seq, _EVENT.c.kind)
+            .where(_EVENT.c.run_id == self.run_id, _EVENT.c.seq >= self.next_seq)
+            .order_by(_EVENT.c.seq)
+            .limit(_CHUNK)
+        )
+        with database.read() as connection:
+            rows = connection.execute(query).all()
+        for seq, kind in rows:
+            if kind == "step":
+                if self.count % STRIDE == 0:
+                    self._anchors.append(seq)
+                self.count += 1
+            self.next_seq = seq + 1
+        return len(rows) == _CHUNK
+
+    def near(self, position: int) -> tuple[int, int]:
+        """Return an event that is a step at or before a position, and how many steps follow until there."""
+        anchor = min(position // STRIDE, len(self._anchors) - 1)
+        return self._anchors[anchor], position - anchor * STRIDE
+
+    def before(self, seq: int) -> tuple[int, int]:
+        """Return the position of a step before (or at) an event, and the step's event; (0, 0) before the first."""
+        anchor = bisect_right(self._anchors, seq) - 1
+        return (0, 0) if anchor < 0 else (anchor * STRIDE, self._anchors[anchor])
+
+
+class StepIndexes:
+    """The indexes of the runs that were looked at last.
+
+    Args:
+        repository: where the runs are.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._database = repository.database
+        self._indexes: OrderedDict[str, StepIndex] = OrderedDict()
+
+    async def of(self, run_id: str) -> StepIndex:
+        """Return the index of a run, as its log stands now."""
+        index = self._indexes.setdefault(run_id, StepIndex(run_id))
+        self._indexes.move_to_end(run_id)
+        while len(self._indexes) > KEPT:
+            self._indexes.popitem(last=False)
+        async with index.lock:
+            while await asyncio.to_thread(index.extend, self._database):
+                pass
+        return index
+
+    async def seq_at(self, run_id: str, position: int) -> int | None:
+        """Return the event of a step by its position in the run, from 0; None if there are not so many."""
+        index = await self.of(run_id)
+        if not 0 <= position < index.count:
+            return None
+        seq, further = index.near(position)
+        with self._database.read() as connection:
+            query = _steps(run_id).where(_EVENT.c.seq >= seq).order_by(_EVENT.c.seq).offset(further).limit(1)
+            found: int | None = connection.execute(query).scalar_one_or_none()
+        return found
+
+    async def position_of(self, run_id: str, seq: int) -> int:
+        """Return how many steps of a run come before an event."""
+        index = await self.of(run_id)
+        position, start = index.before(seq)
+        with self._database.read() as connection:
+            between = _steps(run_id).where(_EVENT.c.seq >= start, _EVENT.c.seq < seq).order_by(_EVENT.c.seq)
+            return position + len(connection.execute(between).all())
+
+
+def _steps(run_id: str) -> Select[Any]:  # Any: SQLAlchemy's types of columns are not known here
+    return select(_EVENT.c.seq).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")

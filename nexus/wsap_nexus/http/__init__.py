@@ -1,0 +1,1 @@
+"""What every HTTP surface here shares: errors, limits, tokens."""

@@ -1,0 +1,138 @@
+"""Who may change what: one token for whoever runs the nexus, one for each agent that asks for one.
+
+Tokens are random and only their hashes are kept in the database. The nexus' own lies in a file
+that its owner alone can read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import delete, insert, select
+
+from wsap_core.errors import ConfigError
+from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.tables import METADATA
+
+_TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
+_KEPT = 10_000
+SHORTEST = 20
+"""Characters that a token must have."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    agent_id: str | None
+    """The agent whose token it is; None for whoever runs the nexus."""
+
+    @property
+    def name(self) -> str:
+        """Whose keys these are."""
+        return f"agent:{self.agent_id}" if self.agent_id is not None else "owner"
+
+    def may_act_for(self, agent_id: str) -> None:
+        """Refuse another agent's affairs.
+
+        Raises:
+            ForbiddenError: the token is another's.
+        """
+        if self.agent_id is not None and self.agent_id != agent_id:
+            raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
+
+
+class Tokens:
+    """The tokens of a nexus.
+
+    Args:
+        ledger: where their hashes are kept.
+        own: the token of whoever runs the nexus.
+    """
+
+    def __init__(self, ledger: Ledger, own: str) -> None:
+        self._ledger = ledger
+        self._own = own.encode()
+        self._known: dict[str, Caller] = {}
+        ledger.listen(self._hear)
+
+    @property
+    def own(self) -> str:
+        """The token of whoever runs the nexus."""
+        return self._own.decode()
+
+    def check(self, header: str | None) -> Caller:
+        """Return who asks, by an `Authorization` header.
+
+        Raises:
+            UnauthorizedError: there is no token in it that is known.
+        """
+        scheme, _, token = (header or "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
+        if hmac.compare_digest(token.encode(), self._own):
+            return Caller(None)
+        digest = _hash(token)
+        if digest not in self._known:
+            query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
+            with self._ledger.look() as book:
+                # Who was taken out of the nexus has no business here any more.
+                where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
+                row = book.connection.execute(query.where(where)).one_or_none()
+            if row is None:
+                raise UnauthorizedError("The token is not known here.")
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[digest] = Caller(row.agent_id)
+        return self._known[digest]
+
+    def issue(self, agent_id: str) -> str:
+        """Return a new token for an agent; those that it had are good no longer."""
+        token = secrets.token_urlsafe(32)
+        with self._ledger.change() as book:
+            book.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
+            book.connection.execute(insert(_TOKEN).values(hash=_hash(token), agent_id=agent_id, created=book.stamp))
+        self._known.clear()
+        return token
+
+    def _hear(self, event: NexusEvent) -> None:
+        """Look anew once somebody was taken out."""
+        if event.kind in ("agent_removed", "agent_moved_away"):
+            self._known.clear()
+
+
+def own_token(path: Path) -> str:
+    """Return the token in a file that its owner alone can read; made at the first time.
+
+    Raises:
+        ConfigError: others can read the file, or there is no token in it.
+    """
+    token = secrets.token_urlsafe(32)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read_token(path)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def _read_token(path: Path) -> str:
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise ConfigError(f"Others can read {path}, so that its token guards nothing; run: chmod 600 {path}")
+    token = path.read_text(encoding="ascii", errors="replace").strip()
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable():
+        raise ConfigError(f"{path} holds no token of at least {SHORTEST} characters; delete it, and a new one is made.")
+    return token
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,272 @@
+"""What every request passes before a route sees it, and what no answer gets around.
+
+In this order: a path that climbs is nowhere; the Host header must name this machine where no token
+guards reading (against pages that point a name of theirs here); a token that is sent must be known,
+and where the nexus listens for others there must be one; a caller has a rate; a body comes in time,
+is JSON, and not too large. Whatever nobody foresaw is logged and answered in the one form.
+
+Written as plain ASGI: it runs for every request, and what frameworks offer for it costs more than the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Response
+
+from wsap_core.errors import WsapError
+from wsap_nexus.http import errors
+from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.refusals import (
+    HostRefusedError,
+    TooLargeError,
+    TooManyRequestsError,
+    TooSlowError,
+    UnauthorizedError,
+    WrongTypeError,
+)
+from wsap_nexus.http.strict import read_json
+
+# ASGI's own types: dictionaries of an open shape.
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Any]
+Send = Callable[[Message], Any]
+App = Callable[[Scope, Receive, Send], Any]
+
+CALLER = "wsap.caller"
+"""Where the scope says who asks."""
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_CALLERS_KEPT = 10_000
+
+
+class Doorkeeper(Protocol):
+    """Knows who comes with which token."""
+
+    def check(self, header: str | None) -> Caller:
+        """Return who asks, by an `Authorization` header.
+
+        Raises:
+            UnauthorizedError: there is no token in it that is known.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, and one caller, may take."""
+
+    body: int = 2**20
+    """Bytes of a body."""
+    body_seconds: float = 10.0
+    """How long a body may take to come."""
+    rate: float = 200.0
+    """Requests a second of one agent, or of one address without a token; whoever runs the nexus has five times that."""
+    burst: float = 400.0
+    """Requests that may come at once after a pause."""
+    streams: int = 256
+    """Streams of events that may be open."""
+    send_seconds: float = 30.0
+    """How long a client may leave a part of a stream unread."""
+    heartbeat: float = 15.0
+    """Seconds between two signs of life on a stream on which nothing happens."""
+    head_seconds: float = 15.0
+    """How long the head of a request may take to come, from the connection or the last request on."""
+    connections: int | None = None
+    """Connections that may be open; None for as many as the system lets a process hold, less what it needs itself."""
+
+
+class Rates:
+    """How many requests each caller has left: a bucket that fills again.
+
+    Args:
+        rate: requests a second.
+        burst: the bucket's size.
+        clock: seconds, for telling how much has passed.
+    """
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, who: str, times: float = 1.0) -> None:
+        """Count a request of a caller, who has `times` the usual rate.
+
+        Raises:
+            TooManyRequestsError: the bucket is empty.
+        """
+        now = self._clock()
+        left, since = self._left.pop(who, (self._burst * times, now))
+        left = min(self._burst * times, left + (now - since) * self._rate * times)
+        enough = left >= 1
+        self._left[who] = (left - 1 if enough else left, now)
+        if len(self._left) > _CALLERS_KEPT:
+            self._left.popitem(last=False)
+        if not enough:
+            raise TooManyRequestsError("Too many requests; wait a moment.", (1 - left) / (self._rate * times))
+
+
+class Guard:
+    """Stands before an ASGI application.
+
+    Args:
+        app: what is guarded.
+        tokens: who may do what; None where nobody is asked for a token.
+        limits: what a request may take.
+        hosts: names that the Host header may have; None for any.
+        guarded: whether reading needs a token, too.
+        clock: for the rates.
+        data_paths: beginnings of paths that need a token then; pages beside them hold no data.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        tokens: Doorkeeper | None,
+        limits: Limits,
+        hosts: frozenset[str] | None,
+        guarded: bool,
+        clock: Callable[[], float],
+        data_paths: tuple[str, ...] = ("/nexus", "/openapi.json"),
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._limits = limits
+        self._hosts = hosts
+        self._guarded = guarded
+        self._data_paths = data_paths
+        self._rates = Rates(limits.rate, limits.burst, clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            receive = await self._admit(scope, receive)
+            await self._app(scope, receive, sending)
+        except WsapError as error:
+            await self._refuse(errors.of_error(error), started, scope, receive, send)
+        except Exception as error:
+            answer = errors.unexpected(error, f"{scope['method']} {scope['path'][:200]!r}")
+            await self._refuse(answer, started, scope, receive, send)
+
+    async def _refuse(self, answer: Response, started: bool, scope: Scope, receive: Receive, send: Send) -> None:
+        if not started:
+            await answer(scope, receive, send)
+
+    async def _admit(self, scope: Scope, receive: Receive) -> Receive:
+        headers = dict(reversed(scope["headers"]))
+        if _climbs(scope):
+            raise _Nowhere()
+        self._check_host(headers)
+        scope[CALLER] = who = self._who(headers)
+        client = scope.get("client")
+        name = "address:" + str(client[0] if client else "?") if who is None else f"agent:{who.agent_id or ''}"
+        self._rates.take(name, 5.0 if who is not None and who.agent_id is None else 1.0)
+        if who is None and self._guarded and scope["path"].startswith(self._data_paths):
+            raise UnauthorizedError("This nexus answers nobody without a token: send Authorization: Bearer TOKEN.")
+        if scope["method"] not in _WITH_BODY:
+            return receive
+        return await self._body(headers, receive)
+
+    def _who(self, headers: Mapping[bytes, bytes]) -> Caller | None:
+        given = headers.get(b"authorization")
+        if given is None or self._tokens is None:
+            return None
+        return self._tokens.check(given.decode("latin-1"))
+
+    def _check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        if self._hosts is None:
+            return
+        host = headers.get(b"host", b"").decode("latin-1").strip().lower()
+        name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
+        if name not in self._hosts and not _is_loopback(name):
+            raise HostRefusedError("The Host header names another machine; use the address that the nexus printed.")
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
+        most = self._limits.body
+        declared = headers.get(b"content-length", b"")
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
+            raise TooLargeError(f"A body has at most {most} bytes.")
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise TooSlowError("The client went away before its body had come.")
+                    part = message.get("body", b"")
+                    size += len(part)
+                    if size > most:
+                        raise TooLargeError(f"A body has at most {most} bytes.")
+                    parts.append(part)
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            raise TooSlowError(f"The body did not come within {self._limits.body_seconds:g} seconds.") from None
+        body = b"".join(parts)
+        if body:
+            kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                raise WrongTypeError("Send JSON, with the header Content-Type: application/json.")
+            read_json(body)
+        return _again(body, receive)
+
+
+class _Nowhere(WsapError):
+    """The path climbs; there is nothing there."""
+
+    code = errors.CODES[404][0]
+    http_status = 404
+
+    def __init__(self) -> None:
+        super().__init__(errors.CODES[404][1])
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            message: Message = await receive()
+            return message
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _climbs(scope: Scope) -> bool:
+    raw: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "replace")
+    path = unquote_to_bytes(raw)
+    if b"\x00" in path or b"\\" in path or b"//" in path or b"%" in path:
+        return True
+    return any(part in (b"..", b".") for part in path.split(b"/"))
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,85 @@
+"""JSON from strangers: read strictly, because what is read loosely is kept, compared and sent on.
+
+Refused, beside what is no JSON: NaN and Infinity, a key twice in one object, text that is half a
+character (a lone surrogate) or has a NUL in it, whole numbers beyond 64 bits, numbers that overflow
+to infinity, and more levels than anybody needs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from wsap_nexus.http.refusals import NotJsonError
+
+DEEPEST = 32
+"""Objects and lists within each other."""
+_LARGEST = 2**63 - 1
+_LONGEST_NUMBER = 400
+"""Digits; Python itself takes long over thousands, and floats have at most 309 before the point."""
+
+
+def read_json(body: bytes) -> Any:
+    """Return what a JSON text stands for. Any: JSON.
+
+    Raises:
+        NotJsonError: it can't be read; the message says why.
+    """
+    try:
+        text = body.decode("utf-8")
+        value = json.loads(text, parse_constant=_constant, parse_int=_whole, object_pairs_hook=_object)
+    except UnicodeDecodeError:
+        raise NotJsonError("The body is not UTF-8.") from None
+    except RecursionError:
+        raise NotJsonError(f"The body goes more than {DEEPEST} levels deep.") from None
+    except ValueError as error:
+        raise NotJsonError(f"The body is not valid JSON: {error}.") from None
+    _check(value, 0)
+    return value
+
+
+def _constant(word: str) -> Any:
+    raise NotJsonError(f"The body holds {word}, which is not a number in JSON.")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _LONGEST_NUMBER or abs(number := int(digits)) > _LARGEST:
+        raise NotJsonError(f"The body holds the number {digits[:20]}..., which is beyond 64 bits.")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NotJsonError(f"The body has the key {twice[:80]!r} twice in one object.")
+    return found
+
+
+def _check(value: Any, depth: int) -> None:
+    if depth > DEEPEST:
+        raise NotJsonError(f"The body goes more than {DEEPEST} levels deep.")
+    if isinstance(value, str):
+        _check_text(value)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise NotJsonError("The body holds a number too large for a float.")
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _check_text(name)
+            _check(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    if "\x00" in text:
+        raise NotJsonError("The body has text with a NUL character in it.")
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise NotJsonError("The body has text with half a character in it (a lone surrogate).") from None

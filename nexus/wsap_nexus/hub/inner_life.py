@@ -1,0 +1,355 @@
+"""What makes agents live: what they perceive in the nexus and can ask for there, remember, say and write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.errors import UnknownNameError, UsageError, WsapError
+from wsap_core.protocol import AvatarState
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.context import Clock
+from wsap_nexus.agents import letters, metagoals
+from wsap_nexus.agents.chronicle import latest, news
+from wsap_nexus.agents.minds import AgentMinds, KeptMind
+from wsap_nexus.agents.persons import seat_plan
+from wsap_nexus.agents.suggest import suggestions
+from wsap_nexus.hub.conversation import Words
+from wsap_nexus.hub.deaths import ways_back
+from wsap_nexus.hub.guests import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
+from wsap_nexus.hub.place import GameEntry, Surroundings
+from wsap_nexus.runs.minds import Beginning
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import read_call_events
+from wsap_nexus.runs.run import Past
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, SessionRecord, Terms
+from wsap_nexus.store.records import RunStatus
+from wsap_nexus.worlds.seats import SeatFace
+
+if TYPE_CHECKING:
+    from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.hub.transit import Departure
+
+# Any, in this module: parameters of actions, and statistics as JSON.
+
+
+class Life:
+    """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries.
+
+    Args:
+        nexus: whose agents they are.
+        clock: for waiting.
+    """
+
+    def __init__(self, nexus: Nexus, clock: Clock) -> None:
+        self._nexus = nexus
+        self._clock = clock
+        self._bell = letters.Bell(clock)
+        self._guests: dict[str, GuestSeat] = {}
+        self._minds: dict[str, AgentMinds] = {}
+        self._onward: dict[str, str] = {}
+        self._looked: set[str] = set()
+        self.words = Words(nexus, clock, self.mind, self.ring)
+        """What agents say and write."""
+        nexus.ledger.listen(self._bell.heard)
+
+    # --- the desk: what agents in the nexus ask for -----------------------------------------------
+
+    def surroundings(self, agent_id: str) -> Surroundings:
+        """Return what an agent in the nexus perceives."""
+        infos = self._nexus.games()
+        with self._nexus.ledger.look() as book:
+            agent = book.agent(agent_id)
+            skills = book.skills(agent_id)
+            sessions = book.sessions(agent_id=agent_id, limit=5)
+            visits, bodies = book.visits(agent_id), book.avatars(agent_id)
+            worlds = [
+                GameEntry(
+                    info.id,
+                    info.name,
+                    info.description,
+                    info.status,
+                    info.active_agents,
+                    info.capacity,
+                    visits.get(info.id, 0),
+                    _told_bodies([body for body in bodies if body.game == info.id]),
+                )
+                for info in infos
+            ]
+            pursuits = metagoals.pursuits(book, agent_id, "active")
+            return Surroundings(
+                agent,
+                skills,
+                [record.item.name for record in book.items(agent_id, place="escrow")],
+                [f"{row.name} ({row.game})" for row in book.achievements(agent_id)],
+                worlds,
+                suggestions(
+                    worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._nexus.specs()
+                ),
+                sessions,
+                letters.present(book, agent_id),
+                [pursuit.to_goal() for pursuit in pursuits],
+                news(book, agent_id),
+                letters.inbox(book, agent_id),
+                letters.team_of(book, agent_id),
+            )
+
+    def game_details(self, agent_id: str, game: str) -> str:
+        """Return what there is to know of a game, for this agent.
+
+        Raises:
+            UnknownNameError: there is no such game.
+        """
+        info = self._nexus.game_info(game)
+        spec = self._nexus.specs()[game]
+        with self._nexus.ledger.look() as book:
+            bodies, dead = book.avatars(agent_id, game), ways_back(book, agent_id, game)
+            skills = book.skills(agent_id)
+        parts = [
+            f"{info.name}: {info.description} Genre: {info.genre or 'unknown'}. Seats: {info.capacity}.",
+            f"Skills used there: {', '.join(info.skill_domains) or 'none declared'}. It is {info.status}.",
+        ]
+        for rule in spec.transfer_rules:
+            met = "you have it" if skills.get(rule.domain, 0.0) >= rule.threshold else f"from {rule.threshold:g} on"
+            parts.append(f"{rule.domain} is worth {rule.description or rule.bonus.name} there ({met}).")
+        for body in bodies:
+            avatar = body.avatar
+            way = f" {dead.get(avatar.avatar_id, '')}" if avatar.state is AvatarState.DESTROYED else ""
+            parts.append(f"Your body {avatar.avatar_id} in {body.world_id} is {avatar.state.value}.{way}")
+        return one_line(" ".join(parts))
+
+    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+        """Prepare the agent's way into a game."""
+        return self._nexus.request_enter(agent_id, game, terms)
+
+    async def wait(self, agent_id: str, seconds: float) -> bool:
+        """Wait for some seconds, or until a message comes or a world stands otherwise."""
+        return await self._bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
+
+    def world_is_free(self) -> None:
+        """Have all look again who wait in the nexus: there is a world for one more in a game."""
+        self._bell.ring_all()
+
+    def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
+        """Send a message to others."""
+        with self._nexus.ledger.change() as book:
+            hearers = letters.send(book, agent_id, kind, text, to=to)
+        return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
+
+    def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
+        """Take messages as read."""
+        with self._nexus.ledger.change() as book:
+            letters.mark_read(book, agent_id, ids)
+
+    def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
+        """Give the agent a meta-goal: a template by its name, or one in its own terms."""
+        name = str(wanted["goal"]).strip()
+        goal = metagoals.TEMPLATES.get(name)
+        if goal is not None and wanted.get("about"):
+            raise UsageError(f"{name!r} is a goal that there is already; take another name for your own.")
+        if goal is None:
+            if not wanted.get("about"):
+                known = "; ".join(f"{g.id} ({g.description})" for g in metagoals.TEMPLATES.values())
+                raise UsageError(
+                    f"There is no goal {name[:60]!r}. There are: {known}. For your own, say what it is about."
+                )
+            about, count = str(wanted["about"]), float(wanted.get("count") or 1)
+            goal = metagoals.own_goal(
+                name if name.isidentifier() and name.islower() else "",
+                name,
+                about,
+                what=str(wanted.get("what") or ""),
+                count=count / 100 if about == "reach_skill_level" else count,
+                games=str(wanted.get("games") or "any"),
+                worlds=int(wanted.get("worlds") or 0),
+            )
+            if goal.id in metagoals.TEMPLATES:
+                raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
+        with self._nexus.ledger.change() as book:
+            pursuit = metagoals.set_goal(book, agent_id, goal, [info.id for info in self._nexus.games()])
+        state = "you have reached it already" if pursuit.state == "reached" else f"so far {pursuit.progress}"
+        return f"Your goal {goal.id!r}: {goal.description}; {state}."
+
+    def abandon_goal(self, agent_id: str, goal: str) -> str:
+        """Take a meta-goal from the agent."""
+        with self._nexus.ledger.change() as book:
+            metagoals.abandon_goal(book, agent_id, goal)
+        return f"You have given up {goal!r}."
+
+    # --- playing ----------------------------------------------------------------------------------
+
+    def seat_plan(self, name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
+        """Return who decides in a seat, persona included."""
+        return seat_plan(name, agent, game, default)
+
+    def minds(
+        self, run_id: str, owners: Mapping[str, str], past: Mapping[str, Beginning] | None, recorder: Recorder
+    ) -> AgentMinds:
+        """Return the minds of a run's seats; `owners` says which agent of the nexus sits in which."""
+        self._minds[run_id] = AgentMinds(self.mind, owners, past, recorder=recorder)
+        return self._minds[run_id]
+
+    def remembered(self, run_id: str, seat: str) -> bytes | None:
+        """Return what a seat's agent remembers now, for its row."""
+        minds = self._minds.get(run_id)
+        return None if minds is None else minds.remembered(seat)
+
+    def guests(
+        self, sessions: Mapping[str, SessionRecord], past: Past | None, recorder: Recorder
+    ) -> Callable[[str, SeatFace], SeatFace]:
+        """Return what puts the agents of open sessions, by seat, into their seats.
+
+        Args:
+            sessions: the open sessions, by seat.
+            past: what was recorded before, for a stay that is gone on with.
+            recorder: of the run.
+        """
+        run_id = next(iter(sessions.values())).run_id
+        logged = self._nexus.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
+        whispered = read_whispers(event.data for event in logged)
+
+        def around(name: str, seat: SeatFace) -> SeatFace:
+            session = sessions.get(name)
+            if session is None:  # whoever sat there has left
+                return GuestSeat(seat)
+            agent_id = session.agent_id
+            guest = GuestSeat(
+                seat,
+                goals=session.terms.goals,
+                recorder=recorder,
+                decision=0 if past is None else _next_decision(past, name),
+                fresh=0 if past is None else past.tallies[name].steps,
+                unheard=0 if past is None else past.decided(name),
+                whispered=whispered.get(name),
+                waiting=lambda: self._whispers(agent_id),
+                read=lambda ids: self.mark_read(agent_id, ids),
+            )
+            self._guests[session.agent_id] = guest
+            return guest
+
+        return around
+
+    def exit_of(self, agent_id: str) -> Exit | None:
+        """Return how an agent left its world, if it did so by `exit_game`."""
+        guest = self._guests.get(agent_id)
+        return None if guest is None else guest.exit
+
+    def keep_mind(self, book: Book, session: SessionRecord) -> None:
+        """Keep what an agent remembers of a stay that ended without a departure."""
+        minds = self._minds.get(session.run_id)
+        mind = None if minds is None else minds.remembered_by(session.agent_id)
+        if mind is not None:
+            book.keep_mind(session.agent_id, mind)
+
+    def with_mind(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
+        """Return a departure with what the agent remembers, and with how it left."""
+        way = self.exit_of(session.agent_id)
+        told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
+        return replace(departure, mind=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
+
+    def gone(self, agent_id: str) -> None:
+        """Forget a seat that is empty now."""
+        self._guests.pop(agent_id, None)
+
+    def over(self, run_id: str) -> None:
+        """Forget a run that nobody plays any more."""
+        self._minds.pop(run_id, None)
+
+    def came_back(self, session: SessionRecord) -> None:
+        """Take in that an agent is back: it may go straight on, and writes in its diary, beside what it does next."""
+        destination = str(session.stats.get("destination") or "")
+        if session.reason == "exit_game" and destination:
+            self._onward[session.agent_id] = destination
+        self.words.write_diary(session)
+
+    def go_on(self, agent_id: str) -> None:
+        """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
+        destination = self._onward.pop(agent_id, None)
+        if agent_id not in self._looked:
+            self._looked.add(agent_id)
+            destination = destination or self._unfinished(agent_id)
+        if not destination:
+            return
+        try:
+            self._nexus.request_enter(agent_id, destination, Terms())
+        except WsapError as error:
+            with self._nexus.ledger.change() as book:
+                book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
+
+    def _unfinished(self, agent_id: str) -> str:
+        """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
+        with self._nexus.ledger.look() as book:
+            sessions = book.sessions(agent_id=agent_id, limit=1)
+            left = latest(book, agent_id, ("left",), limit=1)
+            since = latest(book, agent_id, ("entered", "onward_refused", "transfer_cancelled"), limit=1)
+        if not sessions or sessions[0].reason != EXIT_GAME.name or not left or left[0].session_id != sessions[0].id:
+            return ""
+        if since and since[0].seq > left[0].seq:
+            return ""
+        return str(sessions[0].stats.get("destination") or "")
+
+    def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Past | None:
+        """Return what the agent's last visit asked of models, if that was cut short; None otherwise.
+
+        A visit that was cut short begins anew. What it asked, and asks again, is not bought twice.
+        """
+        if "model" not in seat.options:
+            return None
+        with self._nexus.ledger.change() as book:
+            before = latest(book, agent_id, ("visiting",), limit=1)
+            book.note("visiting", agent=agent_id, run=run_id)
+        repository = self._nexus.store.repository
+        try:
+            earlier = repository.get_run(str(before[0].body["run"])) if before else None
+        except UnknownNameError:
+            return None  # it was pruned
+        if earlier is None or earlier.status in (RunStatus.FINISHED, RunStatus.FAILED):
+            return None
+        return Past(calls=read_call_events(repository, earlier.id))
+
+    def end_visit(self, agent_id: str, run_id: str) -> None:
+        """Keep what an agent remembers of a visit."""
+        mind = self.remembered(run_id, agent_id)
+        self._minds.pop(run_id, None)
+        if mind is not None:
+            with self._nexus.ledger.change() as book:
+                book.keep_mind(agent_id, mind)
+
+    async def aclose(self) -> None:
+        """End what is being written."""
+        await self.words.aclose()
+
+    def _whispers(self, agent_id: str) -> dict[int, str]:
+        with self._nexus.ledger.look() as book:
+            return {
+                letter.id: letter.message.content for letter in letters.inbox(book, agent_id, sender=letters.PERSON)
+            }
+
+    def ring(self, agent_id: str) -> None:
+        """Have an agent in a world look for whispers at its next decision."""
+        if (guest := self._guests.get(agent_id)) is not None:
+            guest.ring()
+
+    def mind(self, agent_id: str) -> KeptMind:
+        """Return what an agent remembers, as it is kept.
+
+        Raises:
+            StorageError: it is damaged.
+        """
+        with self._nexus.ledger.look() as book:
+            return KeptMind.from_bytes(book.mind(agent_id))
+
+
+def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
+    """Return an agent's bodies in a game as they are shown, those that live first."""
+    ordered = sorted(bodies, key=lambda body: body.avatar.state is AvatarState.DESTROYED)
+    return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
+
+
+def _next_decision(past: Past, seat: str) -> int:
+    """Return the number of the decision, from 0, that a seat makes first when a run is gone on with."""
+    history = past.history.get(seat)
+    return history[0].step if history else past.tallies[seat].steps

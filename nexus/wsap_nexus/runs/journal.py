@@ -1,0 +1,167 @@
+"""The calls of agents to their models, kept in the event log and had again from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from wsap_core.errors import WireError
+from wsap_core.protocol.wire import encode
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.model import Abilities, Finish, Message, Reply, Request
+from wsap_llm.tool_journal import ToolJournal
+from wsap_nexus.runs.pictures import PictureBook
+from wsap_nexus.runs.recorder import Recorder
+
+
+class SeatJournal:
+    """Keeps one seat's calls: as events `call` while it plays, and in memory what was recorded before.
+
+    A request is recorded without the messages that it shares with the one before, because
+    conversations only ever grow between two cuts; `read_calls` puts them together again. Pictures
+    in it are named by their hash, and recorded once.
+
+    Args:
+        recorder: where new calls are recorded.
+        seat: whose they are.
+        past: recorded events `call`, `model` and `refusal` of this seat, oldest first.
+        offline: nothing may be asked: a recorded run is played again.
+        pictures: the run's, for all its seats; its own when None.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        seat: str,
+        past: Iterable[Mapping[str, Any]] = (),
+        *,
+        offline: bool = False,
+        pictures: PictureBook | None = None,
+    ) -> None:
+        self._pictures = pictures or PictureBook(recorder)
+        self._recorder = recorder
+        self._seat = seat
+        self._offline = offline
+        self._replies: dict[str, list[Reply]] = {}
+        self._refusals: dict[str, str] = {}
+        self._models: dict[str, Abilities] = {}
+        self._shown: tuple[Message, ...] = ()
+        self._failures: dict[str, list[tuple[str, str] | None]] = {}
+        self.tools = ToolJournal(recorder, seat, offline=offline)
+        """The calls to the seat's tools."""
+        for event in past:
+            self._take(event)
+
+    @property
+    def offline(self) -> bool:
+        """Whether a recorded run is played again."""
+        return self._offline
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call; it is in the log then, and not in memory."""
+        self.again(key, request, reply)
+
+    def again(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call whose reply is had from another run."""
+        shared = _shared(self._shown, request.messages)
+        self._shown = tuple(request.messages)
+        body = {
+            "key": key,
+            "purpose": request.purpose,
+            "shared": shared,
+            "messages": self._pictures.keep(request.messages[shared:]),
+            "prefill": request.prefill,
+            "stop": list(request.stop),
+            "constraint": request.constraint,
+            "sampling": request.sampling,
+            "thinking": request.thinking,
+            "options": request.options,
+            "reply": reply,
+        }
+        self._recorder.call(self._seat, body)
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        replies = self._replies.get(key, [])
+        return replies[occurrence] if occurrence < len(replies) else None
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Record that the constraint of a request was refused, so that replies are not bound any more."""
+        self._refusals[key] = reason
+        self._recorder.refusal(self._seat, {"key": key, "refused": reason})
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        return self._refusals.get(key)
+
+    def fail(self, key: str, kind: str, words: str) -> None:
+        """Record that a request failed, with which class of failure, and that whoever asked went on."""
+        self._recorder.failure(self._seat, {"key": key, "failed": kind, "words": words})
+
+    def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
+        """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""
+        came = self._failures.get(key, [])
+        return came[occurrence] if occurrence < len(came) else None
+
+    def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
+        """Record what a model can do, and the version of the templates: prompts depend on both."""
+        if self._models.get(address) != abilities or self._offline:
+            self._models[address] = abilities
+            self._recorder.model(self._seat, {"model": address, "abilities": encode(abilities), "prompts": prompts})
+
+    def abilities(self, address: str) -> Abilities:
+        """Return what the recorded model could do."""
+        return self._models.get(address, Abilities())
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        try:
+            if "abilities" in event:
+                self._models[event["model"]] = Abilities(**event["abilities"])
+                return
+            if self.tools.take(event):
+                return
+            if "failed" in event:
+                self._failures.setdefault(event["key"], []).append((event["failed"], event["words"]))
+                return
+            if "refused" in event:
+                self._refusals[event["key"]] = event["refused"]
+                return
+            self._replies.setdefault(event["key"], []).append(_reply(event["reply"]))
+            self._failures.setdefault(event["key"], []).append(None)
+            if not self._offline:  # a run that is played again is recorded whole, in a log of its own
+                self._pictures.note(event.get("messages", ()))
+        except (KeyError, TypeError) as error:
+            raise WireError(f"A recorded call to a model is damaged: {error}.") from error
+
+
+def read_calls(bodies: Iterable[bytes]) -> Iterable[tuple[list[dict[str, Any]], Reply]]:
+    """Give each recorded call of one seat: its whole conversation as (role, content), and the reply.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    conversation: list[dict[str, Any]] = []
+    for body in bodies:
+        try:
+            data = json.loads(body)
+            conversation = [*conversation[: data["shared"]], *data["messages"]]
+            yield list(conversation), _reply(data["reply"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise WireError(f"A recorded call to a model is damaged: {error}.") from error
+
+
+def _reply(data: Mapping[str, Any]) -> Reply:
+    finish = data["finish"]
+    return Reply(
+        data["text"], data["thinking"], Finish(finish["reason"], finish["stop_sequence"], Usage(**finish["usage"]))
+    )
+
+
+def _shared(before: Sequence[Message], now: Sequence[Message]) -> int:
+    count = 0
+    for old, new in zip(before, now, strict=False):
+        if old != new:
+            break
+        count += 1
+    return count

@@ -1,0 +1,402 @@
+"""One agent's loop: observe, decide, act, reflect; recorded, held, and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from wsap_core.errors import PluginError, RecordMismatchError, WsapError
+from wsap_core.protocol import Action, ActionResult, Observation
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, Sees
+from wsap_core.worlds import Outcome
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.goals import GoalWatch
+from wsap_nexus.runs.order import Mark, Order
+from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runs.tally import SeatTally, step_line
+from wsap_nexus.worlds.seats import SeatFace, default_action, leave
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepTaken:
+    """What an observer of a run is told after each decision."""
+
+    seat: str
+    episode: int
+    step: int
+    """The decision's number in the run, from 1."""
+    observation: Observation
+    """What the agent decided on."""
+    action: Action
+    result: ActionResult
+    forced: bool
+    """Whether the agent missed its deadline and the default action was taken."""
+    plan: tuple[str, ...]
+    """What the agent said last that it would do."""
+
+
+Observer = Callable[[StepTaken], None]
+"""Told after each decision; must return quickly."""
+
+
+class SeatLoop:
+    """Plays one seat, episode after episode.
+
+    Args:
+        seat: the agent's face of the world.
+        agent: who decides.
+        tally: where totals are kept.
+        recorder: where events go.
+        controls: what holds and stops the loop.
+        limit: decisions in the whole run; None for no limit.
+        deadline: seconds for a decision; None for as long as it takes.
+        history: what is recorded, to go through again before deciding anew.
+        order: the order in which the seats of a world do things; None for one that has it to itself. With an
+            order every choice is recorded before the world hears of it.
+        looked: when the seat, as is recorded, looked at the world for a decision that it did not come to.
+        lessons: what was recorded of the agent's looking back: decision's number, lines.
+        rehearse: whether the agent decides along while history is gone through, so that its own
+            state follows; False for an agent whose state was restored, or a person.
+        after_step: told after each new decision.
+    """
+
+    def __init__(
+        self,
+        seat: SeatFace,
+        agent: Agent,
+        tally: SeatTally,
+        recorder: Recorder,
+        controls: Controls,
+        *,
+        limit: int | None = None,
+        deadline: float | None = None,
+        history: deque[Logged] | None = None,
+        order: Order | None = None,
+        looked: Mark | None = None,
+        lessons: Mapping[int, tuple[str, ...]] | None = None,
+        rehearse: bool = True,
+        after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
+    ) -> None:
+        self.seat = seat
+        self.agent = agent
+        self.tally = tally
+        self._recorder = recorder
+        self._controls = controls
+        self._limit = limit
+        self._deadline = deadline
+        self._history = history if history is not None else deque()
+        self._order = order
+        self._looked = looked
+        self._rehearse = rehearse
+        self._after_step = after_step
+        self._plan: tuple[str, ...] = ()
+        self._goals = GoalWatch()
+        self.lessons: dict[int, tuple[str, ...]] = dict(lessons or {})
+        """The lessons that the agent drew in this run, by the number of the decision (from 0) after which it did."""
+        self._latest: tuple[int, int, DecisionInfo] | None = None
+        self.acting = False
+        """Whether a choice is recorded, and what comes of it is not yet taken in."""
+        self.let_go = False
+        """Whether the seat was taken out of the world, rather than leaving by choice."""
+
+    @property
+    def reached_limit(self) -> bool:
+        """Whether this seat has made all the decisions it may."""
+        return not self._history and self._limit is not None and self.tally.steps >= self._limit
+
+    async def initialize(self) -> None:
+        """Give the agent the game's description and actions, and the means to see if it can."""
+        agent = self.agent
+        if isinstance(agent, Sees):
+            await self._ask(lambda: agent.see_with(self.seat.look))
+        await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
+
+    async def aclose(self) -> None:
+        """Let the agent give back what it holds, if it holds anything."""
+        close = getattr(self.agent, "aclose", None)
+        if close is not None:
+            await self._ask(close)
+
+    def begin_episode(self) -> None:
+        """Take the next decision for the first of an episode: a plan comes before it."""
+        self._goals.begin()
+
+    async def episode(self, number: int) -> None:
+        """Play until the episode is over, the agent leaves, the limit is reached, or the run is stopped.
+
+        Args:
+            number: the episode, from 0.
+        """
+        while not self.seat.done and self.seat.left is None and not self.reached_limit:
+            if self._history and isinstance(self._history[0], LoggedLeave):
+                return
+            if self._order is None:
+                observation, after = await self.seat.observe(), -1
+            else:
+                observation, after = await self._observe(self._order, number)
+            if not await (self._controls.breathe() if self._history else self._controls.gate()):
+                return
+            if self._goals.due(observation.current_goals):
+                await self._make_plan(number, observation)
+            if self._history:
+                await self._repeat(observation)
+            else:
+                await self._decide_and_act(number, observation, after)
+
+    @property
+    def next_decision(self) -> int:
+        """The number, from 1, of the decision that is come to next, a recorded one or a new one."""
+        return 1 + (self._history[0].step if self._history else self.tally.steps)
+
+    async def leave(self, episode: int) -> None:
+        """Take the seat out of a world where others go on, as is recorded, or else recording it."""
+        order = self._order or Order()
+        self.let_go = True
+        if self._history and isinstance(logged := self._history[0], LoggedLeave):
+            self._history.popleft()
+            await order.reach(logged.made)
+            order.passed(logged.made)
+        else:
+            await order.ended(self.seat.agent_id)
+            self._recorder.left(self.seat.agent_id, episode, self.tally.steps)
+        await leave(self.seat)
+
+    async def conclude(self, episode: int) -> None:
+        """Let the agent look back because play ends here, if it looks back at all."""
+        agent = self.agent
+        if isinstance(agent, LooksBack):
+            await self._ask(agent.conclude)
+            self.settle()
+            self._record_lessons(episode, max(0, self.tally.steps - 1))
+
+    def state(self) -> dict[str, Any]:
+        """Return what it has to know, besides world and agent, to go on between two decisions; JSON-ready."""
+        return {"goals": self._goals.state(), "plan": list(self._plan)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        if "goals" in state:
+            self._goals.set_state(state["goals"])
+        self._plan = tuple(one_line(line) for line in state.get("plan") or ())
+
+    async def _observe(self, order: Order, episode: int) -> tuple[Observation, int]:
+        """Return what a seat among several sees at its next decision, and the last event by then.
+
+        It looks when it looked, where that is recorded, and otherwise after all that is.
+        """
+        logged = self._history[0] if self._history else None
+        choice = logged.choice if isinstance(logged, LoggedStep) else logged
+        if isinstance(choice, LoggedChoice):
+            mark: Mark | None = choice.seen
+        elif logged is None:
+            mark, self._looked = self._looked, None
+            if mark is None:
+                await order.ended(self.seat.agent_id)
+        else:
+            mark = None  # a step that an older version recorded: nobody knows when
+        if mark is not None:
+            await order.reach(mark)
+        with order.standstill.world(self.seat.agent_id):
+            observation = await self.seat.observe()
+        if mark is not None:
+            order.passed(mark)
+        if not isinstance(logged, LoggedStep):
+            again = mark is not None
+            self._recorder.observation(self.seat.agent_id, episode, observation.step, observation, again=again)
+        return observation, self._recorder.latest if mark is None else mark[0]
+
+    async def _decide_and_act(self, episode: int, observation: Observation, after: int) -> None:
+        seat, number = self.seat.agent_id, self.tally.steps
+        if self._order is None:
+            self._recorder.observation(seat, episode, observation.step, observation)
+        before = self._told()
+        action, forced = await self._decide(observation)
+        if self._order is not None:
+            await self._order.ended(seat)
+            self.acting = True
+            self._recorder.chosen(seat, episode, number, action, self._how(before, forced), after=after)
+        outcome = await self.seat.resolve(action)
+        await self._take_in(episode, observation, outcome, self._how(before, forced), before)
+        self.acting = False
+
+    def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
+        """Return how a decision came about, from what the agent told before it and tells now."""
+        info = self._told()
+        if forced:
+            return DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
+        return info
+
+    async def _take_in(
+        self,
+        episode: int,
+        observation: Observation,
+        outcome: Outcome,
+        info: DecisionInfo | None,
+        before: DecisionInfo | None,
+    ) -> None:
+        """Count and record a step that has not been recorded, and let the agent look at what came of it."""
+        forced = info is not None and info.forced
+        result = outcome.result
+        line = step_line(self.seat.agent_id, outcome.action, result)
+        number = self.tally.steps
+        self.tally.add(line, result, info)
+        self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
+        self._record_death(outcome, episode, number)
+        await self._ask(lambda: self.agent.reflect(result))
+        self._record_lessons(episode, number)
+        self._latest = None if info is None or self._told() is before else (episode, number, info)
+        self.settle()
+        if self._after_step is not None:
+            waiting = self._after_step(
+                StepTaken(
+                    self.seat.agent_id, episode, number + 1, observation, outcome.action, result, forced, self._plan
+                )
+            )
+            if waiting is not None:
+                await waiting
+
+    async def _repeat(self, observation: Observation) -> None:
+        """Go through a recorded step again, and make sure that the world goes the same way.
+
+        Where only the choice was recorded, the step that comes of it is new.
+        """
+        logged = self._history.popleft()
+        assert not isinstance(logged, LoggedLeave)  # the episode ends before it
+        choice = logged.choice if isinstance(logged, LoggedStep) else logged
+        before = self._told()
+        if self._rehearse:
+            await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
+        if choice is not None and self._order is not None:
+            await self._order.reach(choice.made)
+            self._order.passed(choice.made)
+        self.acting = isinstance(logged, LoggedChoice)
+        if self._order is None:
+            outcome = await self.seat.resolve(logged.action)
+        else:
+            with self._order.standstill.world(logged.seat):
+                outcome = await self._act_again(self._order, logged.action, choice)
+        if isinstance(logged, LoggedChoice):
+            if logged.info is None or logged.info.forced:
+                before = self._told()  # what it tells now is not of this decision
+            await self._take_in(logged.episode, observation, outcome, logged.info, before)
+            self.acting = False
+            return
+        line = step_line(self.seat.agent_id, outcome.action, outcome.result)
+        if line != logged.line:
+            raise RecordMismatchError(
+                f"{self.seat.world.spec.name!r} did not go the way it was recorded at step {logged.step + 1} of "
+                f"seat {logged.seat!r}, so the run can't be resumed; is it another version of the game?"
+            )
+        await self._ask(lambda: self.agent.reflect(outcome.result))
+        self._record_lessons(logged.episode, logged.step)
+        if self._rehearse and not self._history and logged.info is not None and not logged.info.forced:
+            # The run may have ended after the step and before the agent was through with it.
+            self._latest = (logged.episode, logged.step, logged.info)
+            self.settle()
+
+    async def _act_again(self, order: Order, action: Action, choice: LoggedChoice | None) -> Outcome:
+        """Carry out what is recorded; where the seat was taken out in the middle of it, take it out again."""
+        if choice is None or choice.let_go is None:
+            return await self.seat.resolve(action)
+        acting = asyncio.create_task(self.seat.resolve(action))
+        try:
+            await asyncio.sleep(0)  # the world hears of the choice first
+            await order.reach(choice.let_go)
+            order.passed(choice.let_go)
+            self.let_go = True
+            await leave(self.seat)
+            return await acting
+        finally:
+            acting.cancel()
+
+    async def _decide_again(self, observation: Observation, *, interrupted: bool) -> None:
+        """Let the agent decide along with what is recorded, so that its own state follows.
+
+        A decision that was interrupted at its deadline is interrupted again, as soon as the agent
+        waits for something: what it was answered then is recorded, and not waited for.
+        """
+        if not interrupted:
+            await self._ask(lambda: self.agent.decide(observation))
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await self._ask(lambda: self.agent.decide(observation))
+
+    def settle(self) -> None:
+        """Record what the last decision has come to take since its step was: a summary by the memory, lessons."""
+        now = self._told()
+        if self._latest is None or now is None or now.usage == self._latest[2].usage:
+            return
+        episode, step, info = self._latest
+        amended = replace(info, usage=now.usage)
+        self._latest = (episode, step, amended)
+        self.tally.amend(now.usage)
+        self._recorder.decision(self.seat.agent_id, episode, step, amended)
+
+    def _told(self) -> DecisionInfo | None:
+        """Return what the agent tells of its last decision."""
+        info = getattr(self.agent, "last_decision", None)
+        return info if isinstance(info, DecisionInfo) else None
+
+    async def _make_plan(self, episode: int, observation: Observation) -> None:
+        lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
+        before, self._plan = self._plan, tuple(one_line(line) for line in lines or ())
+        if (self._plan or before) and not self._history:
+            self._recorder.plan(self.seat.agent_id, episode, list(self._plan))
+
+    def _record_lessons(self, episode: int, step: int) -> None:
+        found: object = getattr(self.agent, "last_reflection", None)
+        # Going through history again, the agent looks back again; what is recorded stays so.
+        if isinstance(found, ReflectionInfo) and step not in self.lessons:
+            self.lessons[step] = found.lessons
+            self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)
+
+    def _record_death(self, outcome: Outcome, episode: int, step: int) -> None:
+        if outcome.death is not None:
+            self._recorder.death(self.seat.agent_id, episode, step, outcome.death)
+
+    async def _decide(self, observation: Observation) -> tuple[Action, bool]:
+        try:
+            async with asyncio.timeout(self._deadline):
+                action = await self._ask(lambda: self.agent.decide(observation))
+        except TimeoutError:
+            default = await default_action(self.seat)
+            if default is None:
+                took = "too long" if self._deadline is None else f"longer than {self._deadline:g} s"
+                raise PluginError(
+                    f"The agent of seat {self.seat.agent_id!r} took {took}, "
+                    f"and {self.seat.world.spec.name!r} declares no default action."
+                ) from None
+            return default, True
+        if not isinstance(action, Action):
+            raise PluginError(
+                f"The agent of seat {self.seat.agent_id!r} decided on a {type(action).__name__}, not an Action."
+            )
+        return action, False
+
+    async def _ask(self, question: Callable[[], T | Awaitable[T]]) -> T:
+        try:
+            answer: Any = question()  # Any: an agent's methods may be synchronous or not
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except (WsapError, TimeoutError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            detail = one_line(error)[:300] or "no message"
+            raise PluginError(
+                f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} raised {type(error).__name__}: {detail}"
+            ) from error
+        value: T = answer
+        return value

@@ -1,0 +1,168 @@
+"""What is to be played, by whom, for how long: everything needed to start a run again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import UsageError, WireError
+from wsap_core.seams.context import SEED_LIMIT
+from wsap_core.specs import AdapterSpec
+from wsap_llm.secrets import recordable, resolved
+
+LONGEST_LABEL = 200
+"""Characters of who plays: what a record of a run has room for."""
+
+
+@dataclass(frozen=True)
+class SeatPlan:
+    """Who sits where."""
+
+    name: str
+    """The seat, which is also the agent's id in the world."""
+    agent: str
+    """A registered agent, or `./file.py:Name`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's own options."""
+    mind: str | None = None
+    """The mind that the agent's memory begins as, and is kept in when the run ends."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run that can be started, and started again the same."""
+
+    game: str
+    """A registered game, or `./file.py:Name`."""
+    seats: tuple[SeatPlan, ...]
+    seed: int = 0
+    """From 0 to 2**31 - 1."""
+    steps: int | None = None
+    """Decisions for each seat, over as many episodes as it takes; None for one episode."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The game's own options."""
+    snapshot_every: int = 500
+    """Decisions between two saved states, where game and agents can be saved; 0 for none."""
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
+            raise UsageError(f"The seed must be a whole number from 0 to {SEED_LIMIT}, not {self.seed!r}.")
+        if self.steps is not None and (not _is_whole(self.steps) or self.steps < 1):
+            raise UsageError(f"The number of steps must be a whole number of at least 1, not {self.steps!r}.")
+        names = [seat.name for seat in self.seats]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
+
+    @property
+    def agent_label(self) -> str:
+        """Return who plays, for a reader: with their models where seats are played by different ones, and counted
+        where there are too many to name.
+        """
+        models = {str(seat.options.get("model", "")) for seat in self.seats}
+        several = len(models - {""}) > 1
+        agents = [str(seat.options.get("model", seat.agent)) if several else seat.agent for seat in self.seats]
+        if len(set(agents)) == 1:
+            return agents[0]
+        label = ", ".join(f"{seat.name}={agent}" for seat, agent in zip(self.seats, agents, strict=True))
+        if len(label) > LONGEST_LABEL:
+            label = ", ".join(f"{agents.count(agent)} {agent}" for agent in dict.fromkeys(agents))
+        return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 3]}..."
+
+    def to_config(self) -> dict[str, Any]:
+        """Return the plan as JSON-ready data, for the database.
+
+        Files are found again from any folder. Nothing confidential is in it; see `confidential`.
+        """
+        return {
+            "game": _anchored(self.game),
+            "seats": [
+                {"name": s.name, "agent": _anchored(s.agent), "options": recordable(s.options), **_mind(s)}
+                for s in self.seats
+            ],
+            "seed": self.seed,
+            "steps": self.steps,
+            "options": recordable(self.options),
+            "snapshot_every": self.snapshot_every,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> RunPlan:
+        """Return the plan that was recorded.
+
+        Raises:
+            WireError: it is not a plan.
+        """
+        try:
+            return cls(
+                game=config["game"],
+                seats=tuple(SeatPlan(s["name"], s["agent"], s["options"], s.get("mind")) for s in config["seats"]),
+                seed=config["seed"],
+                steps=config["steps"],
+                options=config["options"],
+                snapshot_every=config["snapshot_every"],
+            )
+        except (KeyError, TypeError) as error:
+            raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
+
+
+def _mind(seat: SeatPlan) -> dict[str, str]:
+    return {} if seat.mind is None else {"mind": seat.mind}
+
+
+def _anchored(reference: str) -> str:
+    """Return a reference to something in a file with the file's whole path, and any other as it is."""
+    path, colon, name = reference.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{name}" if colon and path.endswith(".py") else reference
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def plan_seats(
+    spec: AdapterSpec,
+    *,
+    agent: str | None = None,
+    seats: Mapping[str, str] | None = None,
+    fill: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    game_options: Mapping[str, Any] | None = None,
+) -> tuple[SeatPlan, ...]:
+    """Return who sits where: named seats first, the rest filled.
+
+    Args:
+        spec: the game.
+        agent: who takes every seat that is not named.
+        seats: seat name -> agent.
+        fill: who takes the seats that are not named; the agent, or the game's default agent, when None.
+        options: options handed to every agent.
+        game_options: the game's own, on which the number of its seats may depend.
+
+    Raises:
+        UsageError: a seat that the game does not have, more seats than it has, or options with which it
+            can't say how many it has.
+    """
+    low, high = spec.seats if spec.seats_of is None else spec.seats_with(resolved(game_options or {}, os.environ))
+    named = dict(seats or {})
+    wanted = min(max(low, len(named)), high)
+    names = list(spec.names_of_seats(high))
+    with_these = " with these options" if high < spec.seats[1] else ""
+    for name in named:
+        if name not in names:
+            raise UsageError(
+                f"{spec.name!r} has no seat {name!r}{with_these}; its seats are: {', '.join(names[:20])}"
+                f"{', ...' if len(names) > 20 else ''}."
+            )
+    chosen = [n for n in names if n in named]
+    for name in names:
+        if len(chosen) >= wanted:
+            break
+        if name not in chosen:
+            chosen.append(name)
+    other = fill or agent or spec.default_agent
+    ordered = [n for n in names if n in chosen]
+    return tuple(SeatPlan(n, named.get(n, other), dict(options or {})) for n in ordered)

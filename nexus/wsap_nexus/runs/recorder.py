@@ -1,0 +1,331 @@
+"""What a run writes to the event log, and how it is read back.
+
+Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
+result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
+was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
+`death`, `snapshot`, `model`, `call`, `refusal` and `failure` (what was asked of language models, and what
+they would not do or could not be asked), `tools` and `tool` (what tools there are, and what they
+were asked), and `run` (started, resumed, stopped).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wsap_core.errors import WireError
+from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
+from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.seams.agent import DecisionInfo, Usage
+from wsap_nexus.runs.order import Mark, mark_after_event, mark_of_event
+
+
+class Log(Protocol):
+    """Where a recorder writes: the log of one run."""
+
+    def append(
+        self, run_id: str, kind: str, body: str | bytes, *, seat: str | None, episode: int, step: int | None
+    ) -> int:
+        """Add an event and return its number."""
+        ...
+
+
+class Recorder:
+    """Writes a run's events; with no log it writes nothing."""
+
+    def __init__(self, log: Log | None, run_id: str | None) -> None:
+        self._log = log
+        self._run_id = run_id
+        self._shown: dict[str, str] = {}
+        self.latest = -1
+        """The number of the last event; -1 before the first."""
+
+    def episode(self, episode: int, seed: int) -> None:
+        """Record that an episode begins for all seats."""
+        self._shown.clear()
+        self._write("episode", dumps({"seed": seed}), episode=episode)
+
+    def observation(self, seat: str, episode: int, step: int, observation: Observation, *, again: bool = False) -> None:
+        """Record what a seat sees, unless its last result showed just that, or it sees `again` what is recorded."""
+        if self._log is None:
+            return
+        text = dumps(observation)
+        if self._shown.get(seat) != text:
+            self._shown[seat] = text
+            if again:
+                return
+            self._write("observation", text, seat=seat, episode=episode, step=step)
+
+    def plan(self, seat: str, episode: int, lines: list[str]) -> None:
+        """Record an agent's plan."""
+        self._write("plan", dumps({"plan": lines}), seat=seat, episode=episode)
+
+    def step(
+        self,
+        seat: str,
+        episode: int,
+        step: int,
+        line: str,
+        action: Action,
+        result: ActionResult,
+        info: DecisionInfo | None,
+    ) -> None:
+        """Record a resolved step: its canonical line, why, and how the decision came about."""
+        if self._log is None:
+            return
+        self._shown[seat] = dumps(result.observation)
+        body = '{"decision":' + _decision(info) + ',"reasoning":' + dumps(action.reasoning) + ',"step":' + line + "}"
+        self._write("step", body, seat=seat, episode=episode, step=step)
+
+    def chosen(
+        self, seat: str, episode: int, step: int, action: Action, info: DecisionInfo | None, *, after: int
+    ) -> None:
+        """Record what a seat is about to do, before the world hears of it.
+
+        Args:
+            seat: whose choice it is.
+            episode: counted from 0.
+            step: the number of the step that will come of it.
+            action: what it chose, or what was chosen for it.
+            info: how the decision came about.
+            after: the last event when the seat saw what it chose upon.
+        """
+        if self._log is None:
+            return
+        parts = {"name": action.name, "parameters": action.parameters}
+        body = '{"action":' + dumps(parts) + f',"after":{after},"decision":' + _decision(info)
+        self._write(
+            "chosen", body + ',"reasoning":' + dumps(action.reasoning) + "}", seat=seat, episode=episode, step=step
+        )
+
+    def left(self, seat: str, episode: int, step: int) -> None:
+        """Record that a seat is taken out of the world, before the world hears of it; `step` would have come next."""
+        self._write("left", "{}", seat=seat, episode=episode, step=step)
+
+    def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
+        """Record what an avatar died of."""
+        self._write("death", dumps(death), seat=seat, episode=episode, step=step)
+
+    def lessons(self, seat: str, episode: int, step: int, lines: Sequence[str]) -> None:
+        """Record what an agent learned when it looked back after a decision; it may be nothing."""
+        self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
+
+    def mind(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record which mind a seat plays with, and what it remembered when the run began."""
+        self._write("mind", dumps(dict(body)), seat=seat)
+
+    def snapshot(
+        self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None
+    ) -> None:
+        """Record the whole state between two decisions: of the world, the agents, and what is around each agent."""
+        state = {
+            "world": _b64(world),
+            "agents": {name: _b64(data) for name, data in agents.items()},
+            "seats": dict(seats or {}),
+        }
+        self._write("snapshot", dumps(state), episode=episode)
+
+    def call(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record a call to a language model."""
+        self._write("call", dumps(dict(body)), seat=seat)
+
+    def picture(self, body: Mapping[str, Any]) -> None:
+        """Record a picture that a model is shown."""
+        self._write("picture", dumps(dict(body)))
+
+    def model(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record which model a seat asks, and what it can do."""
+        self._write("model", dumps(dict(body)), seat=seat)
+
+    def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a backend refused to bind a reply to what is legal."""
+        self._write("refusal", dumps(dict(body)), seat=seat)
+
+    def failure(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a model could not be asked, and that whoever asked went on without it."""
+        self._write("failure", dumps(dict(body)), seat=seat)
+
+    def tools(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record what a source of tools offers."""
+        self._write("tools", dumps(dict(body)), seat=seat)
+
+    def tool(self, seat: str, body: Mapping[str, Any]) -> None:
+        """Record that a tool is called, or what came of it."""
+        self._write("tool", dumps(dict(body)), seat=seat)
+
+    def decision(self, seat: str, episode: int, step: int, info: DecisionInfo) -> None:
+        """Record that a decision has come to take more than its step said: a memory's summary, after it."""
+        self._write("decision", dumps(info), seat=seat, episode=episode, step=step)
+
+    def note(self, what: str, **more: Any) -> None:
+        """Record that the run started, was resumed, or stopped."""
+        self._write("run", dumps({"what": what, **more}))
+
+    def write(self, kind: str, body: str) -> None:
+        """Record something else about the run, as canonical JSON."""
+        self._write(kind, body)
+
+    def _write(
+        self, kind: str, body: str, *, seat: str | None = None, episode: int = 0, step: int | None = None
+    ) -> None:
+        if self._log is not None and self._run_id is not None:
+            self.latest = self._log.append(self._run_id, kind, body, seat=seat, episode=episode, step=step)
+
+
+@dataclass(frozen=True)
+class LoggedChoice:
+    """What a seat chose in a world of several, as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    action: Action
+    info: DecisionInfo | None
+    after: int
+    """The last event when the seat saw what it chose upon."""
+    left: int | None = None
+    """The event with which the seat was taken out before anything came of the choice; None if it was not."""
+
+    @property
+    def let_go(self) -> Mark | None:
+        """When the world heard that the seat was taken out, if it was."""
+        return None if self.left is None else mark_of_event(self.left, self.seat)
+
+    @property
+    def seen(self) -> Mark:
+        """When the seat looked."""
+        return mark_after_event(self.after, self.seat)
+
+    @property
+    def made(self) -> Mark:
+        """When the world heard of it."""
+        return mark_of_event(self.seq, self.seat)
+
+
+@dataclass(frozen=True)
+class LoggedLeave:
+    """That a seat was taken out of the world, as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    """The number of the step that would have come next."""
+
+    @property
+    def made(self) -> Mark:
+        """When the world heard of it."""
+        return mark_of_event(self.seq, self.seat)
+
+
+@dataclass(frozen=True)
+class LoggedStep:
+    """A step as it was recorded."""
+
+    seq: int
+    seat: str
+    episode: int
+    step: int
+    line: str
+    """Its canonical line, as the trajectory hash takes it."""
+    action: Action
+    result: ActionResult
+    info: DecisionInfo | None
+    choice: LoggedChoice | None = None
+    """The choice that it came of; None with one seat, and in runs that were recorded by older versions."""
+
+
+Logged = LoggedStep | LoggedChoice | LoggedLeave
+"""What is gone through again: a step, a choice whose step was not recorded any more, a departure."""
+
+
+def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> LoggedChoice:
+    """Return a recorded choice.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
+        return LoggedChoice(seq, seat, episode, step, action, _read_decision(data["decision"]), int(data["after"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"Event {seq} of the run is not a choice: {error}.") from error
+
+
+def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> LoggedStep:
+    """Return a recorded step.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        line = data["step"]
+        action = Action(line["action"]["name"], line["action"]["parameters"], data["reasoning"])
+        result = codec.decode(
+            ActionResult, {**line["result"], "observation": line["observation"]}, where="recorded step"
+        )
+        return LoggedStep(
+            seq, line["seat"], episode, step, dumps(line), action, result, _read_decision(data["decision"])
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
+
+
+def read_decision(body: bytes) -> DecisionInfo | None:
+    """Return what a decision has come to take, from an event of the kind `decision`.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        return _read_decision(json.loads(body))
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"What is recorded of a decision is damaged: {error}.") from error
+
+
+def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """Return the world's and the agents' state of a recorded snapshot.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        data = json.loads(body)
+        world = base64.b64decode(data["world"], validate=True)
+        return world, {k: base64.b64decode(v, validate=True) for k, v in data["agents"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
+
+
+def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
+    """Return what a recorded snapshot says of what is around each agent; Any: JSON data.
+
+    Raises:
+        WireError: the body is not one.
+    """
+    try:
+        return {str(name): dict(state) for name, state in json.loads(body).get("seats", {}).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"A recorded snapshot is damaged: {error}.") from error
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _decision(info: DecisionInfo | None) -> str:
+    return "null" if info is None else dumps(info)
+
+
+def _read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
+    if data is None:
+        return None
+    # Runs that were recorded by older versions tell less.
+    how = {name: data[name] for name in ("unconstrained", "cut", "resumption", "continued") if name in data}
+    return DecisionInfo(bool(data["repaired"]), bool(data["forced"]), Usage(**data["usage"]), **how)

@@ -1,0 +1,183 @@
+"""A recorded run, made ready to be gone on with."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from wsap_core.protocol.wire import Codec
+from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_nexus.runs.minds import Beginning
+from wsap_nexus.runs.order import mark_of_event
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import (
+    Logged,
+    LoggedChoice,
+    LoggedLeave,
+    LoggedStep,
+    read_choice,
+    read_decision,
+    read_seats,
+    read_snapshot,
+    read_step,
+)
+from wsap_nexus.runs.run import Past
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.repository import Repository
+
+ASKED = ("call", "model", "refusal", "failure", "tool", "tools")
+"""Kinds of events about what agents asked of models and tools."""
+KINDS = ("episode", "step", "decision", "run")
+"""Kinds of events that say what to go through again."""
+AMONG_SEVERAL = ("chosen", "left", "observation")
+"""Further ones, in runs of several seats: they say in which order."""
+
+
+def read_past(
+    repository: Repository,
+    run_id: str,
+    plan: RunPlan,
+    spec: AdapterSpec,
+    agents: dict[str, AgentSpec],
+    codec: Codec,
+) -> Past:
+    """Return what a run has behind it: totals of every step, and how to get back to where it stopped.
+
+    If the game and every agent can be saved, that is the last recorded state and the steps after
+    it; otherwise it is every step from the start.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    past = Past(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
+    snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
+    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq)
+    kinds = KINDS if len(plan.seats) == 1 else (*KINDS, *AMONG_SEVERAL)
+    for event in repository.read_events(run_id, kinds=kinds):
+        reading.take(event)
+    reading.end()
+    past.lessons = read_lessons(repository, run_id)
+    past.minds = read_minds(repository, run_id)
+    past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
+    if snapshot is not None:
+        past.world, past.agents = read_snapshot(snapshot.body)
+        past.seats = read_seats(snapshot.body)
+        past.first_episode = snapshot.episode
+    return past
+
+
+def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
+    """Return the recorded calls to models, by seat, oldest first: what was bought once is not bought again."""
+    calls: dict[str, list[dict[str, Any]]] = {}
+    # What tools there are is said once in a run, and holds for all of it.
+    for event in repository.read_events(run_id, to_seq=from_seq, kinds=("tools",)):
+        calls.setdefault(event.seat or "", []).append(event.data)
+    for event in repository.read_events(run_id, from_seq=from_seq, kinds=ASKED):
+        calls.setdefault(event.seat or "", []).append(event.data)
+    return calls
+
+
+def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tuple[str, ...]]]:
+    """Return what agents learned in a run, by seat and the number of the decision (from 0) after which they did."""
+    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    for event in repository.read_events(run_id, kinds=("lessons",)):
+        lines = tuple(str(line) for line in event.data.get("lessons", ()))
+        found.setdefault(event.seat or "", {})[event.step or 0] = lines
+    return found
+
+
+def read_minds(repository: Repository, run_id: str) -> dict[str, Beginning]:
+    """Return what agents' minds were when a run began, by seat.
+
+    Raises:
+        WireError: an event is damaged.
+    """
+    events = repository.read_events(run_id, kinds=("mind",))
+    return {event.seat or "": Beginning.from_json(event.data) for event in events}
+
+
+def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:
+    return "snapshot" in spec.abilities and all("snapshot" in a.abilities for a in agents.values())
+
+
+class _Reading:
+    """Puts together what a run has behind it, event by event.
+
+    Args:
+        past: where to put it; it has a tally for each seat.
+        codec: knows the game's types.
+        after: the event of the saved state; what is gone through again comes after it.
+    """
+
+    def __init__(self, past: Past, codec: Codec, *, after: int) -> None:
+        self._past = past
+        self._codec = codec
+        self._after = after
+        self._history: dict[str, deque[Logged]] = {seat: deque() for seat in past.tallies}
+        self._choices: dict[str, LoggedChoice] = {}  # whose steps have not come yet
+        self._looked: dict[str, int] = {}
+
+    def take(self, event: EventRecord) -> None:
+        """Take in the next event.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        seat = event.seat or ""
+        match event.kind:
+            case "run":
+                self._past.seconds += float(event.data.get("seconds", 0.0))
+            case "episode":
+                self._past.last_episode = event.episode
+                for tally in self._past.tallies.values():
+                    tally.begin_episode(event.episode, int(event.data["seed"]))
+            case "step":
+                self._step(event)
+            case "decision":
+                self._amend(event, seat)
+            case "observation":
+                self._looked[seat] = event.seq
+            case "chosen":
+                self._choices[seat] = read_choice(event.seq, seat, event.episode, event.step or 0, event.body)
+                self._looked.pop(seat, None)
+            case "left" if seat in self._choices:
+                self._choices[seat] = replace(self._choices[seat], left=event.seq)
+            case "left":
+                self._add(LoggedLeave(event.seq, seat, event.episode, event.step or 0))
+
+    def end(self) -> None:
+        """Take what is still open for what it is: choices without a step, and looks at the world without a choice."""
+        for choice in self._choices.values():
+            self._add(choice)
+        self._past.history = self._history
+        # Only what others did afterwards has to wait for a look.
+        latest = max((_done(items[-1]) for items in self._history.values() if items), default=-1)
+        looked = {seat: seq for seat, seq in self._looked.items() if self._after < seq < latest}
+        self._past.looked = {seat: mark_of_event(seq, seat) for seat, seq in looked.items()}
+
+    def _add(self, logged: Logged) -> None:
+        self._looked.pop(logged.seat, None)
+        if logged.seq > self._after:
+            self._history[logged.seat].append(logged)
+
+    def _step(self, event: EventRecord) -> None:
+        step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
+        self._past.tallies[step.seat].add(step.line, step.result, step.info)
+        self._add(replace(step, choice=self._choices.pop(step.seat, None)))
+
+    def _amend(self, event: EventRecord, seat: str) -> None:
+        """Take in what a seat's last decision has come to take since its step was recorded."""
+        info = read_decision(event.body)
+        if info is not None and seat in self._past.tallies:
+            self._past.tallies[seat].amend(info.usage)
+            items = self._history[seat]
+            if items and isinstance(last := items[-1], LoggedStep):
+                items[-1] = replace(last, info=info)
+
+
+def _done(logged: Logged) -> int:
+    """Return when the world heard of something, as the number of an event."""
+    choice = logged.choice if isinstance(logged, LoggedStep) else logged
+    return logged.seq if choice is None else choice.seq

@@ -1,0 +1,421 @@
+"""A run: agents in one world, from the start or from where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from wsap_core.errors import RecordMismatchError, UsageError, WsapError
+from wsap_core.seams.agent import Agent
+from wsap_core.seams.context import Clock, Context, SystemClock, derive_seed
+from wsap_core.seams.game import Snapshots
+from wsap_core.seams.options import Options, check_used
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec, build
+from wsap_core.worlds import World
+from wsap_llm.backends.meter import Meter
+from wsap_llm.secrets import resolved
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.journal import SeatJournal
+from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
+from wsap_nexus.runs.minds import Beginning, RunMinds
+from wsap_nexus.runs.order import Mark, Order
+from wsap_nexus.runs.pictures import PictureBook
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runs.tally import RunSummary, SeatTally, score
+from wsap_nexus.runs.venue import OwnVenue, Venue
+from wsap_nexus.worlds.seats import SeatFace
+
+
+@dataclass
+class Past:
+    """What a run has behind it when it is gone on with; nothing, for a new one."""
+
+    tallies: dict[str, SeatTally] = field(default_factory=dict)
+    history: dict[str, deque[Logged]] = field(default_factory=dict)
+    """What to go through again, by seat."""
+    looked: Mapping[str, Mark] = field(default_factory=dict)
+    """When seats looked at the world for decisions that they did not come to, if others went on after that."""
+    first_episode: int = 0
+    """The episode that play goes on in (or history begins in)."""
+    last_episode: int = -1
+    """The last episode that was recorded."""
+    world: bytes | None = None
+    """The world's state to go on from."""
+    agents: Mapping[str, bytes] = field(default_factory=dict)
+    """The agents' states to go on from."""
+    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is around the agents, likewise: their goals, and the plan."""
+    lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
+    """What the agents learned before, by seat and decision."""
+    minds: Mapping[str, Beginning] = field(default_factory=dict)
+    """What the agents' minds were when the run began, by seat."""
+    seconds: float = 0.0
+    """Time spent before."""
+    calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Recorded calls to models that may be made again, by seat."""
+    offline: bool = False
+    """Whether no model may be asked: a recorded run is played again."""
+
+    def order(self, clock: Clock) -> Order:
+        """Return the order in which its seats did what is gone through again."""
+        marks: list[Mark] = []
+        for items in self.history.values():
+            for item in items:
+                if isinstance(item, LoggedLeave):
+                    marks.append(item.made)
+                elif choice := item.choice if isinstance(item, LoggedStep) else item:
+                    marks += (choice.seen, choice.made)
+                    marks += () if choice.let_go is None else (choice.let_go,)
+        return Order([*marks, *self.looked.values()], clock=clock)
+
+    def decided(self, seat: str) -> int:
+        """Return how many decisions of a seat are recorded, one whose step is not among them."""
+        history = self.history.get(seat)
+        return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
+
+
+class Run:
+    """One run of a plan.
+
+    Args:
+        plan: what is played.
+        spec: the game.
+        agents: the agent of each seat.
+        recorder: where events go.
+        run_id: the recorded run's id, or None.
+        past: what was recorded before.
+        controls: what holds and stops it.
+        observers: told after each new decision.
+        clock: for the time it takes, and for agents and games that wait.
+        services: handed to the game and the agents.
+        venue: where it is played; a world of its own when None.
+        minds: what the agents remember from other runs, and where that is kept.
+        seat_controls: what holds and stops single seats; the rest follow `controls`.
+        departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
+    """
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        spec: AdapterSpec,
+        agents: Mapping[str, AgentSpec],
+        *,
+        recorder: Recorder | None = None,
+        run_id: str | None = None,
+        past: Past | None = None,
+        controls: Controls | None = None,
+        observers: Iterable[Observer] = (),
+        clock: Clock | None = None,
+        services: Services | None = None,
+        venue: Venue | None = None,
+        minds: RunMinds | None = None,
+        seat_controls: Mapping[str, Controls] | None = None,
+        departed: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.spec = spec
+        self.run_id = run_id
+        self.controls = controls or Controls()
+        self.failed_seat: str | None = None
+        """The seat that ended the run with an error, if one did."""
+        self._agent_specs = agents
+        self._recorder = recorder or Recorder(None, None)
+        self._pictures = PictureBook(self._recorder)
+        self._past = past or Past()
+        self._observers: list[Observer] = list(observers)
+        self._clock = clock or SystemClock()
+        self._services = services or Services()
+        self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
+        self._seat_controls = seat_controls or {}
+        self._departed = departed
+        self._gone: set[str] = set()
+        self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
+        self._minds = minds or RunMinds()
+        self._loops: list[SeatLoop] = []
+        self._order: Order | None = None
+        self._episode = self._past.first_episode
+        self._since_snapshot = 0
+        self._started = time.monotonic()
+
+    def observe(self, observer: Observer) -> None:
+        """Have an observer told after each new decision."""
+        self._observers.append(observer)
+
+    def summary(self) -> RunSummary:
+        """Return what the run has come to so far."""
+        tallies = tuple(self._tallies[s.name] for s in self.plan.seats)
+        seconds = self._past.seconds + self.own_seconds()
+        metrics = score(self.spec, tallies)
+        meter = self.meter
+        speed = None if meter is None else meter.tokens_per_second
+        label = self.plan.agent_label
+        return RunSummary(self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed)
+
+    @property
+    def world(self) -> World | None:
+        """The world, once play has begun, if it is in this process."""
+        return self._venue.world
+
+    def seat(self, name: str) -> SeatFace:
+        """Return an open seat, once play has begun."""
+        return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
+
+    def was_let_go(self, name: str) -> bool:
+        """Return whether a seat was taken out of the world, stopped or at its limit, rather than leaving by choice."""
+        return any(loop.let_go for loop in self._loops if loop.seat.agent_id == name)
+
+    def agent(self, name: str) -> Agent | None:
+        """Return who decides in a seat; None before play has begun, and for a seat that there is not."""
+        return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
+
+    @property
+    def meter(self) -> Meter | None:
+        """How fast the models answer that are asked in this run; None where nobody measures it."""
+        meter = getattr(self._services.models, "meter", None)
+        return meter if isinstance(meter, Meter) else None
+
+    @property
+    def services(self) -> Services:
+        """What the game and the agents are handed."""
+        return self._services
+
+    def own_seconds(self) -> float:
+        """Return how long this part of the run has taken, in seconds, without what went before."""
+        return time.monotonic() - self._started
+
+    async def play(self) -> RunSummary:
+        """Play to the end of the plan, or until stopped, and return the summary.
+
+        Raises:
+            WorldError: the game broke its contract.
+            PluginError: an agent or the game could not be made, or an agent failed.
+            StorageError: an event could not be recorded.
+        """
+        self._started = time.monotonic()
+        try:
+            await self._set_up()
+            summary = await self._play()
+        except BaseException:
+            with suppress(WsapError):  # the error that ended the run says what is wrong
+                self._keep_minds()
+            raise
+        else:
+            self._keep_minds()
+            return summary
+        finally:
+            for loop in self._loops:
+                await loop.aclose()
+
+    def _keep_minds(self) -> None:
+        for loop in self._loops:
+            self._minds.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons)
+
+    async def _play(self) -> RunSummary:
+        while True:
+            if self._episode > self._past.last_episode:
+                self._begin_episode()
+            await self._play_episode()
+            if self._is_over():
+                break
+            self._episode += 1
+            await self._venue.reset(derive_seed(self.plan.seed, self._episode))
+            for loop in self._loops:
+                loop.begin_episode()
+            if self._episode > self._past.last_episode:
+                await self._snapshot()
+        if not self.controls.stopping:
+            for loop in self._loops:
+                if loop.seat.agent_id not in self._gone:
+                    await loop.conclude(self._episode)
+        return self.summary()
+
+    def _is_over(self) -> bool:
+        if any(loop.seat.left is not None for loop in self._loops) or self.controls.stopping:
+            return True
+        if self._venue.one_episode:
+            return True
+        if self._episode < self._past.last_episode:
+            return False
+        return self.plan.steps is None or all(loop.reached_limit for loop in self._loops)
+
+    async def _set_up(self) -> None:
+        """Make the world and the agents, and put them where the recorded past left them."""
+        plan = self.plan
+        seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
+        agent_options: list[Options] = []
+        order = self._order = self._past.order(self._clock) if len(plan.seats) > 1 else None
+        for seat_plan in plan.seats:
+            seat = seats[seat_plan.name]
+            self.failed_seat = seat_plan.name  # until it is there
+            spec = self._agent_specs[seat_plan.name]
+            # Where nobody outside is asked, nothing is needed to be let in.
+            offline = self._past.offline
+            own_options = Options(seat_plan.options if offline else resolved(seat_plan.options, os.environ))
+            own = Context.create(
+                plan.seed,
+                "agent",
+                seat_plan.name,
+                config=own_options,
+                clock=self._clock,
+                services=replace(self._services, journal=self._journal(seat_plan.name)),
+                agent_id=seat_plan.name,
+                world=self.spec.display_title,
+                game=self.spec,
+            )
+            agent = build(spec.factory, own)
+            agent_options.append(own_options)
+            if not isinstance(agent, Agent):
+                raise UsageError(f"{seat_plan.agent!r} is not an agent: it needs initialize, decide, reflect and plan.")
+            loop = SeatLoop(
+                seat,
+                agent,
+                self._tallies[seat_plan.name],
+                self._recorder,
+                self._seat_controls.get(seat_plan.name, self.controls),
+                limit=plan.steps,
+                deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
+                history=self._past.history.get(seat_plan.name),
+                order=order,
+                looked=self._past.looked.get(seat_plan.name),
+                lessons=self._past.lessons.get(seat_plan.name),
+                rehearse=not spec.interactive,
+                after_step=self._after_step,
+            )
+            self._loops.append(loop)
+        names = sorted({s.agent for s in plan.seats})
+        check_used(f"The agent {' or '.join(map(repr, names))}", *agent_options)
+        for loop in self._loops:
+            self.failed_seat = loop.seat.agent_id
+            await loop.initialize()
+        for loop, seat_plan in zip(self._loops, plan.seats, strict=True):
+            self.failed_seat = seat_plan.name
+            self._minds.begin(seat_plan, loop.agent)
+        self.failed_seat = None
+        if self._past.world is not None:
+            await self._venue.restore(self._past.world)
+            for loop in self._loops:
+                cast(Snapshots, loop.agent).restore(self._past.agents[loop.seat.agent_id])
+                loop.restore(self._past.seats.get(loop.seat.agent_id, {}))
+
+    def _journal(self, seat: str) -> SeatJournal:
+        calls, offline = self._past.calls.get(seat, ()), self._past.offline
+        return SeatJournal(self._recorder, seat, calls, offline=offline, pictures=self._pictures)
+
+    def _begin_episode(self) -> None:
+        seed = derive_seed(self.plan.seed, self._episode)
+        self._recorder.episode(self._episode, seed)
+        for tally in self._tallies.values():
+            tally.begin_episode(self._episode, seed)
+
+    async def _play_episode(self) -> None:
+        """Play all seats side by side until each is through with the episode, or the run is stopped."""
+        order = self._order or Order()
+        order.standstill.begin(loop.seat.agent_id for loop in self._loops)
+        tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in self._loops]
+        stop = asyncio.create_task(self.controls.until_stopped())
+        standing = asyncio.create_task(order.standstill.noticed())
+        try:
+            pending: set[asyncio.Task[None]] = set(tasks)
+            while pending:
+                done, _ = await asyncio.wait({*pending, stop, standing}, return_when=asyncio.FIRST_COMPLETED)
+                pending -= done
+                for task in done & set(tasks):
+                    task.result()
+                if stop in done:
+                    break
+                if standing in done and pending:
+                    raise self._at_a_standstill(standing.result())
+        finally:
+            for task in (*tasks, stop, standing):
+                task.cancel()
+            await asyncio.gather(*tasks, stop, standing, return_exceptions=True)
+
+    def _at_a_standstill(self, name: str) -> RecordMismatchError:
+        number = next(loop.next_decision for loop in self._loops if loop.seat.agent_id == name)
+        return RecordMismatchError(
+            f"{self.spec.name!r} does not come to step {number} of seat {name!r}, which is recorded, and everybody "
+            "waits for that, so the run can't be resumed; is it another version of the game?"
+        )
+
+    async def _play_seat(self, loop: SeatLoop, order: Order) -> None:
+        try:
+            await self._play_to_its_end(loop)
+        finally:
+            order.standstill.leave(loop.seat.agent_id)
+
+    async def _play_to_its_end(self, loop: SeatLoop) -> None:
+        """Play an episode of a seat until nothing more comes of it."""
+        try:
+            await self._play_until_stopped(loop)
+        except Exception:
+            self.failed_seat = self.failed_seat or loop.seat.agent_id
+            raise
+        if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
+            # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
+            await loop.leave(self._episode)
+        if len(self._loops) > 1 and not self.controls.stopping and loop.seat.left is not None:
+            await self._depart(loop)
+
+    async def _play_until_stopped(self, loop: SeatLoop) -> None:
+        """Play an episode of a seat; one of several is let go as soon as it is stopped, whatever it waits for."""
+        controls = self._seat_controls.get(loop.seat.agent_id)
+        if controls is None or len(self._loops) == 1:
+            await loop.episode(self._episode)
+            return
+        playing = asyncio.create_task(loop.episode(self._episode))
+        stopped = asyncio.create_task(controls.until_stopped())
+        try:
+            await asyncio.wait({playing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not playing.done() and not self.controls.stopping:
+                if loop.acting:
+                    # The world has heard of its choice: it leaves, and takes with it what came of that.
+                    await loop.leave(self._episode)
+                    await playing
+                else:
+                    playing.cancel()
+                    await asyncio.gather(playing, return_exceptions=True)
+            if playing.done() and not playing.cancelled():
+                playing.result()
+        finally:
+            for task in (playing, stopped):
+                task.cancel()
+            await asyncio.gather(playing, stopped, return_exceptions=True)
+
+    async def _depart(self, loop: SeatLoop) -> None:
+        """Have a seat that has left be through with everything, while others play on."""
+        name = loop.seat.agent_id
+        if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
+            return  # the last one ends the run
+        self._gone.add(name)
+        if not loop.let_go or loop.reached_limit:
+            await loop.conclude(self._episode)
+        self._minds.keep(name, loop.tally.steps, loop.lessons)
+        await loop.aclose()
+        if self._departed is not None:
+            await self._departed(name)
+
+    async def _after_step(self, step: StepTaken) -> None:
+        self._since_snapshot += 1
+        every = self.plan.snapshot_every
+        if every and self._since_snapshot >= every and len(self._loops) == 1 and not step.result.done:
+            await self._snapshot()
+        for observer in self._observers:
+            observer(step)
+
+    async def _snapshot(self) -> None:
+        """Record the whole state, if the game and every agent can be saved."""
+        able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
+        if not self._venue.can_snapshot or not able or not self.plan.snapshot_every:
+            return
+        agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
+        seats = {loop.seat.agent_id: loop.state() for loop in self._loops}
+        self._recorder.snapshot(self._episode, await self._venue.snapshot(), agents, seats)
+        self._since_snapshot = 0

@@ -1,0 +1,353 @@
+"""Starting and going on with runs: from a plan to a summary, with everything recorded in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from wsap_core.errors import UsageError, WsapError
+from wsap_core.host import PluginHost
+from wsap_core.protocol.wire import Codec
+from wsap_core.references import load_adapter_spec, load_agent_spec
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec, resolve
+from wsap_llm.backends.registry import Models
+from wsap_llm.secrets import clean, secrets_of
+from wsap_nexus.minds import HeldMind, Minds
+from wsap_nexus.paths import minds_folder
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import Observer
+from wsap_nexus.runs.minds import RunMinds, hold_minds
+from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.resume import read_call_events, read_minds, read_past
+from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.runs.store import Store, hold_run
+from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.store.records import NewRun, RunStatus
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a plan's names stand for."""
+
+    game: AdapterSpec
+    agents: dict[str, AgentSpec]
+    """The agent of each seat."""
+
+    def codec(self) -> Codec:
+        """Return a codec that knows the game's types; imports the game."""
+        return Codec([resolve(reference) for reference in self.game.wire_types])
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a run, whichever it is."""
+
+    controls: Controls | None = None
+    observers: Iterable[Observer] = ()
+    services: Services | None = None
+    held: Mapping[str, HeldMind] = field(default_factory=dict)
+    """The minds that the run may write, by seat."""
+
+
+class Session:
+    """A run together with where it is recorded; made by `start`, `resume` or `unrecorded`."""
+
+    def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: Models | None = None) -> None:
+        self.run = run
+        """The run itself."""
+        self._recorder = recorder
+        self._store = store
+        self._models = models
+
+    def close_with(self, models: object) -> None:
+        """Have models that were handed in closed when play ends, in the event loop that used them."""
+        if isinstance(models, Models):
+            self._models = models
+
+    def committed(self) -> int:
+        """Return the number of the last event that is safely recorded; -1 for none or no recording."""
+        if self._store is None or self.run.run_id is None:
+            return -1
+        return self._store.writer.committed(self.run.run_id)
+
+    async def play(self) -> RunSummary:
+        """Play to the end or until stopped, and return the summary once everything is committed.
+
+        Raises:
+            WsapError: whatever ended the run; what was recorded until then is kept.
+        """
+        try:
+            summary = await self.run.play()
+        except BaseException as error:
+            plan = self.run.plan
+            clean(error, secrets_of([plan.options, *(seat.options for seat in plan.seats)], os.environ))
+            # A budget that is used up is a pause, not a failure.
+            paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
+            self._close(RunStatus.INTERRUPTED if paused else RunStatus.FAILED, error)
+            raise
+        finally:
+            if self._models is not None:
+                await self._models.aclose()
+        stopped = self.run.controls.stopping
+        self._close(RunStatus.INTERRUPTED if stopped else RunStatus.FINISHED, None)
+        return summary
+
+    def _close(self, status: RunStatus, error: BaseException | None) -> None:
+        store, run_id = self._store, self.run.run_id
+        if store is None or run_id is None:
+            return
+        summary = self.run.summary().to_json()
+        more = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        try:
+            seconds = self.run.own_seconds()
+            self._recorder.note("stopped", status=status.value, seconds=round(seconds, 3), **more)
+            store.writer.set_status(run_id, status, summary)
+            store.writer.flush()
+        except WsapError:
+            # The log itself failed: the error that ended the run says so, and must not be hidden.
+            if error is None:
+                raise
+
+
+def load_parts(plan: RunPlan, host: PluginHost) -> Parts:
+    """Return the game and the agent of each seat.
+
+    Raises:
+        UnknownNameError: there is no such game or agent.
+        PluginError: one can't be loaded.
+    """
+    agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
+    return Parts(load_adapter_spec(plan.game, host), agents)
+
+
+def unrecorded(
+    plan: RunPlan,
+    host: PluginHost,
+    *,
+    parts: Parts | None = None,
+    controls: Controls | None = None,
+    observers: Iterable[Observer] = (),
+    services: Services | None = None,
+) -> Session:
+    """Return a run that leaves no trace."""
+    found = _checked(plan, parts or load_parts(plan, host))
+    if any(seat.mind is not None for seat in plan.seats):
+        raise UsageError("What a mind lives through has to be recorded; leave the mind out, or record the run.")
+    return _session(plan, found, host, Around(controls, observers, services))
+
+
+@contextmanager
+def start(
+    plan: RunPlan,
+    host: PluginHost,
+    store: Store,
+    *,
+    parts: Parts | None = None,
+    controls: Controls | None = None,
+    observers: Iterable[Observer] = (),
+    services: Services | None = None,
+    past: Past | None = None,
+    minds: Minds | None = None,
+) -> Iterator[Session]:
+    """Give a new recorded run, ready to be played within the block.
+
+    Args:
+        plan: what is played.
+        host: where games and agents come from.
+        store: where it is recorded.
+        parts: the game and agents, where they are at hand already.
+        controls: what holds and stops it.
+        observers: told after each new decision.
+        services: handed to the game and the agents.
+        past: replies of models to use again; see `replies_of`.
+        minds: where the agents' minds are; the usual folder when None.
+
+    Raises:
+        WsapError: a part can't be loaded, a mind is in another run, or the database can't be written; nothing is
+            recorded then.
+    """
+    around = Around(controls, observers, services)
+    found = _checked(plan, parts or load_parts(plan, host))
+    again = past is not None and past.offline
+    with hold_minds(plan, minds or usual_minds(), only_read=again) as held:
+        record = store.repository.create_run(
+            NewRun(
+                game=found.game.name,
+                agent=plan.agent_label,
+                seed=plan.seed,
+                step_limit=plan.steps,
+                config={**plan.to_config(), **({"replay": True} if again else {})},
+            )
+        )
+        recorder = Recorder(store.writer, record.id)
+        around = replace(around, held=held)
+        with hold_run(store.database, record.id):
+            recorder.note("started")
+            yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+
+
+@contextmanager
+def resume(
+    name: str,
+    host: PluginHost,
+    store: Store,
+    *,
+    controls: Controls | None = None,
+    observers: Iterable[Observer] = (),
+    services: Services | None = None,
+    minds: Minds | None = None,
+) -> Iterator[Session]:
+    """Give a recorded run that was stopped, ready to go on within the block.
+
+    Args:
+        name: its id, the beginning or end of it, or "last".
+        host: where games and agents come from.
+        store: where it is recorded.
+        controls: what holds and stops it.
+        observers: told after each new decision.
+        services: handed to the game and the agents.
+        minds: where the agents' minds are; the usual folder when None.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        UsageError: it has been played to its end.
+        StorageLockedError: another process is playing it, or a mind of it is in another run.
+    """
+    around = Around(controls, observers, services)
+    record = store.repository.get_run(name)
+    refuse_run_of_nexus(store, record.id)
+    if record.status is RunStatus.FINISHED:
+        raise UsageError(f"Run {record.id!r} was played to its end; look at it with: wsap replay {record.id}")
+    if record.config.get("replay"):
+        raise UsageError(
+            f"Run {record.id!r} plays another run again, which takes nothing but time; "
+            "begin anew, with: wsap play --replay and the other run's name"
+        )
+    plan = RunPlan.from_config(record.config)
+    found = _checked(plan, load_parts(plan, host))
+    with hold_run(store.database, record.id), hold_minds(plan, minds or usual_minds()) as held:
+        past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec())
+        recorder = Recorder(store.writer, record.id)
+        store.writer.set_status(record.id, RunStatus.RUNNING)
+        recorder.note("resumed")
+        around = replace(around, held=held)
+        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+
+
+def refuse_run_of_nexus(store: Store, run_id: str) -> None:
+    """Refuse to go on with what the nexus itself goes on with.
+
+    Raises:
+        UsageError: the run was played in the nexus.
+    """
+    if store.repository.is_of_nexus(run_id):
+        raise UsageError(
+            f"Run {run_id!r} belongs to an agent of the nexus, which goes on with it by itself: wsap nexus start. "
+            f"Look back at it with: wsap replay {run_id}"
+        )
+
+
+def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
+    """Return the plan of a recorded run and its models' replies, to play it again without asking anybody.
+
+    Raises:
+        UnknownNameError: there is no such run.
+    """
+    record = store.repository.get_run(name)
+    calls = read_call_events(store.repository, record.id)
+    minds = read_minds(store.repository, record.id)
+    return RunPlan.from_config(record.config), Past(calls=calls, minds=minds, offline=True)
+
+
+def usual_minds() -> Minds:
+    """Return the minds in WSAP's data folder."""
+    return Minds(minds_folder(os.environ))
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What is installed, for agents that are put together from parts."""
+
+    host: PluginHost
+
+    def memory(self, name: str) -> MemorySpec:
+        """Return the kind of memory of that name."""
+        return self.host.memories.get(name)
+
+    def tool(self, name: str) -> ToolSpec:
+        """Return the tool of that name."""
+        return self.host.tools.get(name)
+
+
+def _session(
+    plan: RunPlan,
+    parts: Parts,
+    host: PluginHost,
+    around: Around,
+    *,
+    store: Store | None = None,
+    run_id: str | None = None,
+    past: Past | None = None,
+    recorder: Recorder | None = None,
+) -> Session:
+    """Put a session together, with models for its agents unless the services bring their own."""
+    recorder = recorder or Recorder(None, None)
+    services = around.services or Services()
+    models = None
+    if services.models is None:
+        models = Models(host, seed=plan.seed)
+        services = replace(services, models=models)
+    if run_id is not None and isinstance(services.models, Models):
+        services.models.belongs_to(run_id)
+    if services.parts is None:
+        services = replace(services, parts=Installed(host))
+    run = Run(
+        plan,
+        parts.game,
+        parts.agents,
+        recorder=recorder,
+        run_id=run_id,
+        past=past,
+        controls=around.controls,
+        observers=around.observers,
+        services=services,
+        minds=RunMinds(
+            around.held,
+            past.minds if past is not None else None,
+            recorder=recorder,
+            run_id=run_id or "",
+            game=parts.game.display_title,
+            flush=store.writer.flush if store is not None else None,
+            again=past is not None and past.offline,
+        ),
+    )
+    return Session(run, recorder, store, models)
+
+
+def _checked(plan: RunPlan, parts: Parts) -> Parts:
+    """Return the parts if they fit together and can be imported, before anything is recorded."""
+    resolve(parts.game.factory)
+    for seat in plan.seats:
+        games = parts.agents[seat.name].games
+        if games and parts.game.name not in games:
+            raise UsageError(f"The agent {seat.agent!r} plays {', '.join(games)}, not {parts.game.name!r}.")
+        resolve(parts.agents[seat.name].factory)
+    return parts
+
+
+def run_to_end(session: Session) -> RunSummary:
+    """Play a session from a place without an event loop of its own, or from a notebook that has one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(session.play())
+    from concurrent.futures import ThreadPoolExecutor  # a notebook's loop is busy running this very cell
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, session.play()).result()

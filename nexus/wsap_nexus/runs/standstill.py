@@ -1,0 +1,132 @@
+"""Noticing that seats which go through a record again wait for each other for ever.
+
+What is recorded is done again in its order, so whoever comes to a place in it waits until all before it is done. A
+game that has changed since may never give the next one in that order its turn; then everybody waits. That is so, and
+needs no clock, once every seat waits for its place or, as the kernel's `Barrier` says, for other seats. A world that
+does not say what it waits for may only be slow, and is given some minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from wsap_core.seams.context import Clock, SystemClock
+from wsap_core.worlds.barrier import TOLD_OF_WAITING
+
+PATIENCE = 180.0
+"""Seconds that a world may take for something recorded where it does not say that it waits for other seats: longer
+than a game elsewhere is waited for that was started anew."""
+
+State = Literal["busy", "for its place", "for the world", "for others"]
+
+_TURNS = 20
+# Turns of the event loop after which whoever was woken is awake.
+
+
+class Standstill:
+    """Knows what each seat waits for while recorded things are done again.
+
+    Args:
+        following: gives the seat whose turn it is in the recorded order; None once all is done again.
+        clock: for patience with the world; the machine's own when None.
+    """
+
+    def __init__(self, following: Callable[[], str | None], clock: Clock | None = None) -> None:
+        self._following = following
+        self._clock = clock or SystemClock()
+        self._states: dict[str, State] = {}
+        self._moves = 0
+        self._moved = asyncio.Event()
+
+    def begin(self, seats: Iterable[str]) -> None:
+        """Take these seats for those that play from now on."""
+        self._states = dict.fromkeys(seats, "busy")
+        self._move()
+
+    def leave(self, seat: str) -> None:
+        """Say that a seat does nothing more."""
+        self._states.pop(seat, None)
+        self._move()
+
+    @contextmanager
+    def place(self, seat: str) -> Iterator[None]:
+        """Say that a seat waits for its place in the order."""
+        with self._waiting(seat, "for its place"):
+            yield
+
+    @contextmanager
+    def world(self, seat: str) -> Iterator[None]:
+        """Say that a seat waits for the world, and hear from that whether it waits for others."""
+        if self._following() is None:
+            yield
+            return
+        asked = True
+
+        def tell(waits: bool) -> None:
+            if asked:
+                self._set(seat, "for others" if waits else "for the world")
+
+        told = TOLD_OF_WAITING.set(tell)
+        try:
+            with self._waiting(seat, "for the world"):
+                yield
+        finally:
+            asked = False
+            TOLD_OF_WAITING.reset(told)
+
+    async def noticed(self) -> str:
+        """Return, once nobody can go on, whose recorded turn it is that does not come; never where that is not so."""
+        while True:
+            before = self._moves
+            if not self._everybody_waits:
+                pass
+            elif "for the world" in self._states.values():
+                if await self._nothing_moves_for(PATIENCE):
+                    break
+            else:
+                for _ in range(_TURNS):
+                    await asyncio.sleep(0)
+                if self._moves == before:
+                    break
+            if self._moves == before:
+                await self._moved.wait()
+            self._moved.clear()
+        following = self._following()
+        assert following is not None  # or nobody would wait
+        return following
+
+    @property
+    def _everybody_waits(self) -> bool:
+        return self._following() is not None and bool(self._states) and "busy" not in self._states.values()
+
+    async def _nothing_moves_for(self, seconds: float) -> bool:
+        self._moved.clear()
+        moved = asyncio.create_task(self._moved.wait())
+        late = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({moved, late}, return_when=asyncio.FIRST_COMPLETED)
+            return not moved.done()
+        finally:
+            for task in (moved, late):
+                task.cancel()
+            await asyncio.gather(moved, late, return_exceptions=True)
+
+    @contextmanager
+    def _waiting(self, seat: str, state: State) -> Iterator[None]:
+        self._set(seat, state)
+        try:
+            yield
+        finally:
+            self._set(seat, "busy")
+
+    def _set(self, seat: str, state: State) -> None:
+        if seat in self._states:
+            self._states[seat] = state
+            self._move()
+
+    def _move(self) -> None:
+        self._moves += 1
+        self._moved.set()

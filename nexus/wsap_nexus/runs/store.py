@@ -1,0 +1,79 @@
+"""Where a run is recorded: the database, the writer, and the lock that one process has on a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from wsap_core.errors import StorageLockedError
+from wsap_nexus.paths import database_location, prepare_home
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.repository import Repository
+
+
+@dataclass(frozen=True)
+class Store:
+    """An open database with what is needed to record into it."""
+
+    database: Database
+    repository: Repository
+    writer: LogWriter
+
+
+def open_database(
+    location: str | None = None, *, read_only: bool = False, environ: Mapping[str, str] | None = None
+) -> Database:
+    """Return the open database at a location, or the usual one.
+
+    Raises:
+        StorageError: it can't be used; the message says why.
+    """
+    variables = os.environ if environ is None else environ
+    where = database_location(location, variables)
+    if not read_only:
+        prepare_home(where, variables)
+    return Database.open(where, read_only=read_only)
+
+
+@contextmanager
+def open_store(location: str | None = None, *, environ: Mapping[str, str] | None = None) -> Iterator[Store]:
+    """Open the database for recording; everything recorded is committed when the block ends.
+
+    Raises:
+        StorageError: it can't be used; the message says why.
+    """
+    with open_database(location, environ=environ) as database, LogWriter(database) as writer:
+        yield Store(database, Repository(database), writer)
+
+
+@contextmanager
+def hold_run(database: Database, run_id: str) -> Iterator[None]:
+    """Keep other processes on this machine from playing the same run at the same time.
+
+    The lock is the operating system's, so it ends with the process, however that ends.
+
+    Raises:
+        StorageLockedError: another process plays the run.
+    """
+    from filelock import FileLock, Timeout  # deferred for weight: reading runs needs no lock
+
+    if not database.is_sqlite:
+        yield
+        return
+    path = Path(f"{database.where}.{run_id}.lock")
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StorageLockedError(
+            f"Run {run_id!r} is being played by another process; wait for it, or stop it first."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+        path.unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""Where a run is played: a world of its own, made for it, or one that the nexus keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from wsap_core.seams.context import Clock, Context
+from wsap_core.seams.options import Options, check_used
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec
+from wsap_core.worlds import World
+from wsap_llm.secrets import resolved
+from wsap_nexus.worlds.seats import SeatFace
+
+
+class Venue(Protocol):
+    """A world with seats, as a run deals with it."""
+
+    @property
+    def world(self) -> World | None:
+        """The world, if it is open and in this process."""
+        ...
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        ...
+
+    @property
+    def one_episode(self) -> bool:
+        """Whether play ends with the episode, however many decisions are left."""
+        ...
+
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
+        """Begin an episode from a seed and return the open seats by name."""
+        ...
+
+    async def reset(self, seed: int) -> None:
+        """Begin another episode."""
+        ...
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        ...
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of."""
+        ...
+
+
+class OwnVenue:
+    """A world in this process, made for one run.
+
+    Args:
+        spec: the game.
+        seed: of the world.
+        options: the game's own. Any: of an open shape.
+        clock: handed to the game.
+        services: handed to the game.
+    """
+
+    def __init__(
+        self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], clock: Clock, services: Services
+    ) -> None:
+        self.world: World | None = None
+        """The world, once it is open."""
+        self._spec = spec
+        self._seed = seed
+        self._options = options
+        self._clock = clock
+        self._services = services
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        return self.world is not None and self.world.can_snapshot
+
+    @property
+    def one_episode(self) -> bool:
+        """False: there is always another."""
+        return False
+
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
+        """Make the world, begin an episode, and open the seats."""
+        options = Options(resolved(self._options, os.environ))
+        context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
+        world = World.create(self._spec, context)
+        check_used(f"The game {self._spec.name!r}", options)
+        self.world = world
+        await world.reset(seed)
+        return {name: world.open_seat(name) for name in seats}
+
+    async def reset(self, seed: int) -> None:
+        """Begin another episode."""
+        await self._open.reset(seed)
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        return self._open.snapshot()
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of."""
+        self._open.restore(data)
+
+    @property
+    def _open(self) -> World:
+        assert self.world is not None  # whoever asks has opened it
+        return self.world

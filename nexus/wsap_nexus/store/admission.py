@@ -1,0 +1,89 @@
+"""What may be recorded, checked before it is handed to the writer's thread."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from wsap_core.errors import StorageError
+from wsap_nexus.store.bodies import LARGEST_BODY
+from wsap_nexus.store.tables import LONGEST_NAME
+
+_REMEMBERED = 10_000
+# So many kinds and seats are remembered as fit; more are checked each time.
+
+
+class Admission:
+    """Checks the kinds and seats of events, each once."""
+
+    def __init__(self) -> None:
+        self._fit: set[str | None] = {None}
+
+    def check_names(self, kind: str, seat: str | None) -> None:
+        """Do nothing if a kind and seat can be recorded.
+
+        Raises:
+            StorageError: one is not text of 1 to 200 printable characters.
+        """
+        if kind in self._fit and seat in self._fit and kind is not None:
+            return
+        _check_name("kind", kind)
+        if seat is not None:
+            _check_name("seat", seat)
+        if len(self._fit) < _REMEMBERED:
+            self._fit.update((kind, seat))
+
+
+def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
+    """Return the form of a body, "json" or "bytes", and its bytes.
+
+    Raises:
+        StorageError: it is something else, or too large.
+    """
+    if type(body) is str:
+        form, packed = "json", _encoded(kind, body)
+    else:
+        form, packed = "bytes", body if type(body) is bytes else _copied(kind, body)
+    if len(packed) > LARGEST_BODY:
+        raise StorageError(
+            f"An event of kind {kind!r} is too large to be recorded: {len(packed)} bytes, "
+            f"and at most {LARGEST_BODY} fit."
+        )
+    return form, packed
+
+
+def checked_count(what: str, value: Any) -> int:
+    """Return a number that counts from 0 as an int; numpy's integers are welcome, too."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**31:
+        raise StorageError(f"An event can't be recorded: its {what} has to count from 0, and is {value!r}.")
+    return number
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise StorageError(
+            f"An event can't be recorded: its {what} has to be 1 to {LONGEST_NAME} printable characters, "
+            f"and is {ascii(name)[:80]}."
+        )
+
+
+def _encoded(kind: str, body: str) -> bytes:
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise StorageError(
+            f"An event of kind {kind!r} can't be recorded: its text holds half of a surrogate pair; "
+            "write JSON text with such characters escaped, as wsap_core.protocol.wire.dumps does."
+        ) from None
+
+
+def _copied(kind: str, body: object) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    raise StorageError(
+        f"An event of kind {kind!r} can't be recorded: its body is a {type(body).__name__}, not JSON text or bytes."
+    )

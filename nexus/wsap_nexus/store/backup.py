@@ -1,0 +1,184 @@
+"""Copies of the whole database: made while it is in use, checked, and put back in place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wsap_core.errors import NotADatabaseError, StorageError, StorageLockedError, UsageError
+from wsap_nexus.store.database import Database
+
+_PAGES = 2000
+# Copied between two reports of progress: 8 MB.
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, of how much."""
+
+
+def back_up(database: Database, target: Path, *, force: bool = False, progress: Progress = lambda d, o: None) -> int:
+    """Copy a database into a file, readable by its owner alone, and return its bytes.
+
+    The copy is of one moment, whatever is written meanwhile, and nobody waits for it. It is looked
+    through before it gets its name, so that what has the name is whole.
+
+    Args:
+        database: what to copy.
+        target: the file.
+        force: whether a file that is there may be written over.
+        progress: told how many pages are done, of how many.
+
+    Raises:
+        UsageError: the file is there already, is the database itself, or the database is on a server.
+        StorageError: it can't be written, or the database is damaged.
+    """
+    if not database.is_sqlite:
+        raise UsageError(
+            "This database is on a server; copy it with the server's own means: pg_dump --format=custom --file=FILE, "
+            "and pg_restore to put it back."
+        )
+    source = Path(database.where)
+    if target.exists() and (not force or target.samefile(source)):
+        raise UsageError(f"The file {target} is there already; choose another, or write over it with --force.")
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder; give the name of a file in it.")
+    partial = target.with_name(target.name + ".partial")
+    try:
+        partial.unlink(missing_ok=True)
+        os.close(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        _copy(source, partial, progress)
+        _check(partial)
+        partial.replace(target)
+        return target.stat().st_size
+    except OSError as error:
+        raise StorageError(f"The file {target} can't be written: {error.strerror or error}.") from None
+    except sqlite3.Error as error:
+        raise StorageError(f"The database {source} can't be copied to {target}: {error}.") from None
+    finally:
+        _clear(partial)
+
+
+def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | None:
+    """Put a copy in the place of a database, and return where that is kept; None if there was none.
+
+    Args:
+        copy: what `back_up` wrote.
+        where: the database.
+        now: the time, for the name of what is kept.
+
+    Raises:
+        NotADatabaseError: the copy is something else.
+        StorageVersionError: a newer version of WSAP made it.
+        StorageLockedError: a nexus runs on the database, or a run is being recorded in it.
+        StorageError: the copy is damaged, or something can't be written.
+    """
+    if not copy.exists():
+        raise StorageError(f"There is no file {copy}.")
+    if where.exists() and copy.samefile(where):
+        raise UsageError(f"The file {copy} is the database itself; give a copy that wsap nexus backup made.")
+    fresh = where.with_name(where.name + ".restoring")
+    try:
+        _clear(fresh)
+        # A copy of the copy, so that neither its being opened nor what comes later changes it.
+        os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
+        _copy_file(copy, fresh)
+        _check(fresh)
+        with Database.open(fresh, create=False):
+            pass  # brought up to date, or refused
+        _check_unused(where)
+        return _put_in_place(fresh, where, now or datetime.now(UTC))
+    except OSError as error:
+        raise StorageError(f"The database {where} can't be restored: {error.strerror or error}.") from None
+    finally:
+        _clear(fresh)
+
+
+def _copy(source: Path, target: Path, progress: Progress) -> None:
+    with (
+        closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)) as reading,
+        closing(sqlite3.connect(target, isolation_level=None)) as writing,
+    ):
+        # Held for the whole copy: without it, whatever others write lets SQLite begin again from the start.
+        reading.execute("BEGIN")
+        reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        reading.backup(writing, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of))
+        writing.execute("PRAGMA journal_mode = DELETE")
+    descriptor = os.open(target, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_file(copy: Path, fresh: Path) -> None:
+    with copy.open("rb") as file:
+        if file.read(16) != b"SQLite format 3\x00":
+            raise NotADatabaseError(f"The file {copy} is not a copy of a WSAP database.")
+    log = copy.with_name(copy.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        raise StorageError(f"{copy} is in use, or was not closed; make a copy of it with wsap nexus backup.")
+    shutil.copyfile(copy, fresh)
+
+
+def _check(path: Path) -> None:
+    """Look through a whole file.
+
+    Raises:
+        StorageError: something is wrong with it.
+    """
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+            broken: tuple[object, ...] | None = connection.execute("PRAGMA foreign_key_check").fetchone()
+    except sqlite3.DatabaseError as error:
+        found, broken = [str(error)], None
+    if found != ["ok"] or broken is not None:
+        what = f"a row of {broken[0]} belongs to nothing" if broken is not None else found[0]
+        raise StorageError(f"The copy is damaged ({what}), so it is not used; take an older one.")
+
+
+def _check_unused(where: Path) -> None:
+    for path in where.parent.glob(f"{where.name}.*.lock"):
+        if _is_held(path):
+            who = "a nexus runs on it; stop it with: wsap nexus stop" if path.name.endswith(
+                ".nexus.lock") else "a run is being recorded in it; wait for it, or stop it"  # fmt: skip
+            raise StorageLockedError(f"The database {where} is in use: {who}.")
+
+
+def _is_held(path: Path) -> bool:
+    from filelock import FileLock, Timeout  # deferred for weight
+
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False
+
+
+def _put_in_place(fresh: Path, where: Path, now: datetime) -> Path | None:
+    kept: Path | None = None
+    if where.exists():
+        kept = where.with_name(f"{where.name}.before-{now.strftime('%Y%m%d-%H%M%S')}")
+        number = 1
+        while kept.exists():
+            number += 1
+            kept = where.with_name(f"{where.name}.before-{now.strftime('%Y%m%d-%H%M%S')}-{number}")
+        # The log first: a database without its log is an older state of it, a log without its database is nothing.
+        for suffix in ("-wal", "-shm"):
+            beside = where.with_name(where.name + suffix)
+            if beside.exists():
+                beside.replace(kept.with_name(kept.name + suffix))
+        where.replace(kept)
+    fresh.replace(where)
+    return kept
+
+
+def _clear(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,0 +1,367 @@
+"""The database of one machine or of several: found, opened, brought up to date.
+
+SQLite by default, in WAL mode, so that readers (`wsap runs`, a dashboard) and the one writer
+don't wait for each other. A commit reaches the operating system at once and therefore outlives
+the process; how often it is forced to the disk is the `LogWriter`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+
+from wsap_core.errors import (
+    ConfigError,
+    MissingServiceError,
+    NotADatabaseError,
+    StorageError,
+    StorageReadOnlyError,
+)
+from wsap_core.protocol import wire
+from wsap_nexus.paths import is_url
+from wsap_nexus.store import migrate
+from wsap_nexus.store.errors import is_damage, said_clearly
+
+BUSY_SECONDS = 5.0
+"""How long to wait for another process that is writing."""
+
+PAGE_BYTES = 4096
+"""SQLite's page size for new databases: larger ones save nothing on steps and waste room on snapshots."""
+
+CHECKPOINT_PAGES = 4000
+"""The size of the write-ahead log at which SQLite moves it into the database: 16 MB."""
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+class Database:
+    """An open database; get one from `Database.open` and close it when done."""
+
+    def __init__(self, engine: Engine, where: str, *, read_only: bool, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.engine = engine
+        """SQLAlchemy's engine; `read` and `write` below are the ways to use it."""
+        self.where = where
+        """The path or URL for a reader, without a password."""
+        self.read_only = read_only
+        """Whether writing is refused."""
+        self.fence: Callable[[Connection], None] | None = None
+        """Looked at first in each transaction that writes; raises where this process may not write any more."""
+        self._busy_seconds = busy_seconds
+        self._writing = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        location: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> Database:
+        """Return the database at a path or SQLAlchemy URL, at the newest revision.
+
+        A new file is readable and writable by its owner alone.
+
+        Args:
+            location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
+            create: make the file if there is none.
+            read_only: never write, not even to bring it up to date.
+            busy_seconds: how long to wait for another process that is writing.
+
+        Raises:
+            NotADatabaseError: something else is there.
+            StorageVersionError: a newer version of WSAP made it.
+            StorageReadOnlyError: it can't be written and `read_only` is false.
+            StorageLockedError: another process held it for `busy_seconds`.
+            StorageError: its folder is missing, or it is and `create` is false.
+            ConfigError: the URL makes no sense.
+            MissingServiceError: the driver for it is not installed.
+        """
+        url = _url(os.fspath(location))
+        if url.get_backend_name() == "sqlite":
+            path = Path(url.database or "").absolute()
+            _prepare_file(path, create=create and not read_only, read_only=read_only)
+            where = str(path)
+            with said_clearly(where):
+                _check_owner(path, where, busy_seconds)
+            engine = _sqlite_engine(path, read_only=read_only, busy_seconds=busy_seconds)
+        else:
+            where = url.render_as_string(hide_password=True)
+            engine = _server_engine(url, where)
+        database = cls(engine, where, read_only=read_only, busy_seconds=busy_seconds)
+        try:
+            database._bring_up_to_date()
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Tell whether it is a file of this machine."""
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees one state of the database; keep it briefly."""
+        with said_clearly(self.where), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Give a connection in a transaction that is committed at the end, or undone by an exception.
+
+        Raises:
+            StorageReadOnlyError: the database was opened for reading.
+        """
+        if self.read_only:
+            raise StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
+        # IMMEDIATE: a transaction that reads first and writes later could find itself outrun.
+        engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
+        with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
+            if self.fence is not None:
+                self.fence(connection)
+            yield connection
+
+    @contextmanager
+    def turn_to_write(self) -> Iterator[None]:
+        """Wait until no other thread of this process writes.
+
+        A file has one writer at a time. SQLite has those who wait look again and again, after longer
+        and longer pauses (up to 0.1 s), and one of them may be an event loop; a lock wakes them at once.
+        """
+        if not self.is_sqlite:
+            yield
+            return
+        # Whoever holds it for too long is found out by SQLite, which says so clearly.
+        mine = self._writing.acquire(timeout=self._busy_seconds)
+        try:
+            yield
+        finally:
+            if mine:
+                self._writing.release()
+
+    def problems(self) -> list[str]:
+        """Return what SQLite finds wrong with the file, an empty list if nothing; servers look after themselves.
+
+        Reads the whole file. Takes about a second for each 500 MB.
+        """
+        if not self.is_sqlite:
+            return []
+        with self.read() as connection:
+            try:
+                found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
+            except DatabaseError as error:
+                if not is_damage(error.orig):
+                    raise
+                found = [str(error.orig)]
+        return [] if found == ["ok"] else found
+
+    def close(self) -> None:
+        """Let go of every connection; the last one of all processes folds the WAL into the file."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _bring_up_to_date(self) -> None:
+        with self.read() as connection:
+            if not self.is_sqlite:
+                migrate.check_ours(connection, self.where)
+            found = migrate.revision(connection)
+        if found == migrate.HEAD:
+            if self.is_sqlite and not self.read_only:
+                _check_writable(Path(self.where))
+            return
+        if self.read_only:
+            migrate.check_known(found, self.where)
+            _refuse_reading(found, self.where)
+        with self.write() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
+            # Another process may have been first; alembic then finds nothing to do.
+            migrate.upgrade(connection, self.where)
+
+
+def _refuse_reading(found: str | None, where: str) -> None:
+    if found is None:
+        raise StorageError(f"The database {where} is empty; record a run first, with: wsap play")
+    raise StorageError(
+        f"The database {where} was made by an older version of WSAP (its revision is {found!r}, this version "
+        f"reads {migrate.HEAD!r}); open it once for writing, with any command that records."
+    )
+
+
+def _url(location: str) -> URL:
+    if not is_url(location):
+        return URL.create("sqlite", database=str(Path(location).expanduser()))
+    try:
+        url = make_url(location)
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+        backend = url.get_backend_name()
+    except (ArgumentError, ValueError):
+        raise ConfigError(
+            "The database URL can't be read; it looks like sqlite:///folder/wsap.db or postgresql://user@host/name."
+        ) from None
+    if backend not in ("sqlite", "postgresql"):
+        raise ConfigError(f"The database can be SQLite or PostgreSQL, not {backend!r}.")
+    if backend == "sqlite" and url.database in (None, "", ":memory:"):
+        raise ConfigError("The database has to be a file, since several connections share it; give a path.")
+    return url
+
+
+def _prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
+    """Make the file if there is none, and refuse what is plainly something else."""
+    if path.is_dir():
+        raise NotADatabaseError(f"{path} is a folder, not a database; give the path of a file in it.")
+    try:
+        if not path.exists():
+            _make_file(path, create=create)
+            return
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+    except PermissionError:
+        verb = "read" if path.exists() or read_only else "made"
+        raise StorageReadOnlyError(
+            f"The database {path} can't be {verb}: permission denied; "
+            "change the permissions of the file and its folder, or choose another place with --database."
+        ) from None
+    except OSError as error:
+        raise StorageError(f"The database {path} can't be opened: {error.strerror or error}.") from None
+    if head and head != _MAGIC:
+        raise NotADatabaseError(f"The file {path} is not a WSAP database; choose another place with --database.")
+
+
+def _make_file(path: Path, *, create: bool) -> None:
+    if not create:
+        raise StorageError(f"There is no database at {path}; record a run first, with: wsap play")
+    if not path.parent.is_dir():
+        raise StorageError(
+            f"The folder {path.parent} for the database does not exist; "
+            "make it, or choose another place with --database."
+        )
+    # Made here rather than by SQLite so that nobody else can read it, not even for a moment; the
+    # files that SQLite puts beside it take the same permissions.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _check_writable(path: Path) -> None:
+    # SQLite opens a file it may not write for reading, and complains only at the first write.
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise StorageReadOnlyError(
+            f"The database {path} can't be written; change the permissions of the file and its folder, "
+            "or choose another place with --database."
+        )
+
+
+def _check_owner(path: Path, where: str, busy_seconds: float) -> None:
+    """Refuse another program's database before anything in it, even its journal mode, is changed."""
+    if path.stat().st_size == 0:
+        return
+    connection = sqlite3.connect(_reading_uri(path), uri=True, timeout=busy_seconds)
+    try:
+        (identity,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        connection.close()
+    if identity != migrate.APPLICATION_ID and (identity or tables):
+        raise migrate.not_ours(where)
+
+
+def _reading_uri(path: Path) -> str:
+    """Return the URI that opens a file for reading.
+
+    In WAL mode even a reader writes the index beside the file. Where it can't, and nobody left a
+    log behind, the file as it lies is all there is, and nobody changes it.
+    """
+    wal = path.with_name(path.name + "-wal")
+    sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
+    return path.as_uri() + ("?immutable=1" if sealed else "?mode=ro")
+
+
+def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engine:
+    uri = _reading_uri(path) if read_only else path.as_uri()
+
+    def connect() -> sqlite3.Connection:
+        # isolation_level None: sqlite3 begins no transactions behind our back; `_begin` does.
+        connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            for pragma in _pragmas(read_only=read_only):
+                _execute_patiently(connection, pragma, busy_seconds)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    engine = create_engine("sqlite://", creator=connect, json_serializer=wire.dumps, poolclass=_queue_pool())
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _execute_patiently(connection: sqlite3.Connection, pragma: str, busy_seconds: float) -> None:
+    """Execute a pragma, waiting while others hold the database.
+
+    SQLite itself waits for a lock, but not for the one that switches the file to WAL: when several
+    processes make one database at the same moment, all but the first are told at once that it is locked.
+    """
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute(pragma)
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.02)
+
+
+def _queue_pool() -> type[Any]:
+    from sqlalchemy.pool import QueuePool
+
+    return QueuePool
+
+
+def _pragmas(*, read_only: bool) -> list[str]:
+    if read_only:
+        return ["PRAGMA query_only = ON", "PRAGMA mmap_size = 0"]
+    return [
+        f"PRAGMA page_size = {PAGE_BYTES}",  # of a new file; no effect on others
+        "PRAGMA journal_mode = WAL",
+        # Commits reach the system, checkpoints the disk: a power cut can't hurt consistency. The
+        # log writer forces the log to the disk itself, several times a second.
+        "PRAGMA synchronous = NORMAL",
+        "PRAGMA foreign_keys = ON",
+        f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        "PRAGMA journal_size_limit = 67108864",
+    ]
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql(str(connection.get_execution_options().get("wsap_begin", "BEGIN")))
+
+
+def _server_engine(url: URL, where: str) -> Engine:
+    try:
+        return create_engine(url, json_serializer=wire.dumps, pool_pre_ping=True)
+    except (ImportError, NoSuchModuleError):
+        raise MissingServiceError(
+            f"The database {where} needs a driver that is not installed; "
+            "install it with: pip install 'wsap-nexus[postgres]'"
+        ) from None

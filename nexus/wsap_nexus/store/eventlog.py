@@ -1,0 +1,384 @@
+"""The append-only event log: cheap to call, committed in groups by a thread of its own.
+
+What holds:
+
+- An event counts as recorded when its commit has returned: `flush`, `committed` and `close` speak
+  of nothing earlier. Events of a run are numbered 0, 1, 2, ... without gaps, and are committed in
+  that order, so that what a crash leaves is always a beginning of what was appended.
+- A group is committed at most `delay` seconds (50 ms) after its first event, or as soon as it is
+  full (256 events).
+- A commit reaches the operating system: it outlives the process, even one killed outright.
+- At most `force_every` seconds (0.25) pass until it is forced to the disk as well: the first
+  commit after such a pause is forced at once, later ones together. A power cut loses no more than
+  the last half second, and never consistency (SQLite's WAL is read up to the last whole commit).
+- Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
+- When a commit fails (disk full, file gone), what was committed stays; the writer stops, and
+  each later `append` and `flush` says so. The run can be resumed from what is there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import text
+
+from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameError, WsapError
+from wsap_core.protocol import wire
+from wsap_nexus.store.admission import Admission, checked_count, packed_body
+from wsap_nexus.store.bodies import BodyEncoder
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.errors import translate
+from wsap_nexus.store.groups import Item, State, make_group
+from wsap_nexus.store.records import RunStatus
+from wsap_nexus.store.sinks import BUSY_SECONDS, Sink, open_sink
+
+GROUP = 256
+"""Events committed together at most."""
+DELAY = 0.05
+"""Seconds an event waits at most for others to be committed with."""
+FORCE_EVERY = 0.25
+"""Seconds between forced writes to the disk, at least."""
+LIMIT = 20_000
+"""Events that may wait to be written before `append` waits too."""
+LIMIT_BYTES = 64 << 20
+"""Bytes of bodies that may wait likewise."""
+
+
+class LogWriter:
+    """Appends events to runs; any thread may call it. Close it, or use it as a context manager.
+
+    Args:
+        database: where the runs are; it has to stay open as long as the writer.
+        wall_clock: gives the time of each event, in seconds since 1970.
+        group: how many events are committed together at most.
+        delay: how long an event waits for others to be committed with, in seconds.
+        force_every: how many seconds commits may wait to be forced to the disk together.
+        limit: how many events may wait to be committed before `append` waits, too.
+        busy_seconds: how long to wait for another process that is writing, before the log fails.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        group: int = GROUP,
+        delay: float = DELAY,
+        force_every: float = FORCE_EVERY,
+        limit: int = LIMIT,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        if database.read_only:
+            raise StorageReadOnlyError(f"The database {database.where} was opened for reading only.")
+        self._database = database
+        self._wall_clock = wall_clock
+        self._group = group
+        self._delay = delay
+        self._force_every = force_every
+        self._limit = limit
+        self._busy_seconds = busy_seconds
+
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        """Tells the writer: there is something, there is much, or someone waits."""
+        self._progress = threading.Condition(self._lock)
+        """Tells callers: something was committed, or the writer stopped."""
+        self._pending: list[Item | State] = []
+        self._pending_bytes = 0
+        self._admission = Admission()
+        self._next: dict[str, int] = {}
+        self._committed: dict[str, int] = {}
+        self._taken = 0
+        self._done = 0
+        self._waiting = 0
+        self._closing = False
+        self._failure: WsapError | None = None
+        self._told = False
+
+        # The writer's thread alone uses these.
+        self._unforced = False
+        self._forced = time.monotonic() - force_every
+        self._encoder = BodyEncoder()
+        self._thread = threading.Thread(target=self._work, name="wsap-log", daemon=True)
+        self._thread.start()
+        # A daemon, so that a forgotten writer can't keep the process alive; and yet nothing that
+        # was appended is lost when the interpreter ends in good order.
+        atexit.register(self._stop)
+
+    # --- what callers do ---------------------------------------------------------------------
+
+    def append(
+        self,
+        run_id: str,
+        kind: str,
+        body: str | bytes,
+        *,
+        seat: str | None = None,
+        episode: int = 0,
+        step: int | None = None,
+    ) -> int:
+        """Add an event to a run and return its number; it is recorded once `flush` has returned.
+
+        Args:
+            run_id: a run that the database has.
+            kind: "step", "snapshot", ...; at most 200 characters.
+            body: canonical JSON text, or any bytes, at most 256 MiB; read back unchanged.
+            seat: whose event it is.
+            episode: counted from 0.
+            step: the step in the episode.
+
+        Raises:
+            StorageError: an argument is out of its range, or an earlier event could not be written.
+            UnknownNameError: the database has no such run.
+        """
+        # Checked here, on the caller: whatever the writer's thread stumbles over ends the log.
+        self._admission.check_names(kind, seat)
+        form, packed = packed_body(kind, body)
+        if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
+            episode, step = checked_count("episode", episode), None if step is None else checked_count("step", step)
+        with self._lock:
+            if self._failure is not None or self._closing:
+                raise self._refusal()
+            if len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES:
+                self._await_room()
+            seq = self._next.get(run_id)
+            if seq is None:
+                seq = self._find_run(run_id)
+            item = Item(run_id, seq, kind, seat, episode, step, self._wall_clock(), form, packed)
+            try:
+                self._next[run_id] = seq + 1
+                self._add(item, len(packed))
+            except BaseException:
+                # Ctrl-C can strike between any two instructions; a number must be given out once
+                # and only with its event.
+                if not self._pending or self._pending[-1] is not item:
+                    self._next[run_id] = seq
+                raise
+        return seq
+
+    def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
+        """Change how a run stands, after all events appended before and before all appended later.
+
+        Args:
+            run_id: a run that the database has.
+            status: the new status.
+            summary: replaces the run's summary; None keeps what is there.
+
+        Raises:
+            StorageError: an earlier event could not be written.
+            UnknownNameError: the database has no such run.
+        """
+        packed = None if summary is None else wire.dumps(dict(summary))
+        with self._lock:
+            if self._failure is not None or self._closing:
+                raise self._refusal()
+            if run_id not in self._next:
+                self._next[run_id] = self._find_run(run_id)
+            self._add(State(run_id, RunStatus(status), packed, self._wall_clock()), 0)
+
+    def flush(self) -> None:
+        """Return when everything appended so far is committed.
+
+        Raises:
+            StorageError: it could not be; the message says why.
+        """
+        with self._lock:
+            goal = self._taken + len(self._pending)
+            self._waiting += 1
+            try:
+                self._wake.notify()
+                while self._done < goal and self._failure is None and self._thread.is_alive():
+                    self._progress.wait()
+            finally:
+                self._waiting -= 1
+            if self._done < goal:
+                raise self._refusal()
+
+    def committed(self, run_id: str) -> int:
+        """Return the number of the last committed event of a run, or -1 if none is.
+
+        Only runs that this writer has appended to are known; others give -1.
+        """
+        with self._lock:
+            return self._committed.get(run_id, -1)
+
+    def bind(self, run_id: str) -> RunLog:
+        """Return the log of one run, as the kernel's `EventLog`."""
+        return RunLog(self, run_id)
+
+    def close(self) -> None:
+        """Commit what is left, force it to the disk and stop; does nothing the second time.
+
+        Raises:
+            StorageError: something could not be written, and no call has said so yet.
+        """
+        self._stop()
+        with self._lock:
+            if self._failure is not None and not self._told:
+                raise self._refusal()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._stop()
+
+    # --- under the lock ----------------------------------------------------------------------
+
+    def _add(self, item: Item | State, size: int) -> None:
+        pending = self._pending
+        pending.append(item)
+        self._pending_bytes += size
+        if len(pending) == 1 or len(pending) == self._group:
+            self._wake.notify()
+
+    def _await_room(self) -> None:
+        self._waiting += 1
+        try:
+            while len(self._pending) >= self._limit or self._pending_bytes >= LIMIT_BYTES:
+                self._wake.notify()
+                self._progress.wait()
+                if self._failure is not None or self._closing:
+                    raise self._refusal()
+        finally:
+            self._waiting -= 1
+
+    def _refusal(self) -> WsapError:
+        if self._failure is None and not self._closing:
+            return StorageError("The event log's thread is not in this process; open the database anew after a fork.")
+        if self._failure is None:
+            return StorageError("The event log is closed; open the run again to record more.")
+        self._told = True
+        again = type(self._failure)(str(self._failure))
+        again.__cause__ = self._failure.__cause__
+        return again
+
+    def _find_run(self, run_id: str) -> int:
+        """Return the number of a run's next event, from the database."""
+        with self._database.read() as connection:
+            found = connection.execute(
+                text(
+                    "SELECT (SELECT max(seq) FROM event WHERE run_id = :run),"
+                    " (SELECT max(number) FROM dictionary WHERE run_id = :run) FROM run WHERE id = :run"
+                ),
+                {"run": run_id},
+            ).one_or_none()
+            if found is None:
+                known = connection.execute(text("SELECT id FROM run ORDER BY created DESC LIMIT 1000")).scalars()
+                raise UnknownNameError("run", run_id, known, hint="See them with: wsap runs")
+        last, dictionaries = found
+        self._encoder.start_run(run_id, dictionaries or 0)
+        self._committed[run_id] = -1 if last is None else last
+        return 0 if last is None else int(last) + 1
+
+    # --- the writer's thread -----------------------------------------------------------------
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._closing = True
+            self._wake.notify()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+        atexit.unregister(self._stop)
+
+    def _work(self) -> None:
+        try:
+            sink = open_sink(self._database, busy_seconds=self._busy_seconds)
+            try:
+                while (batch := self._next_batch(sink)) is not None:
+                    for start in range(0, len(batch), self._group):
+                        self._commit(sink, batch[start : start + self._group])
+            finally:
+                sink.close()
+        except BaseException as error:  # the thread has nobody else to tell
+            failure = translate(error, self._database.where)
+            failure.__cause__ = error if failure is not error else error.__cause__
+            with self._lock:
+                self._failure = failure
+                self._pending.clear()
+                self._pending_bytes = 0
+                self._progress.notify_all()
+
+    def _next_batch(self, sink: Sink) -> list[Item | State] | None:
+        """Wait for events, then for a full group or the end of the delay; None when it is time to stop."""
+        while not self._await_events(self._force_every if self._unforced else None):
+            if self._unforced:
+                # Idle, or closing: what the last commits left in the system's hands goes to the disk.
+                self._force(sink)
+            elif self._closing:
+                return None
+        with self._lock:
+            deadline = time.monotonic() + self._delay
+            while len(self._pending) < self._group and not self._waiting and not self._closing:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                self._wake.wait(left)
+            batch, self._pending = self._pending, []
+            self._pending_bytes = 0
+            self._taken += len(batch)
+            return batch
+
+    def _await_events(self, timeout: float | None) -> bool:
+        """Return True as soon as there are events; False after the timeout, or if it is time to stop."""
+        with self._lock:
+            if not self._pending and not self._closing:
+                self._wake.wait(timeout)
+            return bool(self._pending)
+
+    def _commit(self, sink: Sink, batch: list[Item | State]) -> None:
+        group = make_group(batch, self._encoder)
+        sink.commit(group)
+        with self._lock:
+            for row in group.events:
+                self._committed[row[0]] = row[1]
+            self._done += len(batch)
+            if self._waiting:
+                self._progress.notify_all()
+        self._unforced = True
+        if time.monotonic() - self._forced >= self._force_every:
+            self._force(sink)
+
+    def _force(self, sink: Sink) -> None:
+        sink.force()
+        self._unforced = False
+        self._forced = time.monotonic()
+
+
+class RunLog:
+    """The log of one run: the kernel's `EventLog`."""
+
+    def __init__(self, writer: LogWriter, run_id: str) -> None:
+        self.writer = writer
+        """Where the events go."""
+        self.run_id = run_id
+        """The run they belong to."""
+
+    def append(
+        self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None, episode: int = 0
+    ) -> int:
+        """Add an event and return its number; it is durable once `flush` has returned.
+
+        Raises:
+            WireError: the body holds something that JSON has no word for.
+            StorageError: an earlier event could not be written.
+        """
+        return self.writer.append(self.run_id, kind, wire.dumps(body), seat=seat, step=step, episode=episode)
+
+    def flush(self) -> None:
+        """Return when everything appended so far is committed."""
+        self.writer.flush()
+
+    def committed(self) -> int:
+        """Return the number of the run's last committed event, or -1."""
+        return self.writer.committed(self.run_id)

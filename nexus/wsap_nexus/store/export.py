@@ -1,0 +1,111 @@
+"""A run as JSON lines, for analysis and training."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from wsap_core.protocol import wire
+from wsap_nexus.store.records import EventRecord, RunRecord
+from wsap_nexus.store.repository import Repository
+
+FORMAT = "wsap-run"
+"""What the first line calls itself."""
+FORMAT_VERSION = 1
+"""Raised when a reader of the old form could not read the new one."""
+
+
+def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] | None = None) -> Iterator[str]:
+    """Give a run line by line, without line ends: one that describes it, then one for each event.
+
+    Each line is a JSON object in canonical form; `docs/reference/event-log.md` describes them.
+    The same run gives the same lines.
+
+    Args:
+        repository: where the run is.
+        run_id: its id, or what `Repository.get_run` takes for one.
+        kinds: only events of these kinds; None for all.
+
+    Raises:
+        UnknownNameError: there is no such run.
+        StorageError: the database can't be read, or a body is damaged.
+    """
+    run = repository.get_run(run_id)
+    yield wire.dumps(_header(run))
+    for event in repository.read_events(run.id, kinds=kinds):
+        yield wire.dumps(event_data(event))
+
+
+class RecordedRuns:
+    """Recorded runs, read back: the kernel's `RunReader`."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def events(self, run: str) -> Iterator[Mapping[str, Any]]:
+        """Give the events of a run, oldest first, in the form of the export's lines.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        for event in self._repository.read_events(self._repository.get_run(run).id):
+            yield event_data(event)
+
+    def runs(self) -> Sequence[str]:
+        """Return the ids of all runs, newest first."""
+        return [run.id for run in self._repository.list_runs()]
+
+
+def _header(run: RunRecord) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "run": run.id,
+        "game": run.game,
+        "agent": run.agent,
+        "seed": run.seed,
+        "step_limit": run.step_limit,
+        "config": run.config,
+        "status": run.status.value,
+        "created": run.created,
+        "updated": run.updated,
+        "wsap_version": run.wsap_version,
+        "protocol_version": run.protocol_version,
+        "summary": run.summary,
+    }
+
+
+def event_data(event: EventRecord) -> dict[str, Any]:
+    """Return an event as JSON-ready data, its body decoded.
+
+    Text is under `body`, or under `body_text` if it is not JSON that can be written again; bytes
+    are under `body_base64`.
+    """
+    head: dict[str, Any] = {
+        "run": event.run_id,
+        "seq": event.seq,
+        "kind": event.kind,
+        "seat": event.seat,
+        "episode": event.episode,
+        "step": event.step,
+        "time": event.time,
+    }
+    if not event.is_text:
+        return {**head, "body_base64": base64.b64encode(event.body).decode()}
+    try:
+        # Infinity and NaN are no JSON, whatever json.loads takes them for.
+        return {**head, "body": json.loads(event.body, parse_constant=_refuse, parse_float=_finite)}
+    except ValueError:
+        return {**head, "body_text": event.body.decode(errors="replace")}
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)

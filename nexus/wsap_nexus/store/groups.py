@@ -1,0 +1,81 @@
+"""Groups: what the log writer commits together, ready to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from wsap_nexus.store.bodies import BodyEncoder, NewDictionary
+from wsap_nexus.store.records import RunStatus
+
+
+class Item(NamedTuple):
+    """An event that waits to be committed; its fields are those of `EventRecord`."""
+
+    run_id: str
+    seq: int
+    kind: str
+    seat: str | None
+    episode: int
+    step: int | None
+    time: float
+    form: str
+    """"json" or "bytes"."""
+    body: bytes
+
+
+class State(NamedTuple):
+    """A change of a run's status that waits to be committed."""
+
+    run_id: str
+    status: RunStatus
+    summary: str | None
+    """JSON text; None keeps the summary that is there."""
+    time: float
+
+
+EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str, int | None, bytes]
+"""A row of the event table, its columns in the table's order."""
+
+
+@dataclass
+class Group:
+    """What is committed together."""
+
+    events: list[EventValues] = field(default_factory=list)
+    """New rows."""
+    dictionaries: list[NewDictionary] = field(default_factory=list)
+    """New dictionaries that the rows need."""
+    states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    """For each run whose status changes: the status, and the summary as JSON text or None to keep it."""
+    touched: dict[str, str] = field(default_factory=dict)
+    """For each run concerned: when, ISO 8601."""
+
+
+def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
+    """Return a batch with its bodies compressed, those of one kind in one run at once."""
+    group = Group()
+    streams: dict[tuple[str, str], list[int]] = {}
+    events: list[Item] = []
+    latest: dict[str, float] = {}
+    for item in batch:
+        latest[item.run_id] = item.time
+        if isinstance(item, State):
+            _, summary = group.states.get(item.run_id, ("", None))
+            group.states[item.run_id] = (item.status.value, item.summary or summary)
+        else:
+            streams.setdefault((item.run_id, item.kind), []).append(len(events))
+            events.append(item)
+    group.touched = {run: datetime.fromtimestamp(t, UTC).isoformat() for run, t in latest.items()}
+    rows: list[EventValues | None] = [None] * len(events)
+    for (run_id, kind), places in streams.items():
+        encoded, made = encoder.encode(run_id, kind, [events[place].body for place in places])
+        if made is not None:
+            group.dictionaries.append(made)
+        for place, (codec, dictionary, body) in zip(places, encoded, strict=True):
+            _, seq, _, seat, episode, step, when, form, _ = events[place]
+            rows[place] = (run_id, seq, kind, seat, episode, step, when, form, codec, dictionary, body)
+    group.events = [row for row in rows if row is not None]
+    return group

@@ -1,0 +1,174 @@
+"""One nexus leads a database: a lock that ends with the process, however that ends.
+
+On a server the lock ends with a connection, too, so there is more to it: see `_ServerLead`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from wsap_core.errors import WsapError
+from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.errors import said_clearly
+
+EVERY = 2.0
+"""Seconds between two times that a running nexus looks whether it still leads."""
+
+_KEY = 0x57534150
+"""The advisory lock's number on PostgreSQL: "WSAP"."""
+
+_EPOCH = "lead"
+# The counter of those who have led the database.
+_HANGS = 10_000
+# Milliseconds after which a transaction of an earlier leader is one that hangs.
+_COUNT_ON = text(
+    "INSERT INTO counter (name, value) VALUES (:name, 1)"
+    " ON CONFLICT (name) DO UPDATE SET value = counter.value + 1 RETURNING value"
+)
+_LOOK = text("SELECT value FROM counter WHERE name = :name FOR SHARE")
+
+
+class Lead(Protocol):
+    """The right to run a nexus on a database."""
+
+    def acquire(self) -> None:
+        """Take it.
+
+        Raises:
+            NexusRunningError: another process has it.
+        """
+        ...
+
+    def check(self) -> None:
+        """Take it anew if it was interrupted.
+
+        Raises:
+            LeadLostError: another nexus has led since, or leads.
+        """
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+
+def lead(database: Database) -> Lead:
+    """Return the lock of a database, not yet taken."""
+    return _FileLead(database) if database.is_sqlite else _ServerLead(database)
+
+
+def _refusal(database: Database) -> NexusRunningError:
+    return NexusRunningError(
+        f"Another nexus runs on the database {database.where}; look at it with: wsap nexus status, "
+        "or stop it with: wsap nexus stop"
+    )
+
+
+def _lost(database: Database) -> str:
+    return (
+        f"Another nexus leads the database {database.where} now, since the connection to it was interrupted; "
+        "this one writes nothing more. Look at the other with: wsap nexus status"
+    )
+
+
+class _FileLead:
+    def __init__(self, database: Database) -> None:
+        from filelock import FileLock  # deferred for weight: reading needs no lock
+
+        self._database = database
+        # Resolved, so that whoever reaches the file by another path meets the same lock.
+        self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
+
+    def acquire(self) -> None:
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise _refusal(self._database) from None
+
+    def check(self) -> None:
+        pass  # the lock is the process's own
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+class _ServerLead:
+    """A lock that a connection holds, and a number, the epoch, that each leader counts on.
+
+    A connection can break while its process lives on; another nexus may lead then, before this one
+    notices. So each transaction that this one writes in begins by looking whether the epoch is
+    still its own, and holds on to that until it is committed: who takes the lead waits for it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Connection | None = None
+        self._epoch = 0
+
+    def acquire(self) -> None:
+        self._connection = self._take()
+        try:
+            with said_clearly(self._database.where), self._database.engine.begin() as connection:
+                # Whoever led before may be in the middle of a transaction that hangs.
+                connection.execute(text(f"SET LOCAL lock_timeout = {_HANGS}"))
+                self._epoch = int(connection.execute(_COUNT_ON, {"name": _EPOCH}).scalar_one())
+        except BaseException:
+            self._let_go()
+            raise
+        self._database.fence = self._check_epoch
+
+    def check(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            connection.execute(text("SELECT 1"))
+            connection.commit()
+            return
+        except SQLAlchemyError:
+            connection.invalidate()
+            connection.close()
+        try:
+            self._connection = self._take()
+            with self._database.read() as reading:
+                self._check_epoch(reading)
+        except NexusRunningError:
+            self._let_go()
+            raise LeadLostError(_lost(self._database)) from None
+        except WsapError:
+            pass  # the server can't be reached, so nothing can be written either: it is tried again
+
+    def release(self) -> None:
+        self._database.fence = None
+        self._let_go()
+
+    def _take(self) -> Connection:
+        with said_clearly(self._database.where):
+            connection = self._database.engine.connect()
+            if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}).scalar():
+                connection.close()
+                raise _refusal(self._database)
+            connection.commit()
+            return connection
+
+    def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        with suppress(SQLAlchemyError):  # a connection that is broken holds nothing any more
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _KEY})
+            connection.commit()
+        with suppress(SQLAlchemyError):
+            connection.close()
+
+    def _check_epoch(self, connection: Connection) -> None:
+        if connection.execute(_LOOK, {"name": _EPOCH}).scalar() != self._epoch:
+            raise LeadLostError(_lost(self._database))

@@ -1,0 +1,104 @@
+"""The log of what happened in the nexus, and how rows are written beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Table, and_, func, insert, select, update
+from sqlalchemy.sql import ColumnElement
+
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.mapping import checked, event_of
+from wsap_nexus.store.tables import METADATA
+
+_EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
+
+
+class LogPages:
+    """The log within one transaction, and what writes rows beside it.
+
+    Args:
+        connection: the transaction.
+        now: seconds since 1970.
+    """
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self.connection = connection
+        """The transaction."""
+        self.now = now
+        """Seconds since 1970."""
+        self.noted: list[NexusEvent] = []
+        """What was noted in this transaction."""
+
+    @property
+    def stamp(self) -> str:
+        """The time as ISO 8601, in UTC."""
+        return datetime.fromtimestamp(self.now, UTC).isoformat(timespec="milliseconds")
+
+    def _insert(self, table: Table, **values: Any) -> None:
+        # Any: as the columns hold them.
+        self.connection.execute(insert(table).values(**checked(table, values)))
+
+    def _update(self, table: Table, where: ColumnElement[bool], **values: Any) -> int:
+        """Change rows and return how many. Any: as the columns hold them."""
+        return self.connection.execute(update(table).where(where).values(**checked(table, values))).rowcount
+
+    def _put(self, table: Table, key: Mapping[str, Any], *, changed: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+        """Change the row that a key names, or add it where there is none; return whether it is new.
+
+        Args:
+            table: the row's.
+            key: column -> value, of the columns that tell rows apart. Any, here and below: as the columns hold them.
+            changed: column -> value, or what the database computes it from; for a row that is there.
+            new: column -> value, besides the key's; for a row that is not.
+        """
+        if self._update(table, and_(*(table.c[name] == value for name, value in key.items())), **changed):
+            return False
+        self._insert(table, **key, **new)
+        return True
+
+    def note(
+        self, kind: str, *, agent: str | None = None, game: str | None = None, session: str | None = None, **body: Any
+    ) -> int:
+        """Write an event and return its number. Any: JSON-ready data of an open shape."""
+        values = {
+            "kind": kind,
+            "agent_id": agent,
+            "game": game,
+            "session_id": session,
+            "time": self.now,
+            "body": dumps(body),
+        }
+        inserted = self.connection.execute(insert(_EVENT).values(**checked(_EVENT, values))).inserted_primary_key
+        seq = int(inserted[0]) if inserted else 0
+        self.noted.append(NexusEvent(seq, kind, agent, game, session, self.now, json.loads(values["body"])))  # type: ignore[arg-type]
+        return seq
+
+    def events(
+        self,
+        *,
+        after: int = 0,
+        agent: str | None = None,
+        kinds: tuple[str, ...] = (),
+        limit: int = 500,
+    ) -> list[NexusEvent]:
+        """Return events with numbers above `after`, oldest first, at most `limit`."""
+        query = select(_EVENT).where(_EVENT.c.seq > after).order_by(_EVENT.c.seq).limit(limit)
+        if agent is not None:
+            query = query.where(_EVENT.c.agent_id == agent)
+        if kinds:
+            query = query.where(_EVENT.c.kind.in_(kinds))
+        return [event_of(row) for row in self.connection.execute(query)]
+
+    def last_seq(self) -> int:
+        """Return the number of the newest event, 0 if there is none."""
+        return int(self.connection.execute(select(func.max(_EVENT.c.seq))).scalar() or 0)
+
+    def next_number(self, what: str) -> int:
+        """Return the next number of a kind of ids; none is given out twice."""
+        self._put(_COUNTER, {"name": what}, changed={"value": _COUNTER.c.value + 1}, new={"value": 1})
+        return int(self.connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == what)).scalar_one())

@@ -1,0 +1,153 @@
+"""Who the agents are: their identities, minds, skills and achievements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import zstandard
+from sqlalchemy import Row, func, select
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.protocol.wire import encode
+from wsap_nexus.store.entities import AGENT_ID, AgentIdentity, Policy, SkillGain
+from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
+from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.tables import METADATA
+
+_T = METADATA.tables
+_AGENT, _SKILL, _EVIDENCE, _ACHIEVEMENT = _T["agent"], _T["skill"], _T["evidence"], _T["achievement"]
+
+_NAME = re.compile(AGENT_ID)
+
+
+class PeoplePages(LogPages):
+    """The agents' records within one transaction."""
+
+    def register(
+        self, agent_id: str, *, name: str = "", persona: str = "", policies: Mapping[str, Policy] | None = None
+    ) -> tuple[AgentIdentity, bool]:
+        """Return the identity of that id, and whether it is new; a known one stays as it is.
+
+        Raises:
+            UsageError: it can't be an id, or was removed.
+        """
+        if not _NAME.fullmatch(agent_id):
+            raise UsageError(
+                f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
+                "beginning with a letter or digit."
+            )
+        if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
+            raise UsageError(
+                f"{ascii(name)[:80]} can't be an agent's name; use up to 200 characters that can be printed, "
+                f"and at most {LONGEST_TEXT} for the persona."
+            )
+        row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
+        if row is not None:
+            if row.state == "removed":
+                raise UsageError(f"The agent {agent_id!r} was removed; choose another id.")
+            return identity_of(row), False
+        self._insert(
+            _AGENT,
+            id=agent_id,
+            name=name or agent_id,
+            created=self.stamp,
+            state="active",
+            place="nexus",
+            persona=persona,
+            policies={game: recorded(policy) for game, policy in (policies or {}).items()},
+            lore={"core_memories": [], "strategies": []},
+            lifetime_steps=0,
+            playtime=0.0,
+        )
+        self.note("agent_registered", agent=agent_id, name=name or agent_id)
+        return self.agent(agent_id), True
+
+    def agent(self, agent_id: str) -> AgentIdentity:
+        """Return an agent.
+
+        Raises:
+            UnknownNameError: there is none of that id.
+        """
+        row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
+        if row is None:
+            known = self.connection.execute(select(_AGENT.c.id).limit(1000)).scalars().all()
+            raise UnknownNameError("agent", agent_id, known, hint="See them with: wsap nexus agents list")
+        return identity_of(row)
+
+    def agents(
+        self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
+    ) -> list[AgentIdentity]:
+        """Return agents by id, those that were removed left out."""
+        query = select(_AGENT).where(_AGENT.c.id > after).order_by(_AGENT.c.id).limit(limit)
+        query = query.where(_AGENT.c.state == state) if state else query.where(_AGENT.c.state != "removed")
+        if place is not None:
+            query = query.where(_AGENT.c.place == place)
+        return [identity_of(row) for row in self.connection.execute(query)]
+
+    def count_agents(self) -> int:
+        """Return how many agents there are that live when the nexus does."""
+        query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state == "active")
+        return int(self.connection.execute(query).scalar_one())
+
+    def update_agent(self, agent_id: str, **values: Any) -> None:
+        """Change columns of an agent. Any: as the column holds it.
+
+        Raises:
+            StorageError: a value is not what its column is for.
+        """
+        self._update(_AGENT, _AGENT.c.id == agent_id, **values)
+
+    def mind(self, agent_id: str) -> bytes | None:
+        """Return what an agent's memory gave to keep."""
+        kept = self.connection.execute(select(_AGENT.c.mind).where(_AGENT.c.id == agent_id)).scalar_one()
+        return None if kept is None else zstandard.decompress(bytes(kept))
+
+    def keep_mind(self, agent_id: str, mind: bytes) -> None:
+        """Keep what an agent's memory gives."""
+        self.update_agent(agent_id, mind=zstandard.compress(mind))
+
+    # --- skills and achievements ----------------------------------------------------------------
+
+    def skills(self, agent_id: str) -> dict[str, float]:
+        """Return domain -> level, for the domains that have one."""
+        rows = self.connection.execute(
+            select(_SKILL.c.domain, _SKILL.c.level).where(_SKILL.c.agent_id == agent_id).order_by(_SKILL.c.domain)
+        )
+        return {row.domain: row.level for row in rows}
+
+    def evidence(self, agent_id: str, game: str | None = None) -> list[Row[Any]]:
+        """Return the rows of evidence: domain, game, source, times, gained."""
+        query = select(_EVIDENCE).where(_EVIDENCE.c.agent_id == agent_id)
+        if game is not None:
+            query = query.where(_EVIDENCE.c.game == game)
+        return list(self.connection.execute(query.order_by(_EVIDENCE.c.domain, _EVIDENCE.c.game, _EVIDENCE.c.source)))
+
+    def add_gain(self, agent_id: str, game: str, session: str, gain: SkillGain) -> None:
+        """Raise a skill, with its evidence."""
+        skill = {"agent_id": agent_id, "domain": gain.domain}
+        self._put(
+            _EVIDENCE,
+            {**skill, "game": game, "source": gain.source},
+            changed={"times": _EVIDENCE.c.times + gain.times, "gained": _EVIDENCE.c.gained + gain.gain},
+            new={"times": gain.times, "gained": gain.gain},
+        )
+        self._put(_SKILL, skill, changed={"level": gain.level}, new={"level": gain.level})
+        self.note("skill_gained", agent=agent_id, game=game, session=session, **encode(gain))
+
+    def achievements(self, agent_id: str) -> list[Row[Any]]:
+        """Return the rows of achievements: game, name, first, times."""
+        query = select(_ACHIEVEMENT).where(_ACHIEVEMENT.c.agent_id == agent_id)
+        return list(self.connection.execute(query.order_by(_ACHIEVEMENT.c.game, _ACHIEVEMENT.c.name)))
+
+    def add_achievement(self, agent_id: str, game: str, session: str, name: str, times: int) -> None:
+        """Count an achievement, and note the first time."""
+        first = self._put(
+            _ACHIEVEMENT,
+            {"agent_id": agent_id, "game": game, "name": name},
+            changed={"times": _ACHIEVEMENT.c.times + times},
+            new={"first": self.stamp, "times": times},
+        )
+        if first:
+            self.note("achievement", agent=agent_id, game=game, session=session, name=name)

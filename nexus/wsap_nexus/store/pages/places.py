@@ -1,0 +1,142 @@
+"""Where agents can be: worlds, and the bodies that they have there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import zstandard
+from sqlalchemy import delete, select
+
+from wsap_core.errors import UnknownNameError
+from wsap_core.protocol import Avatar, AvatarState
+from wsap_core.protocol.avatars import can_become
+from wsap_core.protocol.wire import encode
+from wsap_llm.secrets import recordable
+from wsap_nexus.errors import AvatarStateError
+from wsap_nexus.store.entities import AvatarRecord, WorldRecord
+from wsap_nexus.store.mapping import avatar_of
+from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.tables import METADATA
+
+_T = METADATA.tables
+_WORLD, _AVATAR, _SESSION = _T["world"], _T["avatar"], _T["session"]
+
+_WORLD_COLUMNS = [
+    _WORLD.c[name] for name in ("id", "game", "owner", "seed", "options", "created", "failures", "run_id")
+]
+
+
+class PlacePages(LogPages):
+    """The worlds' and bodies' records within one transaction."""
+
+    def add_world(self, game: str, owner: str | None, seed: int, options: Mapping[str, Any]) -> WorldRecord:
+        """Make a record of a new world and return it."""
+        world_id = f"{game}-{self.next_number(f'world {game}'):06d}"
+        self._insert(
+            _WORLD,
+            id=world_id,
+            game=game,
+            owner=owner,
+            seed=seed,
+            options=recordable(options),
+            created=self.stamp,
+            failures=0,
+        )
+        return self.world(world_id)
+
+    def world(self, world_id: str) -> WorldRecord:
+        """Return a world.
+
+        Raises:
+            UnknownNameError: there is none of that id.
+        """
+        row = self.connection.execute(select(*_WORLD_COLUMNS).where(_WORLD.c.id == world_id)).one_or_none()
+        if row is None:
+            raise UnknownNameError("world", world_id, ())
+        return WorldRecord(**row._mapping)
+
+    def has_world(self, world_id: str) -> bool:
+        """Return whether there is a world of that id."""
+        return self.connection.execute(select(_WORLD.c.id).where(_WORLD.c.id == world_id)).first() is not None
+
+    def worlds(self, *, owner: str | None = None, game: str | None = None) -> list[WorldRecord]:
+        """Return worlds by id."""
+        query = select(*_WORLD_COLUMNS).order_by(_WORLD.c.id)
+        if owner is not None:
+            query = query.where(_WORLD.c.owner == owner)
+        if game is not None:
+            query = query.where(_WORLD.c.game == game)
+        return [WorldRecord(**row._mapping) for row in self.connection.execute(query)]
+
+    def world_snapshot(self, world_id: str) -> bytes | None:
+        """Return a world's state between two sessions, None before the first."""
+        kept = self.connection.execute(select(_WORLD.c.snapshot).where(_WORLD.c.id == world_id)).scalar_one()
+        return None if kept is None else zstandard.decompress(bytes(kept))
+
+    def keep_world(self, world_id: str, *, snapshot: bytes | None = None, **values: Any) -> None:
+        """Change a world's columns, and its state if given. Any: as the column holds it."""
+        if snapshot is not None:
+            values["snapshot"] = zstandard.compress(snapshot)
+        self._update(_WORLD, _WORLD.c.id == world_id, **values)
+
+    def has_state(self, world_id: str) -> bool:
+        """Return whether a world's state is kept, so that it can be woken."""
+        where = (_WORLD.c.id == world_id) & _WORLD.c.snapshot.is_not(None)
+        return self.connection.execute(select(_WORLD.c.id).where(where)).first() is not None
+
+    def end_world(self, world_id: str) -> None:
+        """Keep a world's record, but not its state: nobody can go there again."""
+        self._update(_WORLD, _WORLD.c.id == world_id, snapshot=None, run_id=None)
+
+    def drop_world(self, world_id: str) -> None:
+        """Forget a world and its avatars."""
+        self.connection.execute(delete(_AVATAR).where(_AVATAR.c.world_id == world_id))
+        self.connection.execute(delete(_WORLD).where(_WORLD.c.id == world_id))
+
+    def lived_in(self, world_id: str) -> bool:
+        """Return whether anybody has ever been in a world."""
+        where = _SESSION.c.world_id == world_id
+        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
+
+    def avatars(self, agent_id: str, game: str | None = None) -> list[AvatarRecord]:
+        """Return an agent's bodies, in one game or in all, oldest world first."""
+        query = select(_AVATAR).where(_AVATAR.c.agent_id == agent_id).order_by(_AVATAR.c.world_id, _AVATAR.c.id)
+        if game is not None:
+            query = query.where(_AVATAR.c.game == game)
+        return [avatar_of(row) for row in self.connection.execute(query)]
+
+    def put_avatar(
+        self, world_id: str, agent_id: str, avatar: Avatar, *, left_at: int = 0, respawning: bool = False
+    ) -> None:
+        """Record how a body stands now.
+
+        Raises:
+            AvatarStateError: it can't have come to that from where it was.
+        """
+        where = (_AVATAR.c.world_id == world_id) & (_AVATAR.c.id == avatar.avatar_id)
+        before = self.connection.execute(select(_AVATAR).where(where)).one_or_none()
+        values = {"state": avatar.state.value, "left_at": left_at, "data": encode(avatar)}
+        if before is None:
+            self._insert(
+                _AVATAR, world_id=world_id, id=avatar.avatar_id, agent_id=agent_id, game=avatar.game_id, **values
+            )
+        else:
+            old = AvatarState(before.state)
+            if before.agent_id != agent_id:
+                raise AvatarStateError(f"The avatar {avatar.avatar_id!r} of {world_id!r} is somebody else's.")
+            if old is not avatar.state and not can_become(old, avatar.state, respawning=respawning):
+                raise AvatarStateError(
+                    f"The avatar {avatar.avatar_id!r} of {world_id!r} can't become {avatar.state.value} "
+                    f"while it is {old.value}."
+                )
+            self._update(_AVATAR, where, **values)
+        if before is None or before.state != avatar.state.value:
+            self.note(
+                "avatar_changed",
+                agent=agent_id,
+                game=avatar.game_id,
+                world=world_id,
+                avatar=avatar.avatar_id,
+                state=avatar.state.value,
+            )

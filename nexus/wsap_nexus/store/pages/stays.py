@@ -1,0 +1,172 @@
+"""Where agents are: their stays in worlds, and their ways there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Row, func, select, text
+from sqlalchemy.exc import IntegrityError
+
+from wsap_core.errors import StorageError, UnknownNameError
+from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
+from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.mapping import session_of
+from wsap_nexus.store.pages.people import PeoplePages
+from wsap_nexus.store.tables import METADATA
+
+_T = METADATA.tables
+_AGENT, _SESSION, _TRANSFER = _T["agent"], _T["session"], _T["transfer"]
+
+
+class StayPages(PeoplePages):
+    """The sessions' and transfers' records within one transaction."""
+
+    def open_session(
+        self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: Terms
+    ) -> SessionRecord:
+        """Open an agent's stay in a world and put the agent there.
+
+        Raises:
+            AlreadyInWorldError: it has one open.
+        """
+        session_id = f"session-{self.next_number('session'):08d}"
+        try:
+            self._insert(
+                _SESSION,
+                id=session_id,
+                agent_id=agent_id,
+                game=game,
+                world_id=world_id,
+                avatar_id=avatar_id,
+                run_id=run_id,
+                opened=self.stamp,
+                steps=0,
+                terms=terms.to_json(),
+                stats={},
+            )
+        except IntegrityError as error:
+            raise AlreadyInWorldError(f"{agent_id!r} is in a world already.") from error
+        where = (_AGENT.c.id == agent_id) & (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed")
+        if self._update(_AGENT, where, place="world", session_id=session_id) != 1:
+            raise AlreadyInWorldError(f"{agent_id!r} is not in the nexus.")
+        return self.session(session_id)
+
+    def close_session(self, session_id: str, *, reason: str, steps: int, stats: Mapping[str, Any]) -> None:
+        """Close a stay and put the agent back into the nexus. Any: JSON-ready data.
+
+        Raises:
+            NotInWorldError: it was closed before.
+        """
+        found = self.session(session_id)
+        where = (_SESSION.c.id == session_id) & _SESSION.c.closed.is_(None)
+        if not self._update(_SESSION, where, closed=self.stamp, reason=reason, steps=steps, stats=dict(stats)):
+            raise NotInWorldError(f"The session {session_id!r} is over already.")
+        self.update_agent(found.agent_id, place="nexus", session_id=None)
+
+    def session(self, session_id: str) -> SessionRecord:
+        """Return a session.
+
+        Raises:
+            UnknownNameError: there is none of that id.
+        """
+        row = self.connection.execute(select(_SESSION).where(_SESSION.c.id == session_id)).one_or_none()
+        if row is None:
+            raise UnknownNameError("session", session_id, ())
+        return session_of(row)
+
+    def sessions(
+        self, *, agent_id: str | None = None, world_id: str | None = None, only_open: bool = False, limit: int = 100
+    ) -> list[SessionRecord]:
+        """Return sessions, newest first: their ids count."""
+        query = select(_SESSION).order_by(_SESSION.c.id.desc()).limit(limit)
+        if agent_id is not None:
+            query = query.where(_SESSION.c.agent_id == agent_id)
+        if world_id is not None:
+            query = query.where(_SESSION.c.world_id == world_id)
+        if only_open:
+            query = query.where(_SESSION.c.closed.is_(None))
+        return [session_of(row) for row in self.connection.execute(query)]
+
+    def is_played(self, world_id: str) -> bool:
+        """Return whether anybody has an open session in a world."""
+        where = (_SESSION.c.world_id == world_id) & _SESSION.c.closed.is_(None)
+        return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
+
+    def visits(self, agent_id: str) -> dict[str, int]:
+        """Return how often an agent was in each game: game -> sessions."""
+        query = select(_SESSION.c.game, func.count()).where(_SESSION.c.agent_id == agent_id)
+        return {game: int(count) for game, count in self.connection.execute(query.group_by(_SESSION.c.game))}
+
+    # --- transfers ----------------------------------------------------------------------------
+
+    def prepare(self, agent_id: str, kind: str, *, world_id: str | None = None, **data: Any) -> str:
+        """Begin a transfer and return its id; an agent has one at a time. Any: JSON-ready data.
+
+        Raises:
+            AlreadyInWorldError: another is going on.
+        """
+        return self._prepare(f"transfer-{self.next_number('transfer'):08d}", agent_id, kind, world_id, data)
+
+    def prepare_leave(self, session: SessionRecord) -> str:
+        """Begin to take an agent out of a world and return the transfer's id.
+
+        A session has one such id for good: a world that was asked to let things out before a crash, and
+        remembers that, answers the same when it is asked again.
+
+        Raises:
+            AlreadyInWorldError: another transfer of the agent is going on.
+            StorageError: it was completed.
+        """
+        transfer_id = f"{session.id}-leave"
+        row = self.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).one_or_none()
+        if row is None:
+            return self._prepare(transfer_id, session.agent_id, "leave", session.world_id, {"session": session.id})
+        if row.state == "done":
+            raise StorageError(f"The transfer {transfer_id!r} is done already.")
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state="prepared")
+        return transfer_id
+
+    def _prepare(self, transfer_id: str, agent_id: str, kind: str, world_id: str | None, data: dict[str, Any]) -> str:
+        try:
+            self._insert(
+                _TRANSFER,
+                id=transfer_id,
+                agent_id=agent_id,
+                kind=kind,
+                state="prepared",
+                created=self.stamp,
+                world_id=world_id,
+                data=data,
+            )
+        except IntegrityError as error:
+            raise AlreadyInWorldError(f"{agent_id!r} is on its way already.") from error
+        return transfer_id
+
+    def send_to(self, transfer_id: str, world_id: str) -> None:
+        """Note in a prepared transfer which world was made for it, so that it is dropped if nobody arrives."""
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, world_id=world_id)
+
+    def settle(self, transfer_id: str, state: str, **data: Any) -> None:
+        """End a transfer: "done", "cancelled" or "unknown". Any: JSON-ready data that is added.
+
+        Raises:
+            StorageError: it was ended before.
+        """
+        row = self.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one()
+        if row.state not in ("prepared", "unknown"):
+            raise StorageError(f"The transfer {transfer_id!r} is {row.state} already.")
+        self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state=state, data={**row.data, **data})
+
+    def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
+        """Return the rows of transfers that were prepared and not settled, oldest first; all, or one agent's."""
+        # Literally as the index has it, and in no order of its own, so that the index is used.
+        query = select(_TRANSFER).where(text("state = 'prepared'"))
+        if agent_id is not None:
+            query = query.where(_TRANSFER.c.agent_id == agent_id)
+        return sorted(self.connection.execute(query), key=lambda row: str(row.id))
+
+    def transfers(self, *states: str) -> list[Row[Any]]:
+        """Return the rows of transfers in these states, oldest first."""
+        query = select(_TRANSFER).where(_TRANSFER.c.state.in_(states)).order_by(_TRANSFER.c.id)
+        return list(self.connection.execute(query))

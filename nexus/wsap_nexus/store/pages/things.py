@@ -1,0 +1,111 @@
+"""What agents own: items, each in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, select
+
+from wsap_core.protocol import PortableItem
+from wsap_core.protocol.wire import encode
+from wsap_nexus.errors import ConservationError
+from wsap_nexus.store.entities import ItemRecord
+from wsap_nexus.store.mapping import checked_item, item_of
+from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.tables import METADATA
+
+_ITEM = METADATA.tables["item"]
+
+_LONGEST_NOTE = 500
+# What a world says about an item is kept as far as that.
+_AT_ONCE = 500
+# Items that one statement moves.
+
+
+class ThingPages(LogPages):
+    """The items' records within one transaction."""
+
+    def items(self, agent_id: str, *, place: str | None = None, place_id: str | None = None) -> list[ItemRecord]:
+        """Return an agent's items by id, in one place or in all."""
+        query = select(_ITEM).where(_ITEM.c.agent_id == agent_id).order_by(_ITEM.c.id)
+        if place is not None:
+            query = query.where(_ITEM.c.place == place)
+        if place_id is not None:
+            query = query.where(_ITEM.c.place_id == place_id)
+        return [item_of(row) for row in self.connection.execute(query)]
+
+    def mint_item(
+        self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
+    ) -> None:
+        """Take a new item into escrow; one that a world made has an id that begins with the transfer's.
+
+        Raises:
+            ConservationError: there is an item of that id already, or it is none that may be taken in.
+        """
+        checked_item(item, transfer_id)
+        if self.connection.execute(select(_ITEM.c.id).where(_ITEM.c.id == item.item_id)).first():
+            raise ConservationError(f"there is an item {item.item_id!r} already")
+        self._insert(_ITEM, id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
+        self.note("item_found", agent=agent_id, game=game, session=session, item=encode(item))
+
+    def move_item(
+        self,
+        agent_id: str,
+        item_id: str,
+        *,
+        from_place: str,
+        to_place: str,
+        from_id: str | None = None,
+        to_id: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Move an item from the place where it must be to another.
+
+        Raises:
+            ConservationError: it is not there.
+        """
+        where = (_ITEM.c.id == item_id) & _lies(agent_id, from_place, from_id)
+        note = note[:_LONGEST_NOTE]
+        if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != 1:
+            raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
+        data = self.connection.execute(select(_ITEM.c.data).where(_ITEM.c.id == item_id)).scalar_one()
+        name = data.get("name", item_id)
+        self.note("item_moved", agent=agent_id, item_id=item_id, name=name, to=to_place, to_id=to_id, why=note)
+
+    def move_items(
+        self,
+        agent_id: str,
+        item_ids: Sequence[str],
+        *,
+        from_place: str,
+        to_place: str,
+        from_id: str | None = None,
+        to_id: str | None = None,
+        note: str = "",
+    ) -> None:
+        """Move some items that are in one place to another, told of in one event.
+
+        Raises:
+            ConservationError: one is not there.
+        """
+        if not item_ids:
+            return
+        if len(item_ids) == 1:
+            self.move_item(
+                agent_id, item_ids[0], from_place=from_place, from_id=from_id, to_place=to_place, to_id=to_id, note=note
+            )
+            return
+        wanted = sorted(item_ids)
+        note = note[:_LONGEST_NOTE]
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            where = _ITEM.c.id.in_(some) & _lies(agent_id, from_place, from_id)
+            if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
+                raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
+        self.note("items_moved", agent=agent_id, items=wanted, to=to_place, to_id=to_id, why=note)
+
+
+def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:
+    """Return the condition that an item of an agent is in a place."""
+    there = _ITEM.c.place_id.is_(None) if place_id is None else _ITEM.c.place_id == place_id
+    return (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == place) & there

@@ -1,0 +1,346 @@
+"""Runs and events by name: the one place that maps rows to records."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib import metadata
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, Text, cast, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from wsap_core.errors import StorageError, UnknownNameError, UsageError
+from wsap_core.protocol.wire import dumps
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.store.bodies import BodyDecoder, Encoded
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.ids import new_run_id
+from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus
+from wsap_nexus.store.tables import METADATA, checked_run
+
+_RUN = METADATA.tables["run"]
+_EVENT = METADATA.tables["event"]
+_DICTIONARY = METADATA.tables["dictionary"]
+_SESSION = METADATA.tables["session"]
+
+NEXUS = "nexus"
+"""The game whose runs are visits of agents in the nexus."""
+
+_PAGE_BYTES = 1 << 20
+_PAGE_EVENTS = 256
+# Read at once: about a megabyte of stored bodies, whether they are steps or large snapshots. Each
+# page is a transaction of its own, so that a slow reader doesn't keep SQLite from folding its log
+# into the file.
+
+_ATTEMPTS = 20
+_SHORT_ATTEMPTS = 4
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _token() -> str:
+    return secrets.token_hex(2)
+
+
+class Repository:
+    """Creates runs and reads runs and events back.
+
+    Args:
+        database: where they are.
+        now: the wall clock.
+        token: gives the part of a run id that tells runs of one day apart.
+    """
+
+    def __init__(
+        self, database: Database, *, now: Callable[[], datetime] = _utc_now, token: Callable[[], str] = _token
+    ) -> None:
+        self.database = database
+        """Where the runs are."""
+        self._now = now
+        self._token = token
+
+    # --- runs --------------------------------------------------------------------------------
+
+    def create_run(self, run: NewRun) -> RunRecord:
+        """Record a new run, committed, with status "running", and return it with its id.
+
+        Raises:
+            StorageError: a value is out of its range, or the database can't be written.
+        """
+        now = self._now()
+        values: dict[str, Any] = {
+            "game": run.game,
+            "agent": run.agent,
+            "seed": run.seed,
+            "step_limit": run.step_limit,
+            "config": dict(run.config),
+            "status": RunStatus.RUNNING.value,
+            "created": now.isoformat(),
+            "updated": now.isoformat(),
+            "wsap_version": _wsap_version(),
+            "protocol_version": PROTOCOL_VERSION,
+            "summary": None,
+        }
+        for attempt in range(_ATTEMPTS):
+            # A day of many short runs uses the short names up.
+            token = self._token if attempt < _SHORT_ATTEMPTS else self._long_token
+            values["id"] = new_run_id(run.game, now, token)
+            checked_run(values)
+            if self._insert(values):
+                return self._exactly(values["id"])
+        raise StorageError("No free run id was found; the source of ids keeps repeating itself.")
+
+    def _long_token(self) -> str:
+        return self._token() + self._token()
+
+    def _insert(self, values: Mapping[str, Any]) -> bool:
+        """Insert a run, or return False if its id is taken."""
+        try:
+            with self.database.write() as connection:
+                taken = connection.execute(select(_RUN.c.id).where(_RUN.c.id == values["id"])).first()
+                if taken is not None:
+                    return False
+                connection.execute(insert(_RUN).values(**values))
+        except StorageError as error:
+            # On a server two processes may take one id at the same moment.
+            if isinstance(error.__cause__, IntegrityError):
+                return False
+            raise
+        return True
+
+    def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
+        """Change how a run stands, at once; while it is being written, use `LogWriter.set_status`.
+
+        Args:
+            run_id: its full id.
+            status: the new status.
+            summary: replaces the summary; None keeps what is there.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        values: dict[str, Any] = {"status": RunStatus(status).value, "updated": self._now().isoformat()}
+        if summary is not None:
+            values["summary"] = dict(summary)
+        with self.database.write() as connection:
+            changed = connection.execute(update(_RUN).where(_RUN.c.id == run_id).values(**values)).rowcount
+        if not changed:
+            raise self._unknown(run_id)
+
+    def get_run(self, name: str) -> RunRecord:
+        """Return a run by its id, by the beginning or end of one if only one has it, or by "last".
+
+        The last one is the last that was not played in the nexus, if there is one.
+
+        Raises:
+            UnknownNameError: there is none; the message names those that are close.
+            UsageError: several match; the message names some.
+        """
+        with self.database.read() as connection:
+            rows = connection.execute(_matching(name)).all()
+        if not rows:
+            raise self._unknown(name)
+        if len(rows) > 1 and rows[0].id != name:
+            some = ", ".join(row.id for row in rows[:5])
+            more = ", ..." if len(rows) > 5 else ""
+            raise UsageError(f"Several runs match {name!r}: {some}{more}. Give more of the id.")
+        return _run_record(rows[0])
+
+    def list_runs(
+        self,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
+        game: str | None = None,
+        agent: str | None = None,
+        without_nexus: bool = False,
+    ) -> list[RunRecord]:
+        """Return the runs, newest first.
+
+        Args:
+            limit: at most so many.
+            since: only those that changed since a moment.
+            game: only those of this game.
+            agent: only those in which this agent plays: one that is installed, or one of the nexus.
+            without_nexus: leave out what was played in the nexus.
+        """
+        query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
+        if game is not None:
+            query = query.where(_RUN.c.game == game)
+        if agent is not None:
+            query = query.where(_played_by(agent))
+        if without_nexus:
+            query = query.where(~_of_nexus())
+        if since is not None:
+            query = query.where(_RUN.c.updated >= since.astimezone(UTC).isoformat())
+        with self.database.read() as connection:
+            return [_run_record(row) for row in connection.execute(query)]
+
+    def is_of_nexus(self, run_id: str) -> bool:
+        """Return whether a run is an agent's visit in the nexus, or its stay in a world of the nexus."""
+        with self.database.read() as connection:
+            return connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())).first() is not None
+
+    def count_of_nexus(self) -> int:
+        """Return how many runs were played in the nexus."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.count()).select_from(_RUN).where(_of_nexus())).scalar_one())
+
+    def delete_run(self, run_id: str) -> None:
+        """Forget a run and all its events.
+
+        Raises:
+            UnknownNameError: there is no such run.
+        """
+        with self.database.write() as connection:
+            for table, column in ((_EVENT, _EVENT.c.run_id), (_DICTIONARY, _DICTIONARY.c.run_id)):
+                connection.execute(table.delete().where(column == run_id))
+            gone = connection.execute(_RUN.delete().where(_RUN.c.id == run_id)).rowcount
+        if not gone:
+            raise self._unknown(run_id)
+
+    def _exactly(self, run_id: str) -> RunRecord:
+        with self.database.read() as connection:
+            return _run_record(connection.execute(select(_RUN).where(_RUN.c.id == run_id)).one())
+
+    def _unknown(self, name: str) -> UnknownNameError:
+        with self.database.read() as connection:
+            known = connection.execute(select(_RUN.c.id).order_by(_RUN.c.created.desc()).limit(1000)).scalars().all()
+        return UnknownNameError("run", name, known, hint="See them with: wsap runs")
+
+    # --- events ------------------------------------------------------------------------------
+
+    def read_events(
+        self,
+        run_id: str,
+        *,
+        from_seq: int = 0,
+        to_seq: int | None = None,
+        kinds: Collection[str] | None = None,
+        seat: str | None = None,
+    ) -> Iterator[EventRecord]:
+        """Give the committed events of a run, oldest first, in bounded memory.
+
+        Args:
+            run_id: its full id.
+            from_seq: the first number to give.
+            to_seq: the number to stop before; None for the end.
+            kinds: only these kinds; None for all.
+            seat: only this seat's; None for all.
+        """
+        decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
+        query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
+        if kinds is not None:
+            query = query.where(_EVENT.c.kind.in_(sorted(kinds)))
+        if seat is not None:
+            query = query.where(_EVENT.c.seat == seat)
+        if to_seq is not None:
+            query = query.where(_EVENT.c.seq < to_seq)
+        count = 16
+        while True:
+            with self.database.read() as connection:
+                rows = connection.execute(query.where(_EVENT.c.seq >= from_seq).limit(count)).all()
+                _add_dictionaries(connection, decoder, run_id, rows)
+            for row in rows:
+                yield _event_record(row, decoder)
+            if len(rows) < count:
+                return
+            from_seq = rows[-1].seq + 1
+            mean = sum(len(row.body) for row in rows) // len(rows)
+            count = max(1, min(_PAGE_EVENTS, _PAGE_BYTES // max(1, mean)))
+
+    def last_event(self, run_id: str, kind: str | None = None, *, seat: str | None = None) -> EventRecord | None:
+        """Return the newest committed event of a run, of a kind and seat if given; None if there is none."""
+        query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq.desc()).limit(1)
+        if kind is not None:
+            query = query.where(_EVENT.c.kind == kind)
+        if seat is not None:
+            query = query.where(_EVENT.c.seat == seat)
+        decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return None
+            _add_dictionaries(connection, decoder, run_id, [row])
+        return _event_record(row, decoder)
+
+    def count_events(self, run_id: str, kind: str | None = None) -> int:
+        """Return how many committed events a run has, of a kind if given."""
+        query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id)
+        if kind is not None:
+            query = query.where(_EVENT.c.kind == kind)
+        with self.database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
+
+def _matching(name: str) -> Select[Any]:
+    """Select a run by id first, then those whose id begins or ends so."""
+    if name == "last":
+        return select(_RUN).order_by(_of_nexus(), _RUN.c.created.desc(), _RUN.c.id.desc()).limit(1)
+    close = (
+        _RUN.c.id.startswith(name, autoescape=True) | _RUN.c.id.endswith("-" + name, autoescape=True)
+        if name
+        else _RUN.c.id == ""
+    )
+    exact_first = (_RUN.c.id == name).desc()
+    return select(_RUN).where(close).order_by(exact_first, _RUN.c.created.desc()).limit(20)
+
+
+def _of_nexus() -> ColumnElement[bool]:
+    return or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(select(_SESSION.c.run_id)))
+
+
+def _played_by(agent: str) -> ColumnElement[bool]:
+    """Select runs by who plays: in any seat, as it is installed, as it is called there, or by its stay."""
+    config = cast(_RUN.c.config, Text)
+    stays = select(_SESSION.c.run_id).where(_SESSION.c.agent_id == agent)
+    quoted = dumps(agent)
+    return or_(
+        config.contains(f'"agent":{quoted}', autoescape=True),
+        config.contains(f'"name":{quoted}', autoescape=True),
+        _RUN.c.id.in_(stays),
+    )
+
+
+def _run_record(row: Row[Any]) -> RunRecord:
+    values = row._asdict()
+    return RunRecord(**{**values, "status": RunStatus(values["status"])})
+
+
+def _event_record(row: Row[Any], decoder: BodyDecoder) -> EventRecord:
+    return EventRecord(
+        run_id=row.run_id,
+        seq=row.seq,
+        kind=row.kind,
+        seat=row.seat,
+        episode=row.episode,
+        step=row.step,
+        time=row.time,
+        body=decoder.decode(Encoded(row.codec, row.dictionary, bytes(row.body))),
+        is_text=row.form == "json",
+    )
+
+
+def _add_dictionaries(connection: Connection, decoder: BodyDecoder, run_id: str, rows: Collection[Row[Any]]) -> None:
+    """Read the dictionaries that the rows need and the decoder lacks."""
+    needed = sorted({row.dictionary for row in rows if row.dictionary is not None})
+    lacking = [number for number in needed if not decoder.knows(number)]
+    if lacking:
+        query = select(_DICTIONARY.c.number, _DICTIONARY.c.body).where(
+            _DICTIONARY.c.run_id == run_id, _DICTIONARY.c.number.in_(lacking)
+        )
+        for number, body in connection.execute(query):
+            decoder.add(number, bytes(body))
+
+
+@lru_cache(maxsize=1)
+def _wsap_version() -> str:
+    try:
+        return metadata.version("wsap-nexus")
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,177 @@
+"""Where the log writer's groups go: plain sqlite3 for files, SQLAlchemy's core for servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import ClassVar, Protocol
+
+from sqlalchemy import Connection, Executable, bindparam, insert, update
+
+from wsap_nexus.store.database import Database
+from wsap_nexus.store.groups import Group
+from wsap_nexus.store.tables import METADATA
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+BUSY_SECONDS = 30.0
+"""How long the writer waits for another process before it gives up."""
+
+
+class Sink(Protocol):
+    """Commits groups."""
+
+    def commit(self, group: Group) -> None:
+        """Commit a group: all of it, or nothing when it raises."""
+        ...
+
+    def force(self) -> None:
+        """Return when all that was committed has reached the disk."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
+    """Return the sink for a database; to be used by one thread."""
+    return SqliteSink(database, busy_seconds=busy_seconds) if database.is_sqlite else CoreSink(database)
+
+
+_EVENT = METADATA.tables["event"]
+_DICTIONARY = METADATA.tables["dictionary"]
+_RUN = METADATA.tables["run"]
+
+
+_BLOCKS = (64, 16, 4, 1)
+# Rows that one statement inserts. sqlite3 lets go of the interpreter for every statement, and while
+# another thread is computing it takes 5 ms to get it back; row by row the log would fall behind.
+
+
+def _blocks(count: int) -> Iterator[tuple[int, int]]:
+    """Give the start and size of the blocks that a number of rows is inserted in."""
+    start = 0
+    for size in _BLOCKS:
+        while count - start >= size:
+            yield start, size
+            start += size
+
+
+def _insert_sql(table: str, columns: Sequence[str], *, rows: int = 1) -> str:
+    # The names are ours, from the table definitions.
+    row = f"({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * rows)}"  # noqa: S608
+
+
+class SqliteSink:
+    """Commits to a file; see `LogWriter` for what is durable when."""
+
+    _EVENTS: ClassVar = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
+    _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
+
+    def __init__(self, database: Database, *, busy_seconds: float) -> None:
+        self._database = database
+        self._wal = Path(database.where + "-wal")
+        self._pooled = database.engine.raw_connection()
+        raw = self._pooled.driver_connection
+        assert isinstance(raw, sqlite3.Connection)
+        self._raw = raw
+        self._raw.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
+        # The writer has looked each run up before its first event, so a look-up for every row
+        # would only cost time.
+        self._raw.execute("PRAGMA foreign_keys = OFF")
+
+    def commit(self, group: Group) -> None:
+        """Commit a group; it has then reached the operating system."""
+        raw = self._raw
+        with self._database.turn_to_write():
+            raw.execute("BEGIN IMMEDIATE")
+            try:
+                self._write(group)
+                raw.execute("COMMIT")
+            except BaseException:
+                if raw.in_transaction:
+                    raw.execute("ROLLBACK")
+                raise
+
+    def force(self) -> None:
+        """Return when all that was committed has reached the disk.
+
+        Commits lie in the write-ahead log until a checkpoint, which forces them itself, folds them
+        into the database; so it is the log's file that has to be forced. SQLite would do it at each
+        commit (`synchronous = FULL`), which a fast run can't wait for. SQLite keeps no lock on this
+        file, so that opening and closing it here sets none free.
+        """
+        with self._wal.open("r+b") as file:
+            if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves it in the drive's cache
+                fcntl.fcntl(file.fileno(), fcntl.F_FULLFSYNC)
+            else:
+                os.fsync(file.fileno())
+
+    def close(self) -> None:
+        """Give the connection up; it is not used again, since its settings are the writer's own."""
+        self._pooled.invalidate()
+
+    def _write(self, group: Group) -> None:
+        raw = self._raw
+        if group.dictionaries:
+            raw.executemany(self._DICTIONARIES, group.dictionaries)
+        for start, size in _blocks(len(group.events)):
+            rows = group.events[start : start + size]
+            raw.execute(self._EVENTS[size], [value for row in rows for value in row])
+        for run_id, when in group.touched.items():
+            raw.execute("UPDATE run SET updated = ? WHERE id = ?", (when, run_id))
+        for run_id, (status, summary) in group.states.items():
+            raw.execute(
+                "UPDATE run SET status = ?, summary = coalesce(?, summary) WHERE id = ?", (status, summary, run_id)
+            )
+
+
+class CoreSink:
+    """Commits to a server, which forces each commit to its disk itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Connection = database.engine.connect()
+
+    def commit(self, group: Group) -> None:
+        """Commit a group."""
+        connection = self._connection
+        with connection.begin():
+            if self._database.fence is not None:
+                self._database.fence(connection)
+            for table, rows in ((_DICTIONARY, group.dictionaries), (_EVENT, group.events)):
+                if rows:
+                    names = table.columns.keys()
+                    connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+            for run_id, when in group.touched.items():
+                connection.execute(_touch(), {"run": run_id, "updated": when})
+            for run_id, (status, summary) in group.states.items():
+                connection.execute(_set_state(status, summary, run_id))
+
+    def force(self) -> None:
+        """Do nothing: the server has done it."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def _touch() -> Executable:
+    return update(_RUN).where(_RUN.c.id == bindparam("run")).values(updated=bindparam("updated"))
+
+
+def _set_state(status: str, summary: str | None, run_id: str) -> Executable:
+    values: dict[str, object] = {"status": status}
+    if summary is not None:
+        values["summary"] = json.loads(summary)
+    return update(_RUN).where(_RUN.c.id == run_id).values(**values)

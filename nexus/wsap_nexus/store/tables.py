@@ -1,0 +1,382 @@
+"""The tables, on a `MetaData` of their own.
+
+Runs, events and dictionaries are keyed by run first, so that the log is partitioned by run: a run
+can be read, exported, moved or deleted without touching another. In SQLite the event table has no row ids
+and is therefore clustered by (run, number); reading a run is one walk along neighbouring pages.
+
+The nexus keeps who its agents are and where they and their things are in tables of their own; its
+log (`nexus_event`) is written in the very transactions that it tells of.
+
+SQLModel tables do not validate what they are given; `RunRow.checked` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Text,
+    text,
+)
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+from wsap_core.errors import StorageError
+from wsap_core.seams.context import SEED_LIMIT
+from wsap_nexus.store.records import RunStatus
+
+LONGEST_NAME = 200
+"""Characters in a run id, a game's or agent's name, a kind or a seat."""
+
+
+class Base(SQLModel, registry=registry()):
+    """The base of all tables; its `metadata` holds these and nothing else."""
+
+
+class RunFields(SQLModel):
+    """A run's columns with what they may hold."""
+
+    id: str = Field(primary_key=True, min_length=1, max_length=LONGEST_NAME, regex=r"^[a-z0-9][a-z0-9._-]*$")
+    game: str = Field(min_length=1, max_length=LONGEST_NAME)
+    agent: str = Field(min_length=1, max_length=LONGEST_NAME)
+    seed: int = Field(ge=0, le=SEED_LIMIT)
+    step_limit: int | None = Field(default=None, ge=0)
+    status: str = Field(regex="^(" + "|".join(RunStatus) + ")$", max_length=20)
+    created: str = Field(max_length=40)
+    updated: str = Field(max_length=40)
+    wsap_version: str = Field(max_length=40)
+    protocol_version: str = Field(max_length=40)
+
+
+class RunRow(Base, RunFields, table=True):
+    """One run."""
+
+    __tablename__ = "run"
+    __table_args__ = (Index("run_newest", "created", "id"),)
+
+    # Any: JSON of an open shape, checked by whoever reads it.
+    config: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    summary: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
+
+
+def checked_run(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a new run, validated.
+
+    Raises:
+        StorageError: one is out of its range; the message says which and why.
+    """
+    try:
+        RunFields.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"The run can't be recorded: its {where} is wrong ({first['msg']}).") from None
+    return values
+
+
+class EventRow(Base, table=True):
+    """One event; rows are written by `eventlog`, which checks them, and read by `repository`."""
+
+    __tablename__ = "event"
+    __table_args__ = (
+        CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),
+        {"sqlite_with_rowid": False},
+    )
+
+    run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
+    seq: int = Field(primary_key=True)
+    kind: str = Field(max_length=LONGEST_NAME)
+    seat: str | None = Field(default=None, max_length=LONGEST_NAME)
+    episode: int
+    step: int | None = None
+    time: float
+    form: str = Field(max_length=10)
+    """"json" or "bytes"."""
+    codec: str = Field(max_length=20)
+    """"raw" or "zstd"."""
+    dictionary: int | None = None
+    """The number of the run's dictionary that the body was compressed with."""
+    body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class DictionaryRow(Base, table=True):
+    """What bodies of one kind in one run have in common, for the compressor."""
+
+    __tablename__ = "dictionary"
+
+    run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
+    number: int = Field(primary_key=True)
+    kind: str = Field(max_length=LONGEST_NAME)
+    body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+    """Compressed with zstd, without a dictionary."""
+
+
+class AgentRow(Base, table=True):
+    """One agent of the nexus: who it is, and where."""
+
+    __tablename__ = "agent"
+    __table_args__ = (Index("agent_place", "place", "id"),)
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    name: str = Field(max_length=LONGEST_NAME)
+    created: str = Field(max_length=40)
+    state: str = Field(max_length=20)
+    """"active", "paused" or "removed"."""
+    place: str = Field(max_length=20)
+    """"nexus" or "world"; what is in a world has an open session."""
+    session_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    persona: str = Field(sa_column=Column(Text, nullable=False))
+    # Any: JSON of an open shape, checked by whoever reads it.
+    policies: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    lore: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """Core memories and strategies."""
+    lifetime_steps: int
+    playtime: float
+    """Seconds in worlds."""
+    mind: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
+    """What its memory gave to keep, compressed."""
+
+
+class SkillRow(Base, table=True):
+    """How good an agent is in a domain."""
+
+    __tablename__ = "skill"
+
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
+    domain: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    level: float
+
+
+class EvidenceRow(Base, table=True):
+    """What a skill was gained by: one act or achievement in one game, and how often it counted."""
+
+    __tablename__ = "evidence"
+
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
+    domain: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    game: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    source: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    times: int
+    gained: float
+
+
+class AchievementRow(Base, table=True):
+    """What an agent achieved, the first time and how often."""
+
+    __tablename__ = "achievement"
+
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
+    game: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    name: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    first: str = Field(max_length=40)
+    times: int
+
+
+class ItemRow(Base, table=True):
+    """One portable item, in exactly one place."""
+
+    __tablename__ = "item"
+    __table_args__ = (Index("item_owner", "agent_id", "place"),)
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
+    place: str = Field(max_length=20)
+    """"escrow", "transfer", "world" or "lost"."""
+    place_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    """The transfer or the world."""
+    note: str = Field(sa_column=Column(Text, nullable=False))
+    """Why it is there: what a world refused it for, what became of it."""
+    data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class WorldRow(Base, table=True):
+    """One running or sleeping instance of a game."""
+
+    __tablename__ = "world"
+    __table_args__ = (Index("world_owner", "game", "owner"),)
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    game: str = Field(max_length=LONGEST_NAME)
+    owner: str | None = Field(default=None, max_length=LONGEST_NAME)
+    """The agent whose world it is; None for one of several agents."""
+    seed: int
+    options: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    created: str = Field(max_length=40)
+    failures: int
+    run_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    """The run that is played in it now."""
+    snapshot: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
+    """Its state between two sessions, compressed."""
+
+
+class AvatarRow(Base, table=True):
+    """One body of one agent in one world."""
+
+    __tablename__ = "avatar"
+    __table_args__ = (Index("avatar_agent", "agent_id", "game"),)
+
+    world_id: str = Field(sa_column=Column(ForeignKey("world.id", ondelete="CASCADE"), primary_key=True))
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
+    game: str = Field(max_length=LONGEST_NAME)
+    state: str = Field(max_length=20)
+    left_at: int
+    """The agent's lifetime steps when it left the body."""
+    data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class SessionRow(Base, table=True):
+    """One stay of an agent in a world."""
+
+    __tablename__ = "session"
+    __table_args__ = (
+        Index("session_agent", "agent_id", "id"),
+        Index("session_visits", "agent_id", "game"),
+        Index("session_world", "world_id"),
+        # At most one open stay for an agent, whoever tries.
+        Index("session_open", "agent_id", unique=True, sqlite_where=text("closed IS NULL"),
+              postgresql_where=text("closed IS NULL")),
+    )  # fmt: skip
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
+    game: str = Field(max_length=LONGEST_NAME)
+    world_id: str = Field(max_length=LONGEST_NAME)
+    avatar_id: str = Field(max_length=LONGEST_NAME)
+    run_id: str = Field(max_length=LONGEST_NAME)
+    opened: str = Field(max_length=40)
+    closed: str | None = Field(default=None, max_length=40)
+    reason: str | None = Field(default=None, max_length=LONGEST_NAME)
+    steps: int
+    terms: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """What was asked for on entering: goals, exit condition, step limit, difficulty."""
+    stats: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class TransferRow(Base, table=True):
+    """One move of an agent between the nexus and a world, from its preparation to its end."""
+
+    __tablename__ = "transfer"
+    __table_args__ = (
+        Index("transfer_open", "agent_id", unique=True, sqlite_where=text("state = 'prepared'"),
+              postgresql_where=text("state = 'prepared'")),
+    )  # fmt: skip
+
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), nullable=False))
+    kind: str = Field(max_length=20)
+    """"enter" or "leave"."""
+    state: str = Field(max_length=20)
+    """"prepared", "done", "cancelled" or "unknown"."""
+    created: str = Field(max_length=40)
+    world_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class MetaGoalRow(Base, table=True):
+    """A goal that spans worlds, as one agent has it."""
+
+    __tablename__ = "metagoal"
+
+    agent_id: str = Field(sa_column=Column(ForeignKey("agent.id", ondelete="CASCADE"), primary_key=True))
+    id: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    state: str = Field(max_length=20)
+    """"active", "reached" or "abandoned"."""
+    since: int
+    """The number of the nexus event from which on things count."""
+    data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class LetterRow(Base, table=True):
+    """A message between agents in the nexus, or from a person; one row for each who gets it."""
+
+    __tablename__ = "letter"
+    __table_args__ = (Index("letter_recipient", "recipient", "read"),)
+
+    id: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
+    sender: str = Field(max_length=LONGEST_NAME)
+    recipient: str = Field(max_length=LONGEST_NAME)
+    kind: str = Field(max_length=20)
+    """"direct", "broadcast", "team" or "talk"."""
+    content: str = Field(sa_column=Column(Text, nullable=False))
+    created: str = Field(max_length=40)
+    read: bool
+
+
+class TokenRow(Base, table=True):
+    """A bearer token's hash, and whom it is good for."""
+
+    __tablename__ = "token"
+
+    hash: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    agent_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    """None for whoever runs the nexus."""
+    created: str = Field(max_length=40)
+
+
+class AnswerRow(Base, table=True):
+    """What was answered to a request with an idempotency key, to answer it again."""
+
+    __tablename__ = "answer"
+
+    scope: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    key: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    fingerprint: str = Field(max_length=LONGEST_NAME)
+    status: int
+    body: str = Field(sa_column=Column(Text, nullable=False))
+    created: float
+
+
+class CounterRow(Base, table=True):
+    """How many ids of a kind were given out; never goes back, whatever is deleted."""
+
+    __tablename__ = "counter"
+
+    name: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    value: int
+
+
+class GameRow(Base, table=True):
+    """How a game stands in the nexus, where that is not simply available."""
+
+    __tablename__ = "game"
+
+    name: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    status: str = Field(max_length=20)
+    reason: str = Field(sa_column=Column(Text, nullable=False))
+    failures: int
+    data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    """How a game in another process is reached."""
+
+
+class NexusEventRow(Base, table=True):
+    """What happened in the nexus; written in the transaction that it tells of."""
+
+    __tablename__ = "nexus_event"
+    __table_args__ = (
+        Index("nexus_event_agent", "agent_id", "seq"),
+        Index("nexus_event_agent_kind", "agent_id", "kind", "seq"),
+        Index("nexus_event_kind", "kind", "seq"),
+        {"sqlite_autoincrement": True},
+    )
+
+    seq: int | None = Field(default=None, sa_column=Column(Integer, primary_key=True, autoincrement=True))
+    kind: str = Field(max_length=LONGEST_NAME)
+    agent_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    game: str | None = Field(default=None, max_length=LONGEST_NAME)
+    session_id: str | None = Field(default=None, max_length=LONGEST_NAME)
+    time: float
+    body: str = Field(sa_column=Column(Text, nullable=False))
+    """Canonical JSON."""
+
+
+METADATA = Base.metadata
+"""All tables, for the migrations."""

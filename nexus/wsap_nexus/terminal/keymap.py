@@ -1,0 +1,130 @@
+"""Which key does what for a person who plays: arrows for moving, letters by name, and typed actions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wsap_core.authoring.typed import in_order
+from wsap_core.protocol import Action, ActionSpace, Observation
+from wsap_core.protocol.text import one_line
+
+RESERVED = frozenset("qm?:/\t")
+"""Keys that the view itself takes."""
+
+TYPED = frozenset({"jack_out"})
+"""Actions that no key stands for, so that none of them is done by a slip: leaving a world for good."""
+
+LONGEST_LINE = 2000
+"""Characters that can be typed: a will, or a page of a notebook."""
+
+_ARROWS = {
+    "up": ("move_up", "up", "move_north", "north", "go_north", "forward", "move_forward"),
+    "down": ("move_down", "down", "move_south", "south", "go_south", "back", "move_back"),
+    "left": ("move_left", "left", "move_west", "west", "go_west", "turn_left"),
+    "right": ("move_right", "right", "move_east", "east", "go_east", "turn_right"),
+    "space": ("do", "interact", "use", "act", "attack"),
+    "z": ("sleep", "rest"),
+    ".": ("noop", "wait", "pass", "stay"),
+}
+_SPARE = "123456789abcdefghijklnoprstuvwxyzABCDEFGHIJKLMNOPRSTUVWXYZ"
+
+
+def keymap(space: ActionSpace) -> dict[str, str]:
+    """Return key -> action for every action that works without parameters.
+
+    Moves are on the arrows, the usual deed on space, sleep on z, waiting on the full stop; the
+    others get a letter of their name, or the next free digit or letter. What can't be taken back
+    has to be typed.
+    """
+    free = [a.name for a in space.actions if a.name not in TYPED and all(p.optional for p in a.parameters)]
+    keys: dict[str, str] = {}
+    for key, names in _ARROWS.items():
+        name = next((n for n in names if n in free), None)
+        if name is not None:
+            keys[key] = name
+    for name in free:
+        if name in keys.values():
+            continue
+        words = [w for w in reversed(name.lower().split("_")) if w]
+        wanted = "".join(w[0] for w in words) + _SPARE
+        letter = next((k for k in wanted if k not in keys and k not in RESERVED and k.isprintable()), None)
+        if letter is not None:
+            keys[letter] = name
+    return keys
+
+
+KEY_SIGNS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "space": "space"}
+"""Key -> how it is written on the screen."""
+
+
+def completions(text: str, space: ActionSpace) -> list[str]:
+    """Return what a typed beginning can go on to: names of actions, then words of an enumeration."""
+    name, blank, rest = text.partition(" ")
+    if not blank:
+        return [a.name for a in space.actions if a.name.startswith(name)]
+    definition = space.find(name)
+    if definition is None:
+        return []
+    if len(definition.parameters) > 1 and "=" not in rest:
+        given, left = in_order(definition.parameters, rest)
+        if len(given) < len(definition.parameters):
+            begun = text[: len(text) - len(left)] if left else text
+            begun = begun if begun.endswith(" ") else f"{begun} "
+            choices = definition.parameters[len(given)].choices() or ()
+            return [f"{begun}{c}" for c in choices if c.lower().startswith(left.lower()) and c not in given.values()]
+    return [
+        f"{name} {parameter.name}={choice}" if len(definition.parameters) > 1 else f"{name} {choice}"
+        for parameter in definition.parameters
+        for choice in parameter.choices() or ()
+        if choice.lower().startswith(rest.lower()) or f"{parameter.name}={choice}".startswith(rest)
+    ]
+
+
+def why_not(action: Action, observation: Observation) -> str:
+    """Return why an action is impossible now, or nothing if it is possible."""
+    found = observation.is_available(action.name)
+    if found is None or found.available:
+        return ""
+    return f"{action.name} is not possible now: {one_line(found.reason) or 'the game does not say why'}."
+
+
+@dataclass
+class Line:
+    """What a person is typing."""
+
+    text: str = ""
+    open: bool = False
+    """Whether keys go into the line."""
+    _cycle: list[str] = field(default_factory=list)
+
+    def press(self, key: str, space: ActionSpace) -> str | None:
+        """Take a key; return the whole line once it is finished with Enter."""
+        if key == "tab":
+            self._complete(space)
+            return None
+        self._cycle = []
+        if key == "enter":
+            done, self.text, self.open = self.text, "", False
+            return done
+        if key == "esc":
+            self.text, self.open = "", False
+        elif key == "backspace":
+            self.text = self.text[:-1]
+        elif key == "space":
+            self.text += " "
+        elif len(key) == 1 and len(self.text) < LONGEST_LINE:
+            self.text += key
+        return None
+
+    def _complete(self, space: ActionSpace) -> None:
+        if not self._cycle:
+            self._cycle = completions(self.text, space)
+        if self._cycle:
+            self.text = self._cycle[0]
+            self._cycle = [*self._cycle[1:], self._cycle[0]]
+
+
+def by_action(keys: Mapping[str, str]) -> dict[str, str]:
+    """Return action -> how its key is written."""
+    return {name: KEY_SIGNS.get(key, key) for key, name in keys.items()}

@@ -1,0 +1,421 @@
+"""A run while it is played: drawn a dozen times a second, held and stopped by keys.
+
+What is drawn has been committed to the log: before each picture the log is flushed, and only the
+steps taken before that are shown. The game is not slowed down by being looked at, unless a pace
+is set; at full speed drawing gets at most a third of the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from wsap_core.errors import WsapError
+from wsap_core.protocol import Action, ActionSpace, Observation, View
+from wsap_core.protocol.text import one_line
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.run import Run
+from wsap_nexus.terminal import keys
+from wsap_nexus.terminal.blocks import map_of
+from wsap_nexus.terminal.picture import can_decode
+from wsap_nexus.terminal.question import Question
+from wsap_nexus.terminal.screen import SMALLEST, Look, compose, fits, last_picture
+from wsap_nexus.terminal.spending import spending_so_far
+from wsap_nexus.terminal.story import Note, SeatScene, SeatStory, Stage, note_of
+
+PACES: tuple[float | None, ...] = (1, 2, 5, 10, 20, 50, 100, 200, None)
+"""Steps a second that + and - go through; None for as fast as it goes."""
+
+DEFAULT_PACE = 20.0
+"""Steps a second at a terminal, unless another pace is asked for: fast, and still to be followed."""
+
+FRAMES = 12
+"""Pictures a second at most."""
+
+SOON = 2.0
+"""Seconds of waiting for others that are not told."""
+
+KEYS = (
+    ("space", "pause, and go on"),
+    ("s or →", "one step, while paused"),
+    ("+ and -", "faster and slower"),
+    ("f", "full speed, and back"),
+    ("m", "the game's picture or the map"),
+    ("Tab", "the next seat, where there are several"),
+    ("q", "stop; the run can be gone on with"),
+    ("?", "this help"),
+)
+"""What the keys do."""
+
+_KEYS_LINE = "space pause  s step  +/- pace  f full speed  m map/frame  ? help  q stop"
+_KEYS_ASKED = "press an action's key  : type one  m map/frame  ? help  q stop"
+_KEYS_WAITING = "? help  q stop"
+KEYS_OF_PLAYERS = (
+    (":", "type an action: its name, and what it needs in its order"),
+    ("Tab", "while typing: complete, and go through what is possible now"),
+    ("Esc", "while typing: type nothing"),
+    ("a letter", "the action that has this letter beside it"),
+    ("m", "the game's picture or the map"),
+    ("q", "stop; the run can be gone on with"),
+    ("?", "this help"),
+)
+"""What the keys do for people who play."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A step that was told but not yet drawn."""
+
+    note: Note
+    observation: Observation
+    plan: tuple[str, ...]
+
+
+class LiveView:
+    """Shows one run in the terminal, and lets keys hold it. Also the chooser of people who play.
+
+    Args:
+        console: the terminal.
+        controls: what holds the run.
+        fps: pictures a second at most.
+        pace: steps a second; None for full speed. Not used while a person plays.
+        flush: returns when everything recorded so far is committed.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        controls: Controls,
+        *,
+        fps: float = FRAMES,
+        pace: float | None = DEFAULT_PACE,
+        flush: Callable[[], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console
+        self._controls = controls
+        self._fps = fps
+        self._flush = flush
+        self._clock = clock
+        self._last_pace = pace or DEFAULT_PACE
+        self._stories: dict[str, SeatStory] = {}
+        self._pending: deque[Taken] = deque()
+        self._run: Run | None = None
+        self._spec: AdapterSpec | None = None
+        self._interactive: frozenset[str] = frozenset()
+        self._focus = 0
+        self._frame = False
+        self._help = False
+        self._remark = ""
+        self._question: Question | None = None
+        self._held = False
+        self._own: dict[str, View] = {}
+        """What seats that people play see, as the game drew it for them."""
+        self._answered: float | None = None
+        """When the person at the keyboard chose last, while nothing has come of it yet."""
+        self._dirty = asyncio.Event()
+        controls.pace = pace
+
+    def follow(
+        self, run: Run, spec: AdapterSpec, *, past: Sequence[Note] = (), interactive: Sequence[str] = ()
+    ) -> None:
+        """Take in whose run it is, and what was recorded of it before.
+
+        Args:
+            run: the run that will be played.
+            spec: its game.
+            past: its recorded steps, if it is gone on with.
+            interactive: the seats that people play; with several seats they see only their own.
+        """
+        self._run, self._spec = run, spec
+        self._interactive = frozenset(interactive)
+        self._stories = {s.name: SeatStory(s.name, s.agent) for s in run.plan.seats}
+        names = list(self._stories)
+        self._focus = next((names.index(n) for n in names if n in self._interactive), 0)
+        for note in past:
+            if note.seat in self._stories:
+                self._stories[note.seat].take(note)
+        if self._interactive:
+            self._controls.pace = None
+
+    # --- what the run tells --------------------------------------------------------------------
+
+    def observe(self, step: StepTaken) -> None:
+        """Take in a step; an observer of the run."""
+        note = note_of(step.seat, step.episode, step.step, step.action, step.result, forced=step.forced)
+        self._pending.append(Taken(note, step.result.observation, step.plan))
+        self._dirty.set()
+
+    def show(self, seat: str, observation: Observation, view: View | None) -> None:
+        """Take in what a seat sees, from a game or agent that says so itself."""
+        if seat in self._stories:
+            self._stories[seat].see(observation)
+            self._dirty.set()
+
+    async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
+        """Ask the person at the keyboard what to do, and return it; a way to decide for `human`."""
+        question = Question(seat, observation, space)
+        self._question = question
+        names = list(self._stories)
+        if seat in names:
+            self._focus = names.index(seat)
+            self._stories[seat].see(observation)
+        self._answered = None
+        self._dirty.set()
+        try:
+            return await question.answer
+        finally:
+            self._question, self._answered = None, self._clock()
+            self._dirty.set()
+
+    # --- what the person does ------------------------------------------------------------------
+
+    def press(self, key: str) -> None:
+        """Do what a key stands for."""
+        self._dirty.set()
+        if self._help:
+            self._help = False
+            return
+        if self._question is not None and self._question.press(key):
+            return
+        controls = self._controls
+        if key == "q":
+            self._remark = "stopping"
+            controls.stop()
+        elif key == "?":
+            self._help = True
+        elif key == "tab":
+            self._focus_next()
+        elif key == "m":
+            self._toggle_frame()
+        elif self._interactive:
+            return
+        elif key == "space":
+            self._held = not self._held
+            controls.pause() if self._held else controls.resume()
+        elif key in ("s", "right") and self._held:
+            controls.step_once()
+        elif key in ("+", "=", "-", "_"):
+            self._change_pace(1 if key in "+=" else -1)
+        elif key == "f":
+            self._set_pace(None if controls.pace else self._last_pace)
+
+    def _focus_next(self) -> None:
+        """Look at the next seat: of those that people play, where any do."""
+        names = list(self._stories)
+        at = self._focus % len(names) if names else 0
+        for number in range(at + 1, at + 1 + len(names)):
+            if not self._interactive or names[number % len(names)] in self._interactive:
+                self._focus = number % len(names)
+                return
+
+    def _toggle_frame(self) -> None:
+        if "render" not in (self._spec.abilities if self._spec else ()):
+            self._remark = "this game has no picture"
+        elif not can_decode():
+            self._remark = "pictures need Pillow: pip install pillow"
+        else:
+            self._frame = not self._frame
+
+    def _change_pace(self, by: int) -> None:
+        now = self._controls.pace
+        fastest = len(PACES) - 1
+        index = fastest if now is None else min(range(fastest), key=lambda i: abs((PACES[i] or 0) - now))
+        self._set_pace(PACES[max(0, min(index + by, len(PACES) - 1))])
+
+    def _set_pace(self, pace: float | None) -> None:
+        if pace is not None:
+            self._last_pace = pace
+        self._controls.pace = pace
+
+    # --- drawing -------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def shown(self) -> AsyncIterator[None]:
+        """Show the run on the whole screen while the block runs, and listen to the keys."""
+        with (
+            Live(
+                console=self._console, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            ) as live,
+            keys.listening(self.press),
+        ):
+            drawing = asyncio.create_task(self._draw(live))
+            try:
+                yield
+            finally:
+                drawing.cancel()
+                await asyncio.gather(drawing, return_exceptions=True)
+                await self.look_around()
+
+    def print_last(self) -> None:
+        """Leave the last picture on the terminal, after the whole screen was given back."""
+        self._flush = None  # all is committed, or never will be
+        self._take(len(self._pending))
+        self._question, self._help, self._held, self._remark = None, False, False, "the end"
+        width, height = self._console.size
+        if not self._has_observation() or not fits(width, height):
+            return
+        stage = replace(self.stage(), keys="")
+        rows = max(SMALLEST[1], min(height - 9, 36))
+        if len(stage.seats) > 1 and (whole := last_picture(stage, width)) is not None:
+            self._console.print(whole)  # how a game of several ended is read by all of them
+        else:
+            self._console.print(compose(stage, width, rows, self._look()), height=rows)
+
+    async def _draw(self, live: Live) -> None:
+        size = None
+        while True:
+            began = self._clock()
+            # A terminal that was resized is drawn anew even while nothing happens.
+            size_now = self._console.size
+            if self._dirty.is_set() or size_now != size or not self._has_observation() or self._waited() is not None:
+                self._dirty.clear()
+                size = size_now
+                await self.take_committed()
+                await self.look_around()
+                try:
+                    picture = self.screen(size.width, size.height)
+                    live.update(picture, refresh=True)
+                except Exception as error:  # a world's own drawing may fail; the run must not, nor seem to stand still
+                    said = f"The picture can't be drawn ({type(error).__name__}: {one_line(error)[:300]})."
+                    live.update(Text(f"{said} The run goes on; q stops it."), refresh=True)
+            spent = self._clock() - began
+            await asyncio.sleep(max(1 / self._fps - spent, 2 * spent, 0.01))
+
+    def _has_observation(self) -> bool:
+        return all(story.observation is not None for story in self._stories.values())
+
+    async def take_committed(self) -> None:
+        """Take in the steps that are committed by now."""
+        count = len(self._pending)
+        if count and self._flush is not None:
+            try:
+                await asyncio.to_thread(self._flush)
+            except WsapError:
+                return  # the run itself meets the same error, and tells it
+        self._take(count)
+
+    async def look_around(self) -> None:
+        """Let the game draw what the person at the keyboard sees, where several play: never what onlookers see."""
+        if self._run is None or len(self._stories) < 2:
+            return
+        for name in self._interactive:
+            with contextlib.suppress(Exception):  # a picture that fails must not end the run; the text is shown instead
+                self._own.pop(name, None)
+                if (view := await self._run.seat(name).look()) is not None:
+                    self._own[name] = view
+
+    def _waited(self) -> float | None:
+        """Return how many seconds the person at the keyboard has been waiting for the others; None if it is not."""
+        if self._question is not None or self._answered is None or len(self._stories) < 2 or self._held:
+            return None
+        return self._clock() - self._answered
+
+    def _take(self, count: int) -> None:
+        for _ in range(count):
+            taken = self._pending.popleft()
+            story = self._stories[taken.note.seat]
+            # Decided on what was seen before; only the last observation is looked at.
+            story.take(taken.note, taken.observation)
+            story.plan = taken.plan
+
+    def screen(self, width: int, height: int) -> RenderableType:
+        """Return the whole screen as it is now."""
+        look = self._look()
+        if self._question is not None:
+            look = replace(look, prompt=self._question.lines)
+        return compose(self.stage(), width, height, look)
+
+    def _look(self) -> Look:
+        return Look(
+            frame=self._frame,
+            plain=self._console.no_color,
+            help=(KEYS_OF_PLAYERS if self._interactive else KEYS) if self._help else (),
+        )
+
+    def stage(self) -> Stage:
+        """Return what is shown now: as far as `take_committed` came."""
+        run, spec = self._run, self._spec
+        assert run is not None, "follow() comes first"
+        assert spec is not None, "follow() comes first"
+        self._look_at_world(run)
+        names = list(self._stories)
+        focus = self._focus % len(names)
+        scenes = tuple(
+            SeatScene(name, story.agent, hidden=True)
+            if self._interactive and name not in self._interactive
+            else story.scene(self._view() if index == focus else None)
+            for index, (name, story) in enumerate(self._stories.items())
+        )
+        scores = []
+        with contextlib.suppress(WsapError):
+            metrics = run.summary().metrics
+            units = {m.name: m.unit for m in spec.score_metrics}
+            scores = [(name, value, units.get(name, "")) for name, value in metrics.items()]
+        return Stage(
+            spec.display_title,
+            run.run_id,
+            run.plan.seed,
+            run.plan.steps,
+            scenes,
+            focus,
+            spec.achievements,
+            tuple(scores),
+            self._state(),
+            _KEYS_ASKED if self._question is not None else _KEYS_WAITING if self._interactive else _KEYS_LINE,
+            spending_so_far(run),
+        )
+
+    def _look_at_world(self, run: Run) -> None:
+        """Before the first step, show what the seats begin with."""
+        if run.world is None:
+            return
+        for name, story in self._stories.items():
+            seat = run.world.seats.get(name)
+            if story.observation is None and seat is not None and seat.last_observation is not None:
+                story.see(seat.last_observation)
+
+    def _view(self) -> View | None:
+        """Return what the world draws of itself, where it is wanted and fair to show."""
+        run = self._run
+        names = list(self._stories)
+        story = self._stories[names[self._focus % len(names)]]
+        own_map = story.observation is not None and map_of(story.observation.to_view()) is not None
+        if run is None or run.world is None or (own_map and not self._frame):
+            return None
+        if self._interactive and len(names) > 1:
+            return self._own.get(story.name)  # the world's picture may hold what a player must not know
+        with contextlib.suppress(WsapError):
+            if self._flush is not None:
+                self._flush()
+            try:
+                return run.world.render()
+            except Exception as error:  # a picture that fails must not end the run
+                self._remark = f"no picture: {one_line(error)[:40]}"
+        return None
+
+    def _state(self) -> str:
+        if self._remark:
+            remark = self._remark
+            if remark != "stopping":
+                self._remark = ""
+            return remark
+        if self._question is not None:
+            return "your turn"
+        if self._held:
+            return "❚❚ paused"
+        if (waited := self._waited()) is not None:
+            return "the others play" if waited < SOON else f"the others play, {waited:.0f} s"
+        pace = self._controls.pace
+        return f"▶ {pace:g}/s" if pace else "▶ full speed"

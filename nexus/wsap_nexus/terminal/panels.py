@@ -1,0 +1,323 @@
+"""The parts of the screen: vitals, inventory, last actions, achievements, what is said."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections import Counter
+from dataclasses import replace
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
+from wsap_core.protocol.text import one_line
+from wsap_nexus.terminal.spending import brief, packed, parts
+from wsap_nexus.terminal.story import Note, SeatScene, Stage, folded
+
+VITALS = {
+    "health": "#e05a5a",
+    "hp": "#e05a5a",
+    "food": "#d9963c",
+    "hunger": "#d9963c",
+    "drink": "#4f9ae0",
+    "thirst": "#4f9ae0",
+    "energy": "#d8c84a",
+    "fatigue": "#d8c84a",
+    "stamina": "#d8c84a",
+    "magicka": "#8a7cf0",
+    "mana": "#8a7cf0",
+    "oxygen": "#7fd0e0",
+}
+"""Status that is drawn as a bar, with its colour."""
+
+_LOW = 1 / 3
+_LONGEST_NAME = 12
+_WIDE = 50
+"""Cells from which on a seat's figures are shown."""
+
+
+def number(value: float) -> str:
+    """Return a number as a person writes it: 3, 0.5, 12.25."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else str(value)
+
+
+def vitals(scene: SeatScene, width: int) -> list[Text]:
+    """Return the status, bars first, then effects; one line each."""
+    observation = scene.observation
+    if observation is None:
+        return []
+    bars: list[tuple[int, Text]] = []
+    others = []
+    for key, value in observation.status.items():
+        name = one_line(key)
+        if name.lower() in VITALS and isinstance(value, int | float) and not isinstance(value, bool):
+            # In one order always: what comes from the log is sorted by name.
+            rank = list(VITALS).index(name.lower())
+            bars.append((rank, bar(name, float(value), scene.maxima.get(str(key), float(value)), width)))
+        else:
+            others.append(Text.assemble((f"{name} ", "dim"), _figure(value), overflow="ellipsis", no_wrap=True))
+    effects = ", ".join(one_line(effect.name) for effect in observation.active_effects)
+    if effects:
+        others.append(Text(effects, "bold magenta", overflow="ellipsis", no_wrap=True))
+    return [line for _, line in sorted(bars, key=lambda entry: entry[0])] + others
+
+
+def bar(name: str, value: float, highest: float, width: int) -> Text:
+    """Return one line: a name, a bar as long as there is room, and the number."""
+    share = min(1.0, max(0.0, value / highest)) if highest > 0 else 0.0
+    label = set_cell_size(name, min(_LONGEST_NAME, max(6, len(name))))
+    figure = f"{number(value):>3}"
+    room = max(4, width - cell_len(label) - len(figure) - 2)
+    full = round(share * room)
+    low = share <= _LOW
+    text = Text(f"{label} ", "bold red" if low else "")
+    text.append("█" * full, VITALS.get(name.lower(), "white"))
+    text.append("░" * (room - full), "grey35")
+    text.append(f" {figure}", "bold red" if low else "bold")
+    return text
+
+
+def has_inventory(observation: Observation | None) -> bool:
+    """Return whether there is an inventory to speak of: something carried, or a body to carry it."""
+    return observation is not None and bool(observation.inventory or isinstance(observation, EmbodiedObservation))
+
+
+def inventory(observation: Observation | None, width: int) -> list[Text]:
+    """Return what is carried, as many things on a line as fit."""
+    lines: list[Text] = []
+    for name, count in (observation.inventory if observation is not None else {}).items():
+        item = Text.assemble(one_line(name).replace("_", " "), " ", (f"{count}", "bold yellow"), no_wrap=True)
+        if lines and cell_len(lines[-1].plain) + cell_len(item.plain) + 2 <= width:
+            lines[-1].append("  ").append_text(item)
+        else:
+            lines.append(item)
+    return lines or [Text("nothing", "dim")]
+
+
+def actions(scene: SeatScene, width: int, height: int, *, whole: bool = False) -> list[Text]:
+    """Return the last actions, newest at the bottom, in at most `height` lines.
+
+    Where there is room each action's reasoning gets a line of its own below it. `whole` tells all that came of the
+    newest, however long that is: to who did it.
+    """
+    lines: list[list[Text]] = []
+    left = height
+    shown = folded(scene.notes)
+    for index in range(len(shown) - 1, -1, -1):
+        note, count = shown[index]
+        # A reason is said once, where it begins, and again for the step that was just taken.
+        said = index > 0 and lines != [] and shown[index - 1][0].reasoning == note.reasoning
+        entry = _entry(
+            replace(note, reasoning="") if said else note, count, width, newest=not lines, room=left, whole=whole
+        )
+        if left < len(entry):
+            break
+        left -= len(entry)
+        lines.append(entry)
+    return [line for entry in reversed(lines) for line in entry]
+
+
+def _entry(note: Note, count: int, width: int, *, newest: bool, room: int, whole: bool) -> list[Text]:
+    head = Text(f"{note.number:>5} ", "dim", no_wrap=True, overflow="ellipsis")
+    head.append(note.action, _action_style(note, newest=newest))
+    if count > 1:
+        head.append(f" ×{count}", "dim")
+    if note.forced:
+        head.append(" (too late: default)", "yellow")
+    if note.reward:
+        head.append(f" {note.reward:+.3g}", "green" if note.reward > 0 else "red")
+    for name in note.achievements:
+        head.append(f" ★ {name}", "bold yellow")
+    lines = [head]
+    if note.message and cell_len(head.plain) + len(note.message) + 2 <= width:
+        head.append(f"  {note.message}", "dim")
+    elif note.message and room > 1 and newest and whole:
+        told = textwrap.wrap(note.message, max(10, width - 2))
+        lines += [Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in told]
+    elif note.message and room > 1 and newest:
+        lines.append(Text(f"      {note.message}", "dim", no_wrap=True, overflow="ellipsis"))
+    elif note.message:
+        head.append(f"  {note.message}", "dim")
+    if note.reasoning and room > len(lines):
+        lines.append(Text(f"      “{note.reasoning}”", "italic cyan" if newest else "italic dim", no_wrap=True,
+                          overflow="ellipsis"))  # fmt: skip
+    if note.done:
+        lines.append(Text(f"      — the episode ended after step {note.number} —", "bold", no_wrap=True))
+    return lines[: max(1, room)]
+
+
+def _action_style(note: Note, *, newest: bool) -> str:
+    colour = "" if note.success else "red"
+    return f"bold {colour}".strip() if newest else colour
+
+
+def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: int, height: int) -> list[Text]:
+    """Return what was achieved, with the step, and what is left, in columns; what is left out is counted."""
+    known = [one_line(a.name) for a in catalogue]
+    done = sorted(((one_line(name), step) for name, step in scene.unlocked.items()), key=lambda item: item[1])
+    reached = {name for name, _ in done}
+    missing = [name for name in known if name not in reached]
+    # Wide enough for what is said of those that are left out, too.
+    longest = max(15, *(cell_len(name) for name in [*known, *reached])) + 9
+    columns = max(1, width // longest)
+    cells: list[Text] = []
+    for name, step in done:
+        cells.append(Text.assemble(("★ ", "bold yellow"), (name, "bold green"), (f" {step}", "dim")))
+    cells += [Text(f"· {name}", "dim") for name in missing]
+    room = columns * height
+    if len(cells) > room:
+        cells = _cut(done, len(missing), room)
+    return _in_columns(cells, columns, width)
+
+
+def _cut(done: list[tuple[str, int]], missing: int, room: int) -> list[Text]:
+    """Return the newest achievements that fit, and how many are not shown."""
+    shown = done[-(room - 1) :] if room > 1 else []
+    cells = [Text.assemble(("★ ", "bold yellow"), (name, "bold green"), (f" {step}", "dim")) for name, step in shown]
+    earlier = len(done) - len(shown)
+    words = ([f"{earlier} earlier"] if earlier else []) + ([f"{missing} to go"] if missing else [])
+    return [*cells, Text("· " + ", ".join(words), "dim")]
+
+
+def _in_columns(cells: list[Text], columns: int, width: int) -> list[Text]:
+    rows = math.ceil(len(cells) / columns)
+    each = width // columns
+    lines = []
+    for row in range(rows):
+        line = Text(no_wrap=True, overflow="ellipsis")
+        for column in range(columns):
+            index = column * rows + row
+            if index < len(cells):
+                cell = cells[index].copy()
+                cell.truncate(each - 1, overflow="ellipsis", pad=True)
+                line.append_text(cell).append(" ")
+        lines.append(line)
+    return lines
+
+
+def headline(stage: Stage, width: int) -> Text:
+    """Return the first line: the game, who plays, the run, and how it stands."""
+    seat = stage.seat
+    left = Text(no_wrap=True, overflow="ellipsis")
+    left.append(f" {one_line(stage.title)} ", "bold")
+    left.append(f" {one_line(seat.agent)}", "bold cyan")
+    if len(stage.seats) > 1:
+        left.append(f" as {one_line(seat.name)}", "cyan")
+    left.append(f"  seed {stage.seed}", "dim")
+    right = Text(no_wrap=True)
+    right.append(one_line(stage.run or "not recorded"), "dim" if stage.run else "yellow")
+    right.append(f"  {one_line(stage.state)} ", "bold")
+    gap = width - cell_len(left.plain) - cell_len(right.plain)
+    if gap < 1:
+        right = Text(f"{one_line(stage.state)} ", "bold", no_wrap=True)
+        gap = width - cell_len(left.plain) - cell_len(right.plain)
+    if gap < 1:
+        left.truncate(max(1, width - cell_len(right.plain) - 1), overflow="ellipsis")
+        gap = 1
+    return left.append(" " * gap).append_text(right)
+
+
+def has_bars(scene: SeatScene) -> bool:
+    """Return whether a seat has a body, with vitals to be drawn as bars."""
+    status = scene.observation.status if scene.observation is not None else {}
+    return any(one_line(key).lower() in VITALS for key in status)
+
+
+def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
+    """Return the second line: step, episode, reward, scores, time of day.
+
+    Args:
+        stage: what is shown.
+        status: whether the status is told, too.
+        now: whether what was seen last is of now, so that the time of day is told.
+    """
+    seat = stage.seat
+    limit = f"/{stage.limit}" if stage.limit is not None else ""
+    shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
+    if status and seat.observation is not None:
+        shown += [(one_line(key), _figure(value)) for key, value in seat.observation.status.items()]
+    shown += [("episode", f"{seat.episode + 1}"), ("reward", number(seat.reward))]
+    shown += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
+    if now and seat.observation is not None and seat.observation.time_of_day:
+        shown.append(("", one_line(seat.observation.time_of_day)))
+    line = Text(" ", no_wrap=True, overflow="ellipsis")
+    for label, value in shown:
+        line.append(f"{label} " if label else "", "dim").append(value, "bold").append("   ")
+    return line
+
+
+def _figure(value: object) -> str:
+    shown = "yes" if value is True else "no" if value is False else one_line(value)
+    return number(value) if isinstance(value, float) else shown
+
+
+def spending(stage: Stage, width: int, most: int) -> list[Text]:
+    """Return what language models took, in at most so many lines; none where no model was asked."""
+    slower = replace(stage.spending, tokens_per_second=None)
+    candidates = (parts(stage.spending), parts(slower), brief(stage.spending))
+    lines = next((found for words in candidates if len(found := packed(words, width - 9)) <= most), None)
+    if lines is None:
+        lines = packed(candidates[-1], width - 9)[:most]
+    heads = ["models ", *[" " * 7] * most]
+    return [
+        Text.assemble(" ", (head, "dim"), line, no_wrap=True, overflow="ellipsis")
+        for head, line in zip(heads, lines, strict=False)
+    ]
+
+
+def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
+    """Return a line for each seat that may be looked at: who, how far, what it came to, what it did last.
+
+    Args:
+        stage: what is shown.
+        width: cells of a line; where there are few, figures are left out.
+        most: lines there may be; the seat that is looked at is among them.
+    """
+    chosen = stage.seat
+    shown = [seat for seat in stage.seats if not seat.hidden]
+    hidden = Counter(one_line(seat.agent) for seat in stage.seats if seat.hidden)
+    longest = max((cell_len(one_line(seat.name)) for seat in shown), default=0)
+    usual, count = Counter(seat.agent for seat in shown).most_common(1)[0] if shown else ("", 0)
+    alike = usual if count > max(1, len(shown) // 2) else None
+    lines = []
+    for seat in shown:
+        line = Text("▸ " if seat is chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
+        line.append(set_cell_size(one_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
+        if seat.agent != alike:  # what most of them are is not said of each
+            line.append(f"{one_line(seat.agent)} ", "cyan")
+        if width >= _WIDE:
+            line.append(f" step {seat.steps}  reward {number(seat.reward)} ", "dim")
+        if seat.notes:
+            line.append(f" {seat.notes[-1].action}", "")
+        if seat.done:
+            line.append("  done", "dim")
+        lines.append(line)
+    if hidden:
+        others = ", ".join(f"{count} {agent}" for agent, count in hidden.items())
+        lines.append(Text.assemble("  ", ("with ", "dim"), (others, "cyan"), no_wrap=True, overflow="ellipsis"))
+    if len(lines) <= most:
+        return lines
+    room = max(1, most - 1)
+    first = max(0, min(shown.index(chosen) - room // 2 if chosen in shown else 0, len(lines) - room))
+    left_out = Text(f"  and {len(lines) - room} more: Tab goes through them", "dim", no_wrap=True, overflow="ellipsis")
+    return [*lines[first : first + room], left_out]
+
+
+def heard(observation: Observation | None, height: int) -> list[Text]:
+    """Return the last messages that reached the seat."""
+    messages = list(observation.messages)[-height:] if observation is not None else []
+    lines = []
+    for message in messages:
+        line = Text(no_wrap=True, overflow="ellipsis")
+        line.append(one_line(message.sender), "bold cyan").append(f" ({one_line(message.type)}): ", "dim")
+        lines.append(line.append(one_line(message.content)))
+    return lines
+
+
+def place(observation: Observation | None) -> str:
+    """Return where the seat is, in a few words."""
+    if observation is None:
+        return ""
+    location = observation.location
+    return one_line(location.description or location.region or "")

@@ -1,0 +1,175 @@
+"""A run in plain lines: for pipes, files, small terminals, and programs that read JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wsap_core.protocol.text import one_line
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.terminal.panels import number
+from wsap_nexus.terminal.spending import Spent, packed, parts, spending_of
+from wsap_nexus.terminal.story import Note
+
+FEW = 6
+"""Seats that have a line of their own in a summary."""
+
+EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+
+class PlainProgress:
+    """Says in a line now and then how far a run is, and at once what was achieved and when an episode ended.
+
+    Args:
+        write: takes a line.
+        every: seconds between two lines of progress.
+        limit: the steps that each seat may take, for the line.
+        seats: how many seats there are; their names are said where there are several.
+        quiet: only progress, no achievements.
+        header: said before the first step.
+        spending: what language models took so far, for lines of its own below the progress.
+        width: cells in those lines.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        *,
+        every: float = EVERY,
+        limit: int | None = None,
+        seats: int = 1,
+        quiet: bool = False,
+        header: str = "",
+        spending: Callable[[], Spent] | None = None,
+        width: int = 100,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._write = write
+        self._every = every
+        self._limit = limit
+        self._several = seats > 1
+        self._quiet = quiet
+        self._header = header
+        self._spending = spending
+        self._width = max(20, width)
+        self._clock = clock
+        self._said = clock()
+        self._reward = 0.0
+
+    def begin_with(self, reward: float) -> None:
+        """Count on from what a resumed run has come to."""
+        self._reward = reward
+
+    def observe(self, step: StepTaken) -> None:
+        """Take in a step; an observer of the run."""
+        if self._header:
+            self._write(self._header)
+            self._header = ""
+        result = step.result
+        self._reward += result.reward
+        who = f"{one_line(step.seat)}: " if self._several else ""
+        if not self._quiet:
+            for name in result.achievements:
+                self._write(f"step {step.step}: {who}achieved {one_line(name)}")
+            if result.done:
+                self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {one_line(result.message)}")
+        now = self._clock()
+        if now - self._said >= self._every:
+            self._said = now
+            of = f" of {self._limit}" if self._limit is not None else ""
+            self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {one_line(step.action.name)}")
+            for line in self._taken():
+                self._write(f"  {line}")
+
+    def _taken(self) -> list[str]:
+        """Return the lines on what models took so far; none where none was asked."""
+        return [] if self._spending is None else packed(parts(self._spending()), self._width - 2)
+
+
+def summary_lines(
+    summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int, again: bool = False
+) -> list[str]:
+    """Return what a run came to, as lines for a person.
+
+    Args:
+        summary: what `RunSummary.to_json` gave.
+        units: metric -> unit.
+        catalogue: how many achievements the game has; 0 where it keeps none.
+        again: whether models' replies were those of a recorded run, so that nothing was taken anew.
+    """
+    episodes = int(summary["episodes"])
+    steps = int(summary["steps"])
+    took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
+    ended = "" if summary["done"] else ", cut short"
+    lines = [f"{took}{ended}: reward {number(float(summary['reward']))}"]
+    for name, value in summary["score"].items():
+        lines.append(f"{one_line(name)}: {number(round(float(value), 2))}{one_line(units.get(name, ''))}")
+    reached: Mapping[str, int] = summary["achievements"]
+    if reached or catalogue:
+        of = f" of {catalogue}" if catalogue else ""
+        names = ", ".join(
+            one_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
+        )
+        lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
+    lines += _how_decided(summary["decisions"])
+    if taken := parts(spending_of(summary)):
+        lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
+    lines += _how_seats_did(summary.get("seats", ()))
+    lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
+    return lines
+
+
+def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each seat; where there are many of them, one for each reward and agent, the best first."""
+    if len(seats) <= FEW:
+        return [
+            f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
+            f"{seat['steps']} step{_s(int(seat['steps']))}"
+            for seat in seats
+        ]
+    groups: dict[tuple[float, str], list[str]] = {}
+    for seat in seats:
+        groups.setdefault((float(seat["reward"]), one_line(seat["agent"])), []).append(one_line(seat["seat"]))
+    best_first = sorted(groups.items(), key=lambda group: -group[0][0])
+    return [f"reward {number(reward)} ({agent}): {', '.join(names)}" for (reward, agent), names in best_first]
+
+
+def _how_decided(decisions: Mapping[str, int]) -> list[str]:
+    """Return the lines on decisions for several steps, and on those that did not come about as they should."""
+    rest = {"unconstrained": "unconstrained", "cut": "with a reply cut short"}
+    # Summaries that older versions recorded have fewer figures.
+    more = [f"{decisions[name]} {words}" for name, words in rest.items() if decisions.get(name)]
+    lines: list[str] = []
+    if continued := decisions.get("continued"):
+        lines.append(f"decisions for several steps: {decisions['total'] - continued} for {decisions['total']} steps")
+    if more or decisions["repaired"] or decisions["forced"]:
+        shown = [f"{decisions['repaired']} repaired", f"{decisions['forced']} forced", *more]
+        lines.append(f"decisions: {', '.join(shown)}")
+    return lines
+
+
+def note_line(note: Note, *, several: bool) -> str:
+    """Return one recorded step as one line for a person or a program that reads lines."""
+    parts = [str(note.number)]
+    if several:
+        parts.append(note.seat)
+    parts.append(note.action)
+    parts.append(("" if note.success else "refused: ") + note.message)
+    if note.reward:
+        parts.append(f"reward {note.reward:+.6g}")
+    if note.achievements:
+        parts.append("achieved " + ", ".join(note.achievements))
+    if note.forced:
+        parts.append("forced")
+    if note.done:
+        parts.append("done")
+    if note.reasoning:
+        parts.append(f"because {note.reasoning}")
+    return "\t".join(parts)
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

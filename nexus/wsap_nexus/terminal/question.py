@@ -1,0 +1,109 @@
+"""What a person at the keyboard is asked: the actions there are, their keys, and a line to type in."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from wsap_core.authoring.typed import typed_action
+from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
+from wsap_core.protocol.text import one_line
+from wsap_llm.json_style import legal_actions
+from wsap_nexus.terminal.keymap import Line, by_action, keymap, why_not
+
+ASIDE = frozenset({TOOL, "avatar", "meta", "message"})
+"""Categories of actions that are named after the deeds: what is looked up, and what every world has."""
+MOST_IMPOSSIBLE = 12
+"""So many actions that are not possible now are named; of more, only how many they are."""
+
+
+class Question:
+    """One decision that a person is asked for.
+
+    Args:
+        seat: who is asked.
+        observation: what is seen.
+        space: all actions there are.
+    """
+
+    def __init__(self, seat: str, observation: Observation, space: ActionSpace) -> None:
+        self.seat = seat
+        self.observation = observation
+        self.answer: asyncio.Future[Action] = asyncio.get_running_loop().create_future()
+        """Resolved with the action that was chosen."""
+        self.line = Line()
+        self.reason = ""
+        """Why the last try was not taken."""
+        self._space = space
+        self._keys = keymap(space)
+        self._open = ActionSpace(legal_actions(space, observation))
+        """What is possible now, with what each of it can be done to."""
+
+    def press(self, key: str) -> bool:
+        """Take a key; return whether it was meant for this question."""
+        if self.line.open:
+            typed = self.line.press(key, self._open if key == "tab" else self._space)
+            if typed is not None:
+                action, self.reason = typed_action(typed, self._space)
+                if action is not None:
+                    self._choose(action)
+                if self.reason and typed.strip():  # to be mended, not typed anew
+                    self.line.text, self.line.open = typed, True
+            return True
+        if key in (":", "/"):
+            self.line.open, self.reason = True, ""
+            return True
+        name = self._keys.get(key)
+        if name is None:
+            return False
+        self._choose(Action(name))
+        return True
+
+    def _choose(self, action: Action) -> None:
+        self.reason = why_not(action, self.observation)
+        if not self.reason and not self.answer.done():
+            self.answer.set_result(action)
+
+    def lines(self, width: int) -> list[Text]:
+        """Return the question, to be drawn in that width: what is typed, what can be done, and looked up."""
+        signs = by_action(self._keys)
+        deeds: list[Text] = []
+        tools: list[Text] = []
+        impossible: list[Text] = []
+        for action in self._space.actions:
+            can = not why_not(Action(action.name), self.observation)
+            cell = Text(no_wrap=True, overflow="ellipsis")
+            cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
+            cell.append(f" {one_line(action.name)}", "" if can else "dim strike")
+            (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
+        if len(impossible) > MOST_IMPOSSIBLE:
+            impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]
+        rest = [*_flowing(tools, width), *_flowing(impossible, width)]
+        return [*self._first_lines(width), *_flowing(deeds, width), *rest]
+
+    def _first_lines(self, width: int) -> list[Text]:
+        reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(one_line(self.reason), width)]
+        if not self.line.open:
+            ask = "Press a key, or : to type an action."
+            return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
+        hint = "  Tab completes, Esc leaves"
+        room = max(10, width - 4)
+        typed = one_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
+        if cell_len(typed) > room:  # what is typed now is at its end
+            typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
+        line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)
+        return [*reason, line.append(hint, "dim") if cell_len(line.plain + hint) <= width else line]
+
+
+def _flowing(cells: list[Text], width: int) -> list[Text]:
+    """Return cells one after the other, as many on a line as fit."""
+    lines: list[Text] = []
+    for cell in cells:
+        if lines and cell_len(lines[-1].plain) + cell_len(cell.plain) + 3 <= width:
+            lines[-1].append("   ").append_text(cell)
+        else:
+            lines.append(cell)
+    return lines

@@ -1,0 +1,137 @@
+"""What a run takes of language models, in as few words as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.errors import WsapError
+from wsap_core.seams.agent import NO_USAGE, Usage
+
+if TYPE_CHECKING:
+    from wsap_nexus.runs.run import Run
+
+# Any, in this module: summaries as they were recorded.
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has taken so far, over all seats."""
+
+    usage: Usage = NO_USAGE
+    decisions: int = 0
+    """All of them, those without a model included, but no step that only goes on with an earlier one."""
+    repaired: int = 0
+    forced: int = 0
+    tokens_per_second: float | None = None
+    """Tokens of reply for each second of a call; None where it was not measured."""
+
+
+def spending_of(summary: Mapping[str, Any]) -> Spent:
+    """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures."""
+    usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
+    return Spent(
+        Usage(
+            int(usage.get("calls") or 0),
+            int(usage.get("prompt_tokens") or 0),
+            int(usage.get("completion_tokens") or 0),
+            usage.get("cost"),
+        ),
+        int(decisions.get("total") or 0) - int(decisions.get("continued") or 0),
+        int(decisions.get("repaired") or 0),
+        int(decisions.get("forced") or 0),
+        usage.get("tokens_per_second"),
+    )
+
+
+def spending_so_far(run: Run) -> Spent:
+    """Return what a run has taken up to now."""
+    try:
+        summary = run.summary()
+    except WsapError:
+        return Spent()  # a game's own score failed; what was taken is still in the log
+    return Spent(
+        sum((seat.usage for seat in summary.seats), NO_USAGE),
+        sum(seat.steps - seat.continued for seat in summary.seats),
+        sum(seat.repaired for seat in summary.seats),
+        sum(seat.forced for seat in summary.seats),
+        summary.tokens_per_second,
+    )
+
+
+def parts(spending: Spent) -> list[str]:
+    """Return the figures, the most important first; none where no model was asked."""
+    usage = spending.usage
+    if not usage.calls:
+        return []
+    found = [
+        f"{usage.calls} call{'' if usage.calls == 1 else 's'}",
+        f"{count(usage.prompt_tokens)} tokens in, {count(usage.completion_tokens)} out",
+        money(usage.cost),
+    ]
+    if spending.decisions:
+        found.append(
+            f"{share(spending.repaired, spending.decisions)} repaired, "
+            f"{share(spending.forced, spending.decisions)} forced"
+        )
+    if spending.tokens_per_second is not None:
+        found.append(f"{speed(spending.tokens_per_second)} tokens/s")
+    return found
+
+
+def brief(spending: Spent) -> list[str]:
+    """Return the figures for a narrow line; "fixed" are repaired and forced decisions together."""
+    usage = spending.usage
+    if not usage.calls:
+        return []
+    tokens = f"{count(usage.prompt_tokens)}+{count(usage.completion_tokens)} tok"
+    fixed = f"{share(spending.repaired + spending.forced, spending.decisions)} fixed" if spending.decisions else ""
+    return [f"{usage.calls} call{'' if usage.calls == 1 else 's'}", tokens, money(usage.cost), *filter(None, [fixed])]
+
+
+def packed(words: Iterable[str], width: int) -> list[str]:
+    """Return figures with commas between, in as many lines as they need; one that is longer than a line is cut."""
+    lines: list[str] = []
+    for word in (piece for figure in words for piece in figure.split(", ")):
+        if lines and len(lines[-1]) + 2 + len(word) <= width:
+            lines[-1] += f", {word}"
+        else:
+            lines.append(word[:width])
+    return lines
+
+
+def share(some: int, all_of_them: int) -> str:
+    """Return a share in percent that never says 0 % for some, nor 100 % for not all."""
+    percent = 100 * some / all_of_them
+    if some and percent < 1:
+        return "<1%"
+    if some < all_of_them and percent > 99:
+        return ">99%"
+    return f"{percent:.0f}%"
+
+
+def speed(tokens: float) -> str:
+    """Return tokens a second as a person reads them: 3.25, 31.4, 15100."""
+    return f"{tokens:.3g}" if tokens < 1000 else f"{tokens:.0f}"
+
+
+def money(cost: float | None) -> str:
+    """Return an amount of US dollars as a person reads it; "cost unknown" for one that nobody knows."""
+    if cost is None:
+        return "cost unknown"
+    return f"${cost:.2f}" if cost >= 1 or not cost else f"${cost:.4f}" if cost >= 0.0001 else "<$0.0001"
+
+
+def count(tokens: int) -> str:
+    """Return a number of tokens as a person reads it: 950, 12.3k, 4.56M."""
+    if tokens < 10_000:
+        return str(tokens)
+    return f"{tokens / 1000:.1f}k" if tokens < 999_950 else f"{tokens / 1e6:.2f}M"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person reads it: 40 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,229 @@
+"""What has happened in a seat so far: one shape for steps played now and for steps read from the log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.agent import DecisionInfo
+from wsap_nexus.terminal.spending import Spent
+
+KEPT = 200
+"""So many last actions are kept for showing."""
+
+NOTHING_SPENT = Spent()
+
+LONGEST_REASON = 500
+"""Characters of an agent's reasoning, or of a message, that are kept for showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One step in short."""
+
+    seat: str
+    episode: int
+    """From 0."""
+    number: int
+    """The seat's decision in the run, from 1."""
+    action: str
+    """The action with its parameters."""
+    reasoning: str
+    success: bool
+    message: str
+    reward: float
+    achievements: tuple[str, ...]
+    done: bool
+    forced: bool = False
+    seq: int = -1
+    """Its event in the log; -1 for a step that is not read from there."""
+    info: DecisionInfo | None = None
+    """How the decision came about, where that was recorded."""
+
+
+def note_of(
+    seat: str,
+    episode: int,
+    number: int,
+    action: Action,
+    result: ActionResult,
+    *,
+    forced: bool = False,
+    seq: int = -1,
+    info: DecisionInfo | None = None,
+) -> Note:
+    """Return a step in short, its texts on one line and no longer than is shown."""
+    return Note(
+        seat,
+        episode,
+        number,
+        action_text(action.name, action.parameters),
+        one_line(action.reasoning or "")[:LONGEST_REASON],
+        result.success,
+        one_line(result.message)[:LONGEST_REASON],
+        result.reward,
+        tuple(one_line(name) for name in result.achievements),
+        result.done,
+        forced,
+        seq,
+        info,
+    )
+
+
+def action_text(name: str, parameters: Mapping[str, object]) -> str:
+    """Return an action as one reads it: `speak(text=hello)`."""
+    inner = ", ".join(f"{key}={value}" for key, value in parameters.items())
+    return one_line(f"{name}({inner})" if inner else name)[:LONGEST_REASON]
+
+
+@dataclass(frozen=True)
+class SeatScene:
+    """What is shown of one seat at one moment."""
+
+    name: str
+    agent: str
+    observation: Observation | None = None
+    view: View | None = None
+    """What the world draws of itself; None where there is only the observation."""
+    steps: int = 0
+    """Decisions so far, in the whole run."""
+    episode: int = 0
+    reward: float = 0.0
+    """In the whole run."""
+    notes: tuple[Note, ...] = ()
+    """The last steps, oldest first."""
+    unlocked: Mapping[str, int] = field(default_factory=dict)
+    """Achievement of this episode -> the step that unlocked it."""
+    maxima: Mapping[str, float] = field(default_factory=dict)
+    """The highest value of each number in the status so far."""
+    done: bool = False
+    plan: tuple[str, ...] = ()
+    hidden: bool = False
+    """Whether nothing but its name and agent may be shown: somebody plays who sits elsewhere."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is shown of a run at one moment."""
+
+    title: str
+    """The game's name for people."""
+    run: str | None
+    """The run's id; None if nothing is recorded."""
+    seed: int
+    limit: int | None
+    seats: tuple[SeatScene, ...]
+    focus: int = 0
+    """The seat that is shown whole."""
+    catalogue: tuple[Achievement, ...] = ()
+    scores: tuple[tuple[str, float, str], ...] = ()
+    """(metric, value, unit)."""
+    state: str = ""
+    """"playing 20/s", "paused", ..."""
+    keys: str = ""
+    """The keys there are, for the last line."""
+    spending: Spent = NOTHING_SPENT
+    """What language models took, over all seats."""
+
+    @property
+    def seat(self) -> SeatScene:
+        """The seat that is shown whole."""
+        return self.seats[self.focus % len(self.seats)]
+
+
+class SeatStory:
+    """Follows one seat, step after step, and tells how it stands.
+
+    Args:
+        name: the seat.
+        agent: who plays.
+    """
+
+    def __init__(self, name: str, agent: str) -> None:
+        self.name = name
+        self.agent = agent
+        self.observation: Observation | None = None
+        self.plan: tuple[str, ...] = ()
+        self._notes: deque[Note] = deque(maxlen=KEPT)
+        self._steps = 0
+        self._episode = 0
+        self._reward = 0.0
+        self._done = False
+        self._unlocked: dict[str, int] = {}
+        self._maxima: dict[str, float] = {}
+
+    def take(self, note: Note, observation: Observation | None = None) -> None:
+        """Go one step further; the observation, where given, is what the seat saw after it."""
+        if note.episode != self._episode:
+            self._episode, self._unlocked = note.episode, {}
+        self._notes.append(note)
+        self._steps = note.number
+        self._reward += note.reward
+        self._done = note.done
+        for name in note.achievements:
+            self._unlocked.setdefault(name, note.number)
+        if observation is not None:
+            self.see(observation)
+
+    def see(self, observation: Observation) -> None:
+        """Take in what the seat sees."""
+        self.observation = observation
+        for name, value in numbers(observation).items():
+            self._maxima[name] = max(value, self._maxima.get(name, value))
+
+    def scene(self, view: View | None = None) -> SeatScene:
+        """Return what is shown now."""
+        return SeatScene(
+            self.name,
+            self.agent,
+            self.observation,
+            view,
+            self._steps,
+            self._episode,
+            self._reward,
+            tuple(self._notes),
+            dict(self._unlocked),
+            dict(self._maxima),
+            self._done,
+            self.plan,
+        )
+
+
+def numbers(observation: Observation) -> dict[str, float]:
+    """Return the numbers of an observation's status; a body's health limit counts for its health."""
+    found = {
+        str(key): float(value)
+        for key, value in observation.status.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    limit = getattr(getattr(observation, "avatar", None), "max_health", 0)
+    if "health" in found and isinstance(limit, int | float) and limit > found["health"]:
+        found["health"] = float(limit)
+    return found
+
+
+def same(a: Note, b: Note) -> bool:
+    """Return whether two steps look the same to a reader, so that they share a line."""
+    quiet = not (a.reward or b.reward or a.achievements or b.achievements)
+    alike = (a.action, a.success, a.message, a.reasoning, a.episode) == (
+        b.action,
+        b.success,
+        b.message,
+        b.reasoning,
+        b.episode,
+    )
+    return quiet and alike
+
+
+def folded(notes: Sequence[Note]) -> list[tuple[Note, int]]:
+    """Return steps with equal neighbours put together: (the last of them, how many), oldest first."""
+    lines: list[tuple[Note, int]] = []
+    for note in notes:
+        if lines and same(lines[-1][0], note):
+            lines[-1] = (note, lines[-1][1] + 1)
+        else:
+            lines.append((note, 1))
+    return lines

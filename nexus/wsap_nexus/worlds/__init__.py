@@ -1,0 +1,1 @@
+"""Worlds, wherever they run: in this process, in a worker, elsewhere."""

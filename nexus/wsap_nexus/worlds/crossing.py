@@ -1,0 +1,285 @@
+"""How a lifeline asks a world in another process, over HTTP, and finds its game again after that has ended.
+
+To a `Lifeline` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
+lost. A line is lost when the game can't be reached for a while, when its process is another one than before,
+or when it is too late with an answer. Nothing starts the game again from here; it is waited for.
+
+A world that ends its process each time that it is brought back would do so for ever, so one that is to blame for two
+ends in a row is given up. To blame is whoever *alone* was at work when the process ended, which is seen where a
+request is cut off, and not where the end is heard of: that is after the process was started anew, by one world after
+the other, and the last of several hears of it when the others are through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from wsap_core.errors import WsapError
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.remote import GameClient, GameLostError
+from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
+from wsap_nexus.worlds.workers.lifeline import Lifeline, OnFailure
+from wsap_nexus.worlds.workers.pool import Patience
+
+# Any, in this module: JSON.
+
+SECONDS = 120.0
+"""Seconds that a game may take for one call; one with a longer deadline of its own may take that long."""
+BACK = 60.0
+"""Seconds that a game which is gone is waited for, before its agents are brought home."""
+
+
+_ASKED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
+    "begin": ("PUT", "", {}),
+    "close": ("DELETE", "", {}),
+    "open_seat": ("POST", "/seats/{seat}/jack-in", {}),
+    "observe": ("GET", "/seats/{seat}/observation", {}),
+    "look": ("GET", "/seats/{seat}/view", {}),
+    "resolve": ("POST", "/seats/{seat}/act", {"action": "action"}),
+    "leave": ("POST", "/seats/{seat}/jack-out", {"mode": "mode"}),
+    "avatars": ("GET", "/seats/{agent}/avatars", {}),
+    "create_avatar": ("POST", "/seats/{agent}/avatars", {"wanted": "wanted"}),
+    "admit": ("POST", "/avatars/{avatar}/admit", {"entry": "entry"}),
+    "release": ("POST", "/avatars/{avatar}/release", {"transfer_id": "transfer"}),
+    "death": ("GET", "/avatars/{avatar}/death", {}),
+    "respawn": ("POST", "/avatars/{avatar}/respawn", {"agent": "agent", "option": "option"}),
+    "snapshot": ("GET", "/snapshot", {}),
+    "restore": ("POST", "/restore", {"state": "state"}),
+    "render": ("GET", "/view", {}),
+}
+"""What an operation is over HTTP: method, path, and what its body takes from the request, by its name there."""
+
+
+class FarLine:
+    """The way to one world while the process of its game lives.
+
+    Args:
+        client: the way to the game.
+        path: where the world answers.
+        life: what this life of the process is called, if it says that.
+        game: the game's name.
+        on_lost: told once, with why, and whether this world alone was at work.
+    """
+
+    def __init__(
+        self,
+        client: GameClient,
+        path: str,
+        life: str | None,
+        game: str,
+        on_lost: Callable[[FarLine, str, bool], None],
+    ) -> None:
+        self.life = life
+        """What this life of the process is called."""
+        self.gone = False
+        """Whether it is lost."""
+        self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        """Done when it is lost."""
+        self.late = False
+        """Whether it is lost because an answer took too long."""
+        self._client = client
+        self._path = path
+        self._game = game
+        self._on_lost = on_lost
+        self._numbers = itertools.count(1)
+        self._calls: dict[int, tuple[asyncio.Task[None], str, Callable[[bytes], None]]] = {}
+        self._seed = 0
+        self._options: Mapping[str, Any] = {}
+
+    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+        """Ask, and return the call's number; `on_reply` is told the reply's content, if there is ever one."""
+        number = next(self._numbers)
+        asked = json.loads(content)
+        task = asyncio.create_task(self._carry(number, asked, on_reply, deadline), name=f"{self._game}: {asked['op']}")
+        self._calls[number] = (task, str(asked["op"]), on_reply)
+        self._client.begin_work(self._path)
+        task.add_done_callback(lambda _: self._through(number))
+        return number
+
+    def take_back(self, number: int) -> None:
+        """Give a call up, if it only waits to see something; what acts is let happen, and is then known."""
+        if number in self._calls and self._calls[number][1] == "observe":
+            task, _, on_reply = self._calls[number]
+            task.cancel()
+            on_reply(TAKEN_BACK)
+
+    def close(self) -> None:
+        """Give everything up."""
+        self.gone = True
+        if not self.ended.done():
+            self.ended.set_result(None)
+        for task, _, _ in list(self._calls.values()):
+            if task is not asyncio.current_task():
+                task.cancel()
+
+    def _through(self, number: int) -> None:
+        self._calls.pop(number, None)
+        self._client.end_work(self._path)
+
+    async def _carry(
+        self, number: int, asked: Mapping[str, Any], on_reply: Callable[[bytes], None], deadline: float | None
+    ) -> None:
+        try:
+            async with asyncio.timeout(deadline):
+                reply = await self._reply(asked)
+        except TimeoutError:
+            self.late = True
+            self._lose(f"it did not answer {asked['op']} within {deadline:g} s", to_blame=True)
+            return
+        except GameLostError as error:
+            # Whoever alone was at work when it ended may be what ended it.
+            why = "its process ended" if error.answered else str(error).rstrip(".")
+            self._lose(why, to_blame=error.at_work == {self._path})
+            return
+        except WsapError as error:
+            reply = failure(error, self._game)
+        self._calls.pop(number, None)
+        if not self.gone:
+            on_reply(reply)
+
+    async def _reply(self, asked: Mapping[str, Any]) -> bytes:
+        try:
+            return answer(await self._ask(str(asked["op"]), asked))
+        except GameLostError as error:
+            if error.answered and await self._is_the_same():
+                # It is the game's word that there is no such thing.
+                return failure(WorldFailedError(str(error)), self._game)
+            raise
+        except Exception as error:
+            return failure(error, self._game)
+
+    async def _is_the_same(self) -> bool:
+        """Return whether the process that answers is still the one that this line leads to."""
+        try:
+            return self.life is not None and await self._client.life() == self.life
+        except GameLostError:
+            return False  # it answered, and has ended since
+
+    async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
+        """Ask what an operation stands for, and return what a lifeline is told."""
+        if op == "create":
+            self._seed, self._options = asked["seed"], asked["options"]
+            return None
+        method, template, takes = _ASKED[op]
+        names = {name: quote(str(asked[name]), safe="") for name in ("seat", "agent", "avatar") if name in asked}
+        body = {told: asked[name] for told, name in takes.items()} if method != "GET" else None
+        if op == "begin":
+            body = {"world_seed": self._seed, "seed": asked["seed"], "options": self._options}
+        told = await self._client.ask(method, self._path + template.format(**names), body)
+        return _state_of(told, self._game) if op == "snapshot" else told
+
+    def _lose(self, why: str, *, to_blame: bool) -> None:
+        if not self.gone:
+            self.close()
+            self._on_lost(self, why, to_blame)
+
+
+def _state_of(told: Mapping[str, Any], game: str) -> str:
+    state = told.get("state")
+    try:
+        base64.b64decode(state, validate=True)  # type: ignore[arg-type]  # what is no text is refused, too
+    except (TypeError, ValueError):
+        raise WorldFailedError(f"The game {game!r} gave no snapshot that can be read.") from None
+    return str(state)
+
+
+class Crossing:
+    """Gives the lifeline of one world its lines, one after another.
+
+    Args:
+        spec: the game.
+        world_id: what the world is called there.
+        client: the way to the game.
+        on_failure: told when the game's process has ended, once for each of its lives; None for nobody.
+    """
+
+    def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:
+        self.patience = Patience(deadline=SECONDS)
+        """How long one call is waited for."""
+        self._spec = spec
+        self._path = f"/worlds/{quote(world_id, safe='')}"
+        self._client = client
+        self._on_failure = on_failure
+        self._line: FarLine | None = None
+        self._lifeline: Lifeline | None = None
+
+    def new_number(self) -> int:
+        """Return a number for a world; there is one alone."""
+        return 1
+
+    async def place(self, lifeline: Lifeline) -> FarLine:
+        """Return a line to the game, once it can be reached.
+
+        Raises:
+            WorldFailedError: it can't be, or its world can't be what it was.
+        """
+        self._lifeline, before = lifeline, self._line
+        if before is None:
+            life = await self._client.life()
+        else:
+            self._check_able(lifeline, before)
+            life = await self._find_again(before)
+        line = self._line = FarLine(self._client, self._path, life, self._spec.name, self._lost)
+        return line
+
+    def leave(self, lifeline: Lifeline) -> None:
+        """Let go of the world."""
+        if self._line is not None:
+            self._line.close()
+
+    def _lost(self, line: FarLine, why: str, to_blame: bool) -> None:
+        if self._lifeline is not None:
+            # Whoever hears of an end later than others was not what brought it about.
+            to_blame = to_blame and (self._mourn(line) or line.late)
+            self._lifeline.worker_lost(line, why, to_blame=to_blame)
+
+    async def _find_again(self, before: FarLine) -> str | None:
+        """Wait for a game that is gone, and return what its life is called now."""
+        try:
+            async with asyncio.timeout(BACK):
+                life = await self._wait_for_it()
+        except TimeoutError:
+            error = WorldFailedError(
+                f"The game {self._spec.name!r} at {self._client.url} did not come back within {BACK:g} s."
+            )
+            error.counted = not self._mourn(before)
+            raise error from None
+        if (life is None or life != before.life) and self._mourn(before) and self._on_failure is not None:
+            self._on_failure(
+                WorldFailedError(f"The process of the game {self._spec.name!r} ended and was started anew.")
+            )
+        return life
+
+    async def _wait_for_it(self) -> str | None:
+        while True:
+            try:
+                return await self._client.life()
+            except GameLostError:
+                continue  # it has been waited for some seconds by then
+
+    def _mourn(self, line: FarLine) -> bool:
+        """Return whether the end of a life of the process is heard of for the first time, by any of its worlds."""
+        life = line.life or f"{self._path} {id(line)}"
+        if life in self._client.mourned:
+            return False
+        self._client.mourned.add(life)
+        return True
+
+    def _check_able(self, lifeline: Lifeline, before: FarLine) -> None:
+        """Refuse to go on in a world that can't become what it was."""
+        journal = lifeline.journal
+        if journal.state is None and journal.position and "seed" not in self._spec.abilities:
+            what = "no saved state" if "snapshot" in self._spec.abilities else "no snapshots"
+            error = WorldFailedError(
+                f"The process of the game {self._spec.name!r} ended or can't be reached, and the game has {what} and "
+                "no seeds, so its world can't be brought back."
+            )
+            error.counted = not self._mourn(before)
+            raise error

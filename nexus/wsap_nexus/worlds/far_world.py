@@ -1,0 +1,286 @@
+"""A world in another process, reached over HTTP: the same face as any other.
+
+It outlives the game's process, as worlds in workers outlive their workers: what it was is saved from time to
+time, and what was asked of it since is kept, so that it can be made again when the game is there again.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from wsap_core.errors import WireError
+from wsap_core.protocol import (
+    Action,
+    ActionResult,
+    ActionSpace,
+    Avatar,
+    AvatarSpec,
+    DeathEvent,
+    Entry,
+    JackOutResult,
+    Observation,
+    Receipt,
+    TransitPackage,
+    View,
+)
+from wsap_core.protocol.wire import Codec
+from wsap_core.specs import AdapterSpec
+from wsap_core.worlds import Outcome
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.crossing import Crossing
+from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.worlds.seats import HasSpec
+from wsap_nexus.worlds.workers.lifeline import SNAPSHOT_EVERY, Lifeline, OnFailure
+
+# Any, in this module: JSON.
+
+_CODEC = Codec()
+
+
+class RemoteSeat:
+    """A seat in a world in another process. Made by `RemoteWorld.open_seat`.
+
+    Args:
+        world: the world.
+        agent_id: who sits there.
+        told: what the game said when the seat was opened.
+    """
+
+    def __init__(self, world: RemoteWorld, agent_id: str, told: Mapping[str, Any]) -> None:
+        self._world = world
+        self._agent_id = agent_id
+        self.game_description = str(told.get("description", ""))
+        """The game, its goals and mechanics."""
+        self.action_space = _CODEC.decode(ActionSpace, told.get("action_space"), where="action space")
+        """All actions there are."""
+        self.done = False
+        """Whether the episode of this seat is over."""
+        self.left: JackOutResult | None = None
+        """Set once the agent has left the world."""
+        self._default = told.get("default_action")
+        self.take(told)
+
+    @property
+    def agent_id(self) -> str:
+        """Who sits there."""
+        return self._agent_id
+
+    @property
+    def world(self) -> HasSpec:
+        """The world."""
+        return self._world
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """Take in what the game says of how the seat stands."""
+        self.done = bool(told.get("done"))
+        left = told.get("left")
+        self.left = None if left is None else _CODEC.decode(JackOutResult, left, where="seat")
+
+    def default_action(self) -> Action | None:
+        """Return what is done when the agent misses its deadline."""
+        return None if self._default is None else _CODEC.decode(Action, self._default, where="default action")
+
+    async def observe(self) -> Observation:
+        """Return this seat's state at its next decision point."""
+        told = await self._world.ask_turn("observe", seat=self._agent_id)
+        seen: Observation = self._read(Observation, told, "observation")
+        return seen
+
+    async def look(self) -> View | None:
+        """Return what this seat sees now; None where the game draws nothing."""
+        if "render" not in self._world.spec.abilities:
+            return None
+        told = await self._world.ask("look", changes=False, seat=self._agent_id)
+        return None if told.get("view") is None else self._read(View, told, "view")
+
+    async def resolve(self, action: Action) -> Outcome:
+        """Carry out an action and return what came of it, and how."""
+        told = await self._world.ask_turn("resolve", seat=self._agent_id, action=action)
+        out, death = told.get("out"), told.get("death")
+        outcome = Outcome(
+            self._read(Action, told, "action"),
+            self._read(ActionResult, told, "result"),
+            bool(told.get("stepped")),
+            None if out is None else self._read(JackOutResult, told, "out"),
+            None if death is None else self._read(DeathEvent, told, "death"),
+        )
+        self.take(told)
+        return outcome
+
+    async def leave(self, mode: str = "dormant") -> JackOutResult:
+        """Take the agent out of the world by force."""
+        told = await self._world.ask("leave", seat=self._agent_id, mode=mode)
+        self.left = self._read(JackOutResult, told, "jack_out")
+        return self.left
+
+    def _read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
+        return self._world.read(kind, told, name)
+
+
+class RemoteWorld:
+    """A world in another process.
+
+    Args:
+        spec: the game; its factory is the client.
+        world_id: what the world is called there.
+        seed: of the world.
+        options: the game's own.
+        client: the way to it.
+        on_failure: told when the game's process ended with this world in it; None for nobody.
+        snapshot_every: steps between two saved states.
+    """
+
+    def __init__(
+        self,
+        spec: AdapterSpec,
+        world_id: str,
+        seed: int,
+        options: Mapping[str, Any],
+        client: GameClient,
+        *,
+        on_failure: OnFailure | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        self._spec = spec
+        self._line = Lifeline(
+            spec,
+            seed,
+            options,
+            factory="",
+            pool=Crossing(spec, world_id, client, on_failure),
+            on_failure=on_failure,
+            snapshot_every=snapshot_every,
+        )
+        self._seats: dict[str, RemoteSeat] = {}
+
+    @property
+    def spec(self) -> AdapterSpec:
+        """The game."""
+        return self._spec
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        return "snapshot" in self._spec.abilities
+
+    @property
+    def last_state(self) -> bytes | None:
+        """The newest state that was saved on the way."""
+        return self._line.last_state
+
+    @property
+    def rebuilt(self) -> int:
+        """How often it was made again because the game's process had ended."""
+        return self._line.rebuilt
+
+    async def begin(self, seed: int) -> None:
+        """Make the world over there, and begin its first episode; whatever was there under its name is gone."""
+        self._seats.clear()
+        await self.ask("begin", seed=seed)
+
+    async def open_seat(self, agent_id: str) -> RemoteSeat:
+        """Bind an agent to the avatar it has, or a new one, and return its seat."""
+        told = await self.ask("open_seat", seat=agent_id)
+        try:
+            seat = self._seats[agent_id] = RemoteSeat(self, agent_id, told)
+        except WireError as error:
+            raise WorldFailedError(f"The game {self._spec.name!r}: {error}") from error
+        return seat
+
+    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+        """Return the bodies that an agent has there."""
+        told = await self.ask("avatars", changes=False, agent=agent_id)
+        found = told.get("avatars")
+        if not isinstance(found, list):
+            raise WorldFailedError(f"The game {self._spec.name!r} gave no list of avatars.")
+        return [self.read(Avatar, {"avatar": body}, "avatar") for body in found]
+
+    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+        """Make a body for an agent; None where the world makes one when a seat is opened."""
+        told = await self.ask("create_avatar", agent=agent_id, wanted=wanted)
+        return None if told.get("avatar") is None else self.read(Avatar, told, "avatar")
+
+    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Let skills and items in; a game without transit lets in nothing."""
+        if "transit" not in self._spec.abilities:
+            reason = f"{self._spec.display_title} lets nothing in."
+            return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
+        told = await self.ask("admit", avatar=avatar_id, entry=entry)
+        self._take(told)
+        receipt: Receipt = self.read(Receipt, told, "receipt")
+        return receipt
+
+    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take out what is portable; nothing from a game without transit."""
+        if "transit" not in self._spec.abilities:
+            return TransitPackage(transfer_id)
+        told = await self.ask("release", avatar=avatar_id, transfer=transfer_id)
+        package: TransitPackage = self.read(TransitPackage, told, "package")
+        return package
+
+    async def death(self, avatar_id: str) -> DeathEvent | None:
+        """Return what happened to a destroyed body, None where the game knows nothing of deaths."""
+        told = await self.ask("death", avatar=avatar_id)
+        return None if told.get("death") is None else self.read(DeathEvent, told, "death")
+
+    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
+        """Bring a destroyed body back; return what the game says to it."""
+        told = await self.ask("respawn", agent=agent_id, avatar=avatar_id, option=option)
+        self._take(told)
+        return str(told.get("message", ""))
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        return await self._line.save()
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of; the same seats must be open."""
+        state = base64.b64encode(data).decode("ascii")
+        self._take(await self.ask("restore", state=state))
+
+    async def render(self) -> View | None:
+        """Return what a viewer can draw, None if the game draws nothing."""
+        if "render" not in self._spec.abilities:
+            return None
+        told = await self.ask("render", changes=False)
+        return None if told.get("view") is None else self.read(View, told, "view")
+
+    async def close(self) -> None:
+        """Have the world let go over there, if it can still be told."""
+        # If not, it is gone, or will be replaced when it is begun again.
+        await self._line.close()
+
+    # --- for its seats ----------------------------------------------------------------------------------
+
+    async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Mapping[str, Any]:
+        """Ask for something and return the game's answer; see `Lifeline.ask`."""
+        told: Mapping[str, Any] = await self._line.ask(op, changes=changes, **values)
+        return told
+
+    async def ask_turn(self, op: str, **values: Any) -> Mapping[str, Any]:
+        """Ask for something that may wait for other seats, and return the game's answer."""
+        told: Mapping[str, Any]
+        told, _ = await self._line.ask_seat(op, waits=True, **values)
+        return told
+
+    def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
+        """Return a message of the protocol that an answer holds.
+
+        Raises:
+            WorldFailedError: it is none.
+        """
+        try:
+            value = _CODEC.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
+            # The game may go by another name here than in its own process.
+            return replace(value, game_id=self._spec.name) if isinstance(value, Avatar) else value
+        except WireError as error:
+            raise WorldFailedError(f"The game {self._spec.name!r} answered what it may not: {error}") from error
+
+    def _take(self, told: Mapping[str, Any]) -> None:
+        states = told.get("seats")
+        for name, state in (states if isinstance(states, dict) else {}).items():
+            if name in self._seats:
+                self._seats[name].take(state)

@@ -1,0 +1,210 @@
+"""How the nexus reaches a world, wherever it runs: one face, in process, in a worker, or elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+from wsap_core.errors import WorldError, WsapError
+from wsap_core.protocol import (
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    Entry,
+    JackInResult,
+    Receipt,
+    TransitPackage,
+    View,
+)
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.context import Context
+from wsap_core.seams.game import AvatarGameAdapter, Transits
+from wsap_core.seams.options import Options, check_used
+from wsap_core.specs import AdapterSpec
+from wsap_core.worlds import World
+from wsap_llm.secrets import resolved
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.seats import SeatFace
+
+T = TypeVar("T")
+
+
+class WorldFace(Protocol):
+    """A world as the nexus deals with it. Every method may wait, and raises `WorldError` if the world fails."""
+
+    @property
+    def spec(self) -> AdapterSpec:
+        """The game."""
+        ...
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        ...
+
+    async def begin(self, seed: int) -> None:
+        """Begin the first episode from a seed."""
+        ...
+
+    async def open_seat(self, agent_id: str) -> SeatFace:
+        """Bind an agent to the avatar it has, or a new one, and return its seat."""
+        ...
+
+    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+        """Return the bodies that an agent has there."""
+        ...
+
+    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+        """Make a body for an agent; None where the world makes one when a seat is opened."""
+        ...
+
+    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Let skills and items in; a world without transit lets in nothing."""
+        ...
+
+    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take out what is portable; nothing from a world without transit."""
+        ...
+
+    async def death(self, avatar_id: str) -> DeathEvent | None:
+        """Return what happened to a destroyed body, None where the world knows nothing of deaths."""
+        ...
+
+    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
+        """Bring a destroyed body back; return what the world says to it.
+
+        Raises:
+            WorldError: it refuses.
+        """
+        ...
+
+    async def snapshot(self) -> bytes:
+        """Return the world's whole state."""
+        ...
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of; the same seats must be open."""
+        ...
+
+    async def render(self) -> View | None:
+        """Return what a viewer can draw, None if the world draws nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class LocalWorld:
+    """A world in this process.
+
+    Args:
+        spec: the game.
+        seed: of the world.
+        options: the game's own.
+        context: everything else that is handed to the game.
+    """
+
+    def __init__(
+        self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None
+    ) -> None:
+        # Any: options are of an open shape.
+        own = Options(resolved(options, os.environ))
+        base = context or Context()
+        self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
+        check_used(f"The game {spec.name!r}", own)
+
+    @property
+    def spec(self) -> AdapterSpec:
+        """The game."""
+        return self._world.spec
+
+    @property
+    def can_snapshot(self) -> bool:
+        """Whether its state can be taken and given back."""
+        return self._world.can_snapshot
+
+    async def begin(self, seed: int) -> None:
+        """Begin the first episode."""
+        await self._world.reset(seed)
+
+    async def open_seat(self, agent_id: str) -> SeatFace:
+        """Bind an agent to the avatar it has, or a new one."""
+        return self._world.open_seat(agent_id)
+
+    async def avatars(self, agent_id: str) -> Sequence[Avatar]:
+        """Return the bodies that an agent has."""
+        if self._world.has_avatars:
+            return await self._ask(lambda: self._bodies.list_avatars(agent_id))
+        return [self._world.avatar_of(agent_id)]
+
+    async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
+        """Make a body, if the game has bodies of its own."""
+        if not self._world.has_avatars:
+            return None
+        return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
+
+    async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Let skills and items in."""
+        if "transit" not in self.spec.abilities:
+            reason = f"{self.spec.display_title} lets nothing in."
+            return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
+        return await self._ask(lambda: cast(Transits, self._world.adapter).admit(avatar_id, entry))
+
+    async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take out what is portable."""
+        if "transit" not in self.spec.abilities:
+            return TransitPackage(transfer_id)
+        return await self._ask(lambda: cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
+
+    async def death(self, avatar_id: str) -> DeathEvent | None:
+        """Return what happened to a destroyed body."""
+        return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
+
+    async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
+        """Bring a destroyed body back."""
+        result: JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
+        if not result.success:
+            raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
+        return result.message
+
+    async def snapshot(self) -> bytes:
+        """Return the whole state."""
+        return await self._ask(self._world.snapshot)
+
+    async def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of."""
+        await self._ask(lambda: self._world.restore(data))
+
+    async def render(self) -> View | None:
+        """Return what a viewer can draw."""
+        return await self._ask(self._world.render)
+
+    async def close(self) -> None:
+        """Let the game close what it holds."""
+        close = getattr(self._world.adapter, "close", None)
+        if callable(close):
+            await self._ask(close)
+
+    @property
+    def _bodies(self) -> AvatarGameAdapter:
+        return cast(AvatarGameAdapter, self._world.adapter)
+
+    async def _ask(self, question: Callable[[], Any]) -> T:
+        # Any: a game's methods may be synchronous or not, whatever their protocols say.
+        try:
+            answer = question()
+            return cast(T, await answer if inspect.isawaitable(answer) else answer)
+        except WsapError:
+            raise
+        except Exception as error:
+            detail = one_line(error)[:300] or "no message"
+            raise WorldFailedError(f"The game {self.spec.name!r} raised {type(error).__name__}: {detail}") from error
+
+
+def is_alive(avatar: Avatar) -> bool:
+    """Return whether a body can be entered as it is."""
+    return avatar.state is not AvatarState.DESTROYED

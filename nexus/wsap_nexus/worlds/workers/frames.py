@@ -1,0 +1,122 @@
+"""What goes through the pipes between the nexus and a worker.
+
+A frame is its length (4 bytes, big-endian), the number of the call it belongs to (8 bytes), and the
+content. A request's content is JSON: `op`, `world`, and what the operation takes. A reply's content
+begins with one byte: `+` for an answer, `-` for an error, `~` for a call that was taken back. Then
+comes canonical JSON; where an observation goes with it, that stands on a line of its own, so that
+its text can be kept and compared as it came. Call 0 is the worker's own sign of life.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+from wsap_core import errors as core_errors
+from wsap_core.errors import WireError, WorldError, WsapError
+from wsap_core.protocol.text import one_line
+from wsap_core.protocol.wire import dumps
+from wsap_nexus import errors as hub_errors
+from wsap_nexus.errors import WorldFailedError
+
+# Any, in this module: JSON.
+
+LONGEST = 256 * 2**20
+"""The most bytes of one frame's content."""
+DONE, FAILED, TAKEN_BACK = b"+", b"-", b"~"
+"""What a reply begins with."""
+BEAT = 0
+"""The number of a worker's sign of life."""
+
+_HEADER = struct.Struct(">IQ")
+
+
+def frame(number: int, content: bytes) -> bytes:
+    """Return a frame.
+
+    Raises:
+        WireError: it is too long.
+    """
+    if len(content) > LONGEST:
+        raise WireError(f"A message of {len(content)} bytes is longer than the {LONGEST} that may pass at once.")
+    return _HEADER.pack(len(content), number) + content
+
+
+class FrameReader:
+    """Puts frames together from whatever pieces they come in."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """Take in bytes and return the frames that are complete now: call and content.
+
+        Raises:
+            WireError: what came is no frame.
+        """
+        self._buffer += data
+        complete = []
+        at = 0
+        while len(self._buffer) - at >= _HEADER.size:
+            length, number = _HEADER.unpack_from(self._buffer, at)
+            if length > LONGEST:
+                raise WireError(f"A frame of {length} bytes is none of ours.")
+            end = at + _HEADER.size + length
+            if len(self._buffer) < end:
+                break
+            complete.append((number, bytes(self._buffer[at + _HEADER.size : end])))
+            at = end
+        del self._buffer[:at]
+        return complete
+
+
+def request(op: str, world: int, **values: Any) -> bytes:
+    """Return a request's content."""
+    return dumps({"op": op, "world": world, **values}).encode()
+
+
+def answer(head: Any, observation: str | None = None) -> bytes:
+    """Return the content of a reply, with an observation's canonical text if one goes with it."""
+    text = dumps(head)
+    return DONE + (text if observation is None else f"{text}\n{observation}").encode()
+
+
+def read_answer(content: bytes) -> tuple[Any, bytes | None]:
+    """Return what a reply says, and the text of the observation that goes with it.
+
+    Raises:
+        WsapError: it says that the call failed, with the class that it failed with there.
+        WireError: it is no reply.
+    """
+    head, _, observation = content[1:].partition(b"\n")
+    try:
+        said = json.loads(head) if head else None
+    except ValueError as error:
+        raise WireError(f"A worker's reply is not valid JSON: {error}.") from None
+    if content[:1] == FAILED:
+        raise read_error(said)
+    return said, observation or None
+
+
+def failure(error: BaseException, game: str) -> bytes:
+    """Return the content of a reply that says what went wrong."""
+    if not isinstance(error, WsapError):
+        detail = one_line(error)[:300] or "no message"
+        error = WorldFailedError(f"The game {game!r} raised {type(error).__name__}: {detail}")
+    broken = hub_errors.is_failure(error)
+    return FAILED + dumps({"type": type(error).__name__, "message": str(error), "broken": broken}).encode()
+
+
+def read_error(said: Any) -> WsapError:
+    """Return the error that a reply tells of; a world's own if its class is not known here."""
+    name, message = str(said.get("type")), str(said.get("message"))
+    kind = getattr(core_errors, name, None) or getattr(hub_errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, WsapError)):
+        kind = WorldError
+    if said.get("broken") and kind is WorldError:
+        kind = WorldFailedError
+    # Some classes put their message together from parts that did not travel.
+    error = kind.__new__(kind)
+    error.args = (message,)
+    return error

@@ -1,0 +1,141 @@
+"""The worker's side: many worlds in one process, each behind its bridge, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from wsap_core.errors import WireError
+from wsap_core.protocol import Action
+from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.references import load_object
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.workers.bridge import Bridge
+from wsap_nexus.worlds.workers.frames import BEAT, TAKEN_BACK, answer, failure, frame
+from wsap_nexus.worlds.workers.mark import Mark, Marked
+
+# Any, in this module: JSON.
+
+_CARRIED = (
+    "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "max_avatars", "blocking",
+    "persistent", "protocol_version",
+)  # fmt: skip
+_SEQUENCES = ("abilities", "seats", "seat_names")
+
+
+def spec_to_json(spec: AdapterSpec, factory: str) -> dict[str, Any]:
+    """Return what a worker has to know of a game; `factory` names it in any process."""
+    return {**{name: getattr(spec, name) for name in _CARRIED}, "factory": factory, "default": spec.default_action}
+
+
+def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
+    """Return the game that `spec_to_json` tells of.
+
+    Raises:
+        PluginError: it can't be loaded.
+        WsapError: it is not there.
+    """
+    values: dict[str, Any] = {name: tuple(data[name]) if name in _SEQUENCES else data[name] for name in _CARRIED}
+    default = None if data["default"] is None else Codec().decode(Action, data["default"], where="default action")
+    return AdapterSpec(factory=load_object(data["factory"]), default_action=default, **values)
+
+
+class WorldHost:
+    """Takes in frames, and sends a reply to each.
+
+    Args:
+        send: writes bytes to the nexus.
+        mark: says which world is being asked.
+    """
+
+    def __init__(self, send: Callable[[bytes], None], mark: Mark) -> None:
+        self._send = send
+        self._mark = mark
+        self._worlds: dict[int, Bridge] = {}
+        self._games: dict[int, str] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._begun: set[int] = set()
+
+    def receive(self, number: int, content: bytes) -> None:
+        """Begin to do what a frame asks for."""
+        asked = json.loads(content)
+        loop = asyncio.get_running_loop()
+        if asked["op"] == "cancel":
+            # Later, so that a call that came just before has begun: what is then taken back doesn't depend on
+            # whether both came in one piece.
+            loop.call_soon(self._cancel, asked["call"])
+            return
+        self._tasks[number] = loop.create_task(self._serve(number, asked))
+
+    def beat(self) -> None:
+        """Say that this process is alive, and what it is at."""
+        self._send(frame(BEAT, dumps({"begun": sorted(self._begun), "memory": memory_in_use()}).encode()))
+
+    async def close(self) -> None:
+        """Let all worlds go."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for bridge in self._worlds.values():
+            await asyncio.gather(bridge.face.close(), return_exceptions=True)
+
+    def _cancel(self, number: int) -> None:
+        task = self._tasks.get(number)
+        if task is not None:
+            task.cancel()
+
+    async def _serve(self, number: int, asked: Mapping[str, Any]) -> None:
+        world = int(asked["world"])
+        self._begun.add(number)
+        try:
+            reply = await Marked(self._reply(asked, world), self._mark, world)
+            out = frame(number, reply)
+        except asyncio.CancelledError:
+            out = frame(number, TAKEN_BACK)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            out = frame(number, failure(error, self._games.get(world, "?")))
+        finally:
+            self._begun.discard(number)
+            self._tasks.pop(number, None)
+        self._send(out)
+
+    async def _reply(self, asked: Mapping[str, Any], world: int) -> bytes:
+        if asked["op"] == "create":
+            self._games[world] = asked["spec"]["name"]
+            self._worlds[world] = Bridge(LocalWorld(spec_of_json(asked["spec"]), asked["seed"], asked["options"]))
+            return answer(None)
+        if asked["op"] == "close":
+            bridge = self._worlds.pop(world, None)
+            if bridge is not None:
+                await bridge.face.close()
+            return answer(None)
+        if world not in self._worlds:
+            raise WorldFailedError(f"The worker has no world {world}.")
+        return await self._worlds[world].handle(asked)
+
+
+def read_hello(content: bytes) -> None:
+    """Take over how the nexus imports, from the first frame.
+
+    Raises:
+        WireError: it is no greeting.
+    """
+    hello = json.loads(content)
+    if hello.get("op") != "hello":
+        raise WireError("A worker is greeted before anything is asked of it.")
+    sys.path[:] = hello["path"]
+
+
+def memory_in_use() -> int | None:
+    """Return the bytes of memory that this process holds; None where the system doesn't say it simply."""
+    try:
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None

@@ -1,0 +1,427 @@
+"""The line to a world in a worker: it outlives the worker, because it knows how to make the world again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from wsap_core.errors import PluginError, WorldError, WsapError
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.worlds.workers import journal as journals
+from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
+from wsap_nexus.worlds.workers.host import spec_to_json
+from wsap_nexus.worlds.workers.journal import Journal
+from wsap_nexus.worlds.workers.pool import CREATION, Patience
+
+# Any, in this module: JSON.
+
+SNAPSHOT_EVERY = 50
+"""Steps between two saved states of a world."""
+CLOSING = 5.0
+"""Seconds that a game has to close; it is not waited for any longer."""
+AGAIN = 20
+"""How often a world is brought back without getting on, if it is not to blame for it."""
+
+OnFailure = Callable[[WorldFailedError], None]
+
+
+class Line(Protocol):
+    """The way to wherever a world is at present: a worker, or a game in another process."""
+
+    gone: bool
+    """Whether it is lost."""
+    ended: asyncio.Future[Any]
+    """Done when it is lost."""
+
+    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+        """Send a request and return its number; `on_reply` is told the reply's content, if there is ever one."""
+        ...
+
+    def take_back(self, number: int) -> None:
+        """Ask that a call be given up."""
+        ...
+
+
+class Lines(Protocol):
+    """Where lines come from."""
+
+    @property
+    def patience(self) -> Patience:
+        """How long is waited for an answer."""
+        ...
+
+    def new_number(self) -> int:
+        """Return a number for a world."""
+        ...
+
+    async def place(self, lifeline: Lifeline, /) -> Line:
+        """Put a world somewhere, and return the way to it.
+
+        Raises:
+            WorldError: there is no such place.
+        """
+        ...
+
+    def leave(self, lifeline: Lifeline, /) -> None:
+        """Forget a world."""
+        ...
+
+
+class WorkerLostError(WorldFailedError):
+    """The worker is gone in the middle of it. Never leaves this package."""
+
+
+class Lifeline:
+    """Asks a world in a worker or in another process, and brings it back in another when that is lost.
+
+    Args:
+        spec: the game.
+        seed: of the world.
+        options: the game's own.
+        factory: what names the game in any process.
+        pool: the workers, or what stands for them.
+        on_failure: told each time the world brought its worker down.
+        snapshot_every: steps between two saved states.
+    """
+
+    def __init__(
+        self,
+        spec: AdapterSpec,
+        seed: int,
+        options: Mapping[str, Any],
+        *,
+        factory: str,
+        pool: Lines,
+        on_failure: OnFailure | None,
+        snapshot_every: int,
+    ) -> None:
+        self.number = pool.new_number()
+        """Its number in the pool."""
+        self.failures = 0
+        """How often it brought its worker down."""
+        self.rebuilt = 0
+        """How often it was made again."""
+        self.journal = Journal()
+        """What happened since the last saved state."""
+        self._spec = spec
+        self._create = {"spec": spec_to_json(spec, factory), "seed": seed, "options": dict(options)}
+        self._pool = pool
+        self._on_failure = on_failure
+        self._every = snapshot_every if "snapshot" in spec.abilities else 0
+        self._reads: list[journals.Entry] = []
+        self._opened: list[str] = []
+        self._begun_with: int = seed
+        self._steps = 0
+        self._saving = False
+        self._pondering: set[str] = set()
+        self._unsettled: set[str] = set()
+        self._generation = 0
+        self._link: Line | None = None
+        self._coming: asyncio.Task[None] | None = None
+        self._replies: set[asyncio.Future[bytes]] = set()
+        self._dead: WorldError | None = None
+        self._cause: WorldFailedError | None = None
+        self._blamed_in_row = 0
+        self._lost_in_row = 0
+
+    @property
+    def last_state(self) -> bytes | None:
+        """The newest state that was saved on the way."""
+        return None if self.journal.state is None else base64.b64decode(self.journal.state)
+
+    # --- asking -----------------------------------------------------------------------------------------
+
+    async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Any:
+        """Ask the world and return what it says; made again elsewhere if the worker is lost meanwhile.
+
+        Raises:
+            WsapError: what the world raised.
+            WorldFailedError: it can't be brought back.
+        """
+        said, _ = await self.ask_seat(op, changes=changes, **values)
+        return said
+
+    async def ask_seat(
+        self, op: str, *, changes: bool = True, waits: bool = False, **values: Any
+    ) -> tuple[Any, bytes | None]:
+        """Ask as `ask` does, and return the text of the observation that goes with the answer, too.
+
+        Args:
+            op: what is asked.
+            changes: whether it may change the world.
+            waits: whether it may wait for other seats.
+            values: what the operation takes.
+        """
+        await self._ready()
+        what = f"{op} of {values['seat']!r}" if "seat" in values else op
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        deadline = None if waits and self._spec.seats[1] > 1 else self._deadline
+        seat = str(values.get("seat", ""))
+        entry = journals.Entry(request(op, self.number, **values), what, answer, deadline, seat)
+        self._follow(op, seat, int(values.get("seed", 0)))
+        if changes:
+            self.journal.ask(entry)
+        else:
+            self._reads.append(entry)
+        self._transmit(entry)
+        try:
+            reply = await answer
+        except asyncio.CancelledError:
+            self._take_back(entry)
+            raise
+        if reply[:1] == TAKEN_BACK:
+            raise WorldFailedError(f"The game {self._spec.name!r} gave up on {what}.")
+        return read_answer(reply)
+
+    async def save(self) -> bytes:
+        """Return the world's whole state, and go back to that from now on."""
+        await self._ready()
+        position = self.journal.position if self._is_settled else None
+        seats, generation = list(self._opened), self._generation
+        state = str(await self.ask("snapshot", changes=False))
+        if position is not None and generation == self._generation:
+            self.journal.rebase(state, seats, position)
+            self._steps = 0
+        return base64.b64decode(state)
+
+    async def close(self) -> None:
+        """Let go of the world; the worker stays for others."""
+        link, self._link = self._link, None
+        self._dead = self._dead or WorldError(f"This world of {self._spec.name!r} is closed.")
+        if self._coming is not None:
+            self._coming.cancel()
+        self._give_up(self._dead)
+        if link is not None and not link.gone:
+            closed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+            self._call(link, request("close", self.number), partial(_settle, closed), self._deadline)
+            await asyncio.wait({closed, link.ended}, timeout=CLOSING, return_when=asyncio.FIRST_COMPLETED)
+        self._pool.leave(self)
+
+    @property
+    def _deadline(self) -> float:
+        return max(self._pool.patience.deadline, self._spec.deadline or 0.0)
+
+    def _follow(self, op: str, seat: str, seed: int) -> None:
+        """Keep in mind which seats are at something that no saved state tells of."""
+        if op == "observe":
+            self._pondering.add(seat)
+        elif op in ("resolve", "leave"):
+            self._pondering.discard(seat)
+        if op == "begin":
+            self._begun_with = seed
+        if op == "leave":
+            self._unsettled.discard(seat)
+        elif op in ("begin", "restore"):
+            self._pondering.clear()
+            self._unsettled.clear()
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether a state that is saved now is all there is to know.
+
+        It is not while a call is open, nor while a seat has seen its turn and not acted, because many a game
+        keeps in mind who has seen which round; nor while it is unknown what is left of a move taken back.
+        """
+        return not (self.journal.open or self._pondering or self._unsettled)
+
+    def _transmit(self, entry: journals.Entry) -> None:
+        if self._link is not None:
+            entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
+
+    def _call(self, link: Line, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+        return link.call(self.number, content, on_reply, deadline)
+
+    def _on_reply(self, entry: journals.Entry, reply: bytes) -> None:
+        self._blamed_in_row = self._lost_in_row = 0
+        if entry in self._reads:
+            self._reads.remove(entry)
+        else:
+            self.journal.answer(entry, reply)
+            self._steps += 1
+            if entry.what.startswith("open_seat") and reply[:1] == DONE and entry.seat not in self._opened:
+                self._opened.append(entry.seat)
+        _settle(entry.answer, reply)
+        # Each step is observed and resolved.
+        due = 0 < 2 * self._every <= self._steps
+        if due and self._is_settled and not self._saving and not self._is_coming:
+            self._save()
+
+    def _take_back(self, entry: journals.Entry) -> None:
+        if entry in self._reads:
+            self._reads.remove(entry)
+        elif not entry.answered and self._dead is None:
+            self.journal.take_back(entry)
+            self._unsettled.add(entry.seat)
+        else:
+            return
+        if self._link is not None and not self._is_coming:
+            self._link.take_back(entry.number)
+
+    def _save(self) -> None:
+        """Have the state saved as it is after everything that was answered; nobody waits for it."""
+        if self._link is None:
+            return
+        position, seats = self.journal.position, list(self._opened)
+
+        def saved(reply: bytes) -> None:
+            self._saving = False
+            self._steps = 0
+            if reply[:1] == FAILED:
+                self._every = 0  # then everything is kept from here on
+            else:
+                self.journal.rebase(read_answer(reply)[0], seats, position)
+
+        self._saving = True
+        self._call(self._link, request("snapshot", self.number), saved, self._deadline)
+
+    # --- losing the worker, and coming back -----------------------------------------------------------
+
+    def worker_lost(self, link: Line, why: str, *, to_blame: bool) -> None:
+        """Begin to come back in another worker, if anybody waits for an answer; else when somebody asks."""
+        if link is not self._link:
+            return
+        self._link, self._saving = None, False
+        self._generation += 1
+        self._lost_in_row += 1
+        self._cause = WorldFailedError(f"The game {self._spec.name!r} failed: {why}.")
+        if to_blame:
+            self.failures += 1
+            self._blamed_in_row += 1
+            self._cause.counted = True
+        for reply in list(self._replies):
+            if not reply.done():
+                reply.set_exception(WorkerLostError(str(self._cause)))
+                reply.exception()  # not everyone who could be told is waiting
+        if (self.journal.open or self._reads) and not self._is_coming and self._dead is None:
+            self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
+        if to_blame and self._on_failure is not None:
+            self._on_failure(self._cause)
+
+    @property
+    def _is_coming(self) -> bool:
+        return self._coming is not None and not self._coming.done()
+
+    async def _ready(self) -> None:
+        """Return when the world is in a worker, and what it was before."""
+        while self._link is None or self._is_coming:
+            if self._dead is not None:
+                break
+            if not self._is_coming:
+                self._coming = asyncio.create_task(self._come(), name=f"bring {self._spec.name}")
+            assert self._coming is not None  # made just now, or on its way
+            await asyncio.wait({self._coming})
+        if self._dead is not None:
+            raise _again(self._dead)
+
+    async def _come(self) -> None:
+        """Make the world in a worker and bring it to where it was; try again if that worker is lost, too."""
+        while self._dead is None:
+            if self._blamed_in_row > 1 or self._lost_in_row > AGAIN:
+                self._die(self._cause or WorldFailedError(f"The game {self._spec.name!r} failed."))
+                return
+            try:
+                await self._make()
+            except WorkerLostError:
+                continue
+            except PluginError as error:
+                self._die(WorldFailedError(str(error)))
+            except WorldError as error:
+                self._die(error)
+            except WsapError as error:
+                failed = WorldError(f"The game {self._spec.name!r} can't be made: {error}")
+                failed.__cause__ = error
+                self._die(failed)
+            except Exception as error:
+                self._die(WorldFailedError(f"The game {self._spec.name!r} can't be brought back: {error!r}"))
+            return
+
+    async def _make(self) -> None:
+        link = await self._pool.place(self)
+        if link.gone:
+            raise WorkerLostError("lost at once")
+        self._link = link
+        await self._say("create", CREATION, **self._create)
+        journal = self.journal
+        self.rebuilt += 1 if journal.position else 0
+        if journal.state is not None:
+            await self._say("begin", seed=self._begun_with)
+            for name in journal.seats:
+                await self._say("open_seat", seat=name)
+            await self._say("restore", state=journal.state)
+        await self._go_through(link)
+        for entry in self._reads:
+            self._transmit(entry)
+
+    async def _go_through(self, link: Line) -> None:
+        """Make all calls of the journal again, in the order in which everything happened, and compare."""
+        repeated: dict[int, asyncio.Future[bytes]] = {}
+        done = 0
+        while done < len(self.journal.events):
+            kind, entry = self.journal.events[done]
+            done += 1
+            if kind == "asked" and entry.answered:
+                repeated[id(entry)] = self._repeat(link, entry)
+            elif kind == "asked":
+                self._transmit(entry)
+            elif kind == "taken back":
+                link.take_back(entry.number)
+            elif id(entry) in repeated:
+                reply = await self._reply(repeated.pop(id(entry)))
+                if journals.digest(reply) != entry.digest:
+                    raise WorldFailedError(
+                        f"The game {self._spec.name!r} did not go the same way again at {entry.what}, so what it was "
+                        "can't be brought back; is something in it left to chance?"
+                    )
+
+    def _repeat(self, link: Line, entry: journals.Entry) -> asyncio.Future[bytes]:
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        entry.number = self._call(link, entry.content, partial(_settle, reply), entry.deadline)
+        self._replies.add(reply)
+        return reply
+
+    async def _say(self, op: str, times: float = 1.0, **values: Any) -> Any:
+        """Ask for what brings the world back; it stands in no journal."""
+        if self._link is None:
+            raise WorkerLostError("lost")
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._replies.add(reply)
+        self._call(self._link, request(op, self.number, **values), partial(_settle, reply), self._deadline * times)
+        return read_answer(await self._reply(reply))[0]
+
+    async def _reply(self, reply: asyncio.Future[bytes]) -> bytes:
+        if self._link is None:
+            raise WorkerLostError("lost")
+        try:
+            return await reply
+        finally:
+            self._replies.discard(reply)
+
+    def _die(self, error: WorldError) -> None:
+        """Be no more: whoever waits, and whoever asks from now on, is told why."""
+        self._dead = error
+        self._give_up(error)
+
+    def _give_up(self, error: WorldError) -> None:
+        waiting = [entry for kind, entry in self.journal.events if kind == "asked" and not entry.answered]
+        for entry in (*waiting, *self._reads):
+            if not entry.answer.done():
+                entry.answer.set_exception(_again(error))
+        self._reads.clear()
+
+
+def _settle(waiting: asyncio.Future[Any], reply: bytes) -> None:
+    if not waiting.done():
+        waiting.set_result(reply)
+
+
+def _again(error: WorldError) -> WorldError:
+    """Return an error of its own for each who is told, so that none carries another's history."""
+    own = type(error)(str(error))
+    own.__cause__ = error.__cause__
+    if isinstance(own, WorldFailedError) and isinstance(error, WorldFailedError):
+        own.counted = error.counted
+    return own

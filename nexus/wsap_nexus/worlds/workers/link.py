@@ -1,0 +1,207 @@
+"""One worker, as the nexus sees it: its process, the calls that are under way, and what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from wsap_core.errors import WireError, WorldError
+from wsap_core.protocol.wire import dumps
+from wsap_nexus.worlds.workers.frames import BEAT, FrameReader, frame
+from wsap_nexus.worlds.workers.mark import Mark
+from wsap_nexus.worlds.workers.output import OutputLog
+
+_FROM_OUTSIDE = frozenset(
+    int(getattr(signal, name))
+    for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+    if hasattr(signal, name)
+)
+GOODBYE = 10.0
+"""Seconds that a worker has to end by itself."""
+
+
+@dataclass
+class Call:
+    """A call that a worker has not answered yet."""
+
+    world: int
+    on_reply: Callable[[bytes], None]
+    deadline: float | None
+    """Seconds that it may take once it has begun; None for one that may wait for others."""
+    waited: float = 0.0
+    """Seconds since it was said to have begun."""
+    begun: bool = False
+
+
+class Link(asyncio.SubprocessProtocol):
+    """A worker process.
+
+    Args:
+        name: for people, and for its log.
+        output: where what it prints goes.
+        on_lost: told once, with why, when the process is gone.
+    """
+
+    def __init__(self, name: str, output: OutputLog, on_lost: Callable[[Link, str], None]) -> None:
+        self.name = name
+        """For people."""
+        self.worlds: set[int] = set()
+        """The worlds that were put there."""
+        self.calls: dict[int, Call] = {}
+        """What it has not answered, by number."""
+        self.silence = 0.0
+        """Seconds since it was last heard, as the pool counts them."""
+        self.memory: int | None = None
+        """Bytes that it says it holds."""
+        self.gone = False
+        """Whether the process is no more."""
+        self.why_killed: str | None = None
+        """Why it was killed, if it was."""
+        self.accused: int | None = None
+        """The world whose call it was killed for, if it was for one."""
+        self.mark = Mark.new()
+        """Which world it is at."""
+        self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        """Done when the process is gone."""
+        self._output = output
+        self._on_lost = on_lost
+        self._reader = FrameReader()
+        self._next = 1
+        self._process: asyncio.SubprocessTransport | None = None
+        self._pipe: asyncio.WriteTransport | None = None
+        self._closing = False
+
+    async def start(self, beat: float) -> None:
+        """Start the process.
+
+        Args:
+            beat: seconds between two signs of life.
+
+        Raises:
+            WorldError: it can't be started.
+        """
+        loop = asyncio.get_running_loop()
+        command = [sys.executable, "-m", "wsap_nexus.worlds.workers.main", str(self.mark.path), str(beat)]
+        if sys.flags.isolated:
+            command.insert(1, "-I")
+        try:
+            await loop.subprocess_exec(lambda: self, *command)
+        except OSError as error:
+            self.mark.close()
+            raise WorldError(f"A worker process could not be started: {error.strerror or error}.") from error
+        self._write(frame(0, dumps({"op": "hello", "path": [str(place) for place in sys.path]}).encode()))
+
+    def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
+        """Send a request and return its number; `on_reply` is told the reply's content, if there is ever one."""
+        number, self._next = self._next, self._next + 1
+        self.calls[number] = Call(world, on_reply, deadline)
+        self._write(frame(number, content))
+        return number
+
+    def take_back(self, number: int) -> None:
+        """Ask that a call be given up."""
+        if number in self.calls:
+            self._write(frame(0, dumps({"op": "cancel", "call": number}).encode()))
+
+    def kill(self, why: str, accused: int | None = None) -> None:
+        """End the process at once."""
+        if not self.gone and self._process is not None and self.why_killed is None:
+            self.why_killed, self.accused = why, accused
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self) -> None:
+        """Let the process end, and see to it that it does."""
+        if self.gone or self._process is None:
+            return
+        self._closing = True
+        if self._pipe is not None:
+            self._pipe.close()
+        try:
+            await asyncio.wait_for(asyncio.shield(self.ended), GOODBYE)
+        except TimeoutError:
+            self.kill("it did not end")
+            await self.ended
+
+    @property
+    def ended_from_outside(self) -> bool:
+        """Whether somebody else ended the process: a person, or a system that is short of memory."""
+        code = None if self._process is None else self._process.get_returncode()
+        return self.why_killed is None and code is not None and -code in _FROM_OUTSIDE
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id."""
+        return None if self._process is None else self._process.get_pid()
+
+    # --- told by asyncio --------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the process and its pipe."""
+        self._process = cast(asyncio.SubprocessTransport, transport)
+        self._pipe = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take in replies and signs of life, and what games print."""
+        if fd != 1:
+            self._output.write(data)
+            return
+        self.silence = 0.0
+        try:
+            for number, content in self._reader.feed(data):
+                if number == BEAT:
+                    self._take_beat(json.loads(content))
+                else:
+                    waiting = self.calls.pop(number, None)
+                    if waiting is not None:
+                        waiting.on_reply(content)
+        except (WireError, ValueError):
+            self.kill("it sent what is no message")
+
+    def process_exited(self) -> None:
+        """Tell that the process is gone; what it had still written is read first."""
+        asyncio.get_running_loop().call_later(1.0, self._lose)  # a grandchild may keep the pipes open
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The process is gone, and all its pipes are read to the end."""
+        self._lose()
+
+    def _lose(self) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        why = self.why_killed or _status(None if self._process is None else self._process.get_returncode())
+        if not self.ended.done():
+            self.ended.set_result(None)
+        if not self._closing:
+            self._on_lost(self, why)
+        self.mark.close()
+        if self._process is not None:
+            self._process.close()
+
+    def _take_beat(self, beat: dict[str, Any]) -> None:
+        self.mark.unlink()  # both have opened it
+        for number in beat["begun"]:
+            if number in self.calls:
+                self.calls[number].begun = True
+        self.memory = beat["memory"]
+
+    def _write(self, data: bytes) -> None:
+        # What is sent to a process that is going is sent again to the one after it.
+        if self._pipe is not None and not self._pipe.is_closing() and not self.gone:
+            self._pipe.write(data)
+
+
+def _status(code: int | None) -> str:
+    if code is None:
+        return "its process ended"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"its process was ended by {signal.Signals(-code).name}"
+    return f"its process ended with status {code}"

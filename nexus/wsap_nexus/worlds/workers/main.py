@@ -1,0 +1,147 @@
+"""The process of a worker: `python -m wsap_nexus.worlds.workers.main MARK BEAT`, started by the nexus.
+
+Its standard input and output are the pipes to the nexus. It takes them for itself at once, and gives
+games an empty input and an output that goes where errors go, so that no game can read or spoil what
+goes through them. When the nexus goes away, however that happens, the pipe ends, and so does this
+process, even if a game keeps it busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from wsap_nexus.worlds.workers.frames import FrameReader
+from wsap_nexus.worlds.workers.host import WorldHost, read_hello
+from wsap_nexus.worlds.workers.mark import Mark
+
+GRACE = 5.0
+"""Seconds after the end of the pipe in which worlds are closed; then the process ends as it is."""
+_PIECE = 1 << 20
+
+
+def main() -> None:
+    """Serve worlds until the nexus closes the pipe."""
+    incoming, outgoing = _take_pipes()
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        # What stops a whole group of processes is for the nexus to answer: it ends its workers itself.
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    mark = Mark(Path(sys.argv[1]))
+    try:
+        asyncio.run(_serve(incoming, outgoing, mark, float(sys.argv[2])))
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # A game's thread that never ends must not keep the process.
+        os._exit(0)
+
+
+def _take_pipes() -> tuple[int, int]:
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # for as long as the process lives
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(incoming, os.O_BINARY)
+        msvcrt.setmode(outgoing, os.O_BINARY)
+    return incoming, outgoing
+
+
+async def _serve(incoming: int, outgoing: int, mark: Mark, interval: float) -> None:
+    def send(data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(outgoing, view) :]
+        except OSError:
+            os._exit(0)  # nobody is left to tell
+
+    loop = asyncio.get_running_loop()
+    host, reader = WorldHost(send, mark), FrameReader()
+    ended: asyncio.Future[None] = loop.create_future()
+    beating: list[asyncio.Task[None]] = []
+
+    def take(piece: bytes) -> None:
+        if ended.done():
+            return
+        if not piece:
+            ended.set_result(None)
+            return
+        try:
+            for number, content in reader.feed(piece):
+                if beating:
+                    host.receive(number, content)
+                else:
+                    read_hello(content)
+                    beating.append(loop.create_task(_beat(host, interval)))
+        except Exception as error:  # what came is not from the nexus, so there is nothing to serve
+            ended.set_exception(error)
+
+    _read(incoming, loop, take)
+    await ended
+    for task in beating:
+        task.cancel()
+    await host.close()
+
+
+async def _beat(host: WorldHost, interval: float) -> None:
+    while True:
+        host.beat()
+        await asyncio.sleep(interval)
+
+
+def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
+    """Have what comes in handed over on the loop; an empty piece is the end."""
+
+    def in_thread() -> None:
+        while True:
+            piece = _piece(incoming)
+            loop.call_soon_threadsafe(take, piece)
+            if not piece:
+                break
+        time.sleep(GRACE)
+        os._exit(1)
+
+    def until_hung_up() -> None:
+        import select
+
+        poll = select.poll()
+        poll.register(incoming, 0)  # told of the other end's closing alone
+        poll.poll()
+        time.sleep(GRACE)
+        os._exit(1)
+
+    def on_readable() -> None:
+        piece = _piece(incoming)
+        if not piece:
+            loop.remove_reader(incoming)
+        take(piece)
+
+    try:
+        # Without a thread in between where that can be: it takes half as long.
+        loop.add_reader(incoming, on_readable)
+        threading.Thread(target=until_hung_up, daemon=True).start()
+    except NotImplementedError:
+        threading.Thread(target=in_thread, daemon=True).start()
+
+
+def _piece(incoming: int) -> bytes:
+    try:
+        return os.read(incoming, _PIECE)
+    except OSError:
+        return b""
+
+
+if __name__ == "__main__":
+    main()

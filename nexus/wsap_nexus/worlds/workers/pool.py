@@ -1,0 +1,207 @@
+"""The workers: where worlds are put, who is late, and what comes after one that is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from wsap_core.errors import WorldError
+from wsap_nexus.worlds.workers.link import Call, Link
+from wsap_nexus.worlds.workers.output import OutputLog
+
+CREATION = 4.0
+"""How many times the deadline a game may take to be loaded and made."""
+
+
+def sensible_workers() -> int:
+    """Return how many workers suit this machine: one for each processor, at most four."""
+    return max(1, min(4, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the nexus waits for workers."""
+
+    deadline: float = 30.0
+    """Seconds that a game may take for one call; one with a longer deadline of its own may take that long."""
+    memory: int | None = None
+    """Bytes that one worker may hold; None for as many as the system gives."""
+
+    @property
+    def beat(self) -> float:
+        """Seconds between two signs of life of a worker."""
+        return min(1.0, self.deadline / 5)
+
+
+class Resident(Protocol):
+    """A world in a worker, as the pool deals with it."""
+
+    number: int
+
+    def worker_lost(self, link: Link, why: str, *, to_blame: bool) -> None:
+        """Be told that the worker is gone, and whether this world was what it was at."""
+        ...
+
+
+class WorkerPool:
+    """Up to `size` worker processes, each started when it is first needed.
+
+    Args:
+        size: most workers.
+        patience: how long is waited for them.
+        logs: the folder for what games print; None keeps nothing of it.
+    """
+
+    def __init__(self, size: int, patience: Patience | None = None, *, logs: Path | None = None) -> None:
+        self.size = max(1, size)
+        """Most workers."""
+        self.patience = patience or Patience()
+        """How long is waited for them."""
+        self.started = 0
+        """How many processes were started in all."""
+        self._logs = logs
+        self._links: dict[int, Link] = {}
+        self._starting: dict[int, asyncio.Task[None]] = {}
+        self._residents: dict[int, Resident] = {}
+        self._numbers = itertools.count(1)
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """The workers there are."""
+        return list(self._links.values())
+
+    def new_number(self) -> int:
+        """Return a number for a world; none is given out twice."""
+        return next(self._numbers)
+
+    async def place(self, resident: Resident) -> Link:
+        """Put a world into the worker with the fewest, or a new one where there may be more, and return that.
+
+        Raises:
+            WorldError: no worker can be started.
+        """
+        self._residents[resident.number] = resident
+        slot = self._choose()
+        if slot not in self._links:
+            link = self._links[slot] = Link(f"worker-{slot}", self._output(slot), self._lost)
+            # A task of its own: whoever asked first may go away, and others wait for it by then.
+            self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
+        link = self._links[slot]
+        link.worlds.add(resident.number)
+        if slot in self._starting:
+            await asyncio.shield(self._starting[slot])
+        return link
+
+    async def _start(self, slot: int, link: Link) -> None:
+        try:
+            await link.start(self.patience.beat)
+            self.started += 1
+        except WorldError:
+            self._links.pop(slot, None)
+            raise
+        finally:
+            self._starting.pop(slot, None)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._keep_watch(), name="watch over workers")
+
+    def leave(self, resident: Resident) -> None:
+        """Forget a world."""
+        self._residents.pop(resident.number, None)
+        for link in self.links:
+            link.worlds.discard(resident.number)
+
+    async def close(self) -> None:
+        """End all workers."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        await asyncio.gather(*self._starting.values(), return_exceptions=True)
+        await asyncio.gather(*(link.close() for link in self.links))
+        self._links.clear()
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def _choose(self) -> int:
+        """Return the slot of an idle worker, a free slot, or the slot of the worker with the fewest worlds."""
+        alive = [slot for slot, link in self._links.items() if link.why_killed is None]
+        alive.sort(key=lambda slot: (len(self._links[slot].worlds), slot))
+        if alive and (not self._links[alive[0]].worlds or len(alive) >= self.size):
+            return alive[0]
+        return next(slot for slot in itertools.count(1) if slot not in self._links)
+
+    def _output(self, slot: int) -> OutputLog:
+        return OutputLog(None if self._logs is None else self._logs / f"worker-{slot}.log")
+
+    def _lost(self, link: Link, why: str) -> None:
+        for slot, known in list(self._links.items()):
+            if known is link:
+                del self._links[slot]
+        blamed = self._blamed(link)
+        for number in sorted(link.worlds):
+            resident = self._residents.get(number)
+            if resident is not None:
+                resident.worker_lost(link, why, to_blame=number == blamed)
+
+    @staticmethod
+    def _blamed(link: Link) -> int | None:
+        """Return the world that a lost worker was at: the one accused, the one marked, or the only one asked.
+
+        Nobody is to blame for a process that somebody else ended.
+        """
+        if link.accused is not None:
+            return link.accused
+        if link.ended_from_outside:
+            return None
+        if link.mark.world:
+            return link.mark.world
+        asked = {call.world for call in link.calls.values() if call.begun or len(link.calls) == 1}
+        return asked.pop() if len(asked) == 1 else None
+
+    async def _keep_watch(self) -> None:
+        """Count how long workers are silent and calls take, and end those that are too late.
+
+        Where the nexus itself was held up, no more than two beats are counted: what came in meanwhile
+        has not been read yet.
+        """
+        beat = self.patience.beat
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        while True:
+            await asyncio.sleep(beat)
+            now = loop.time()
+            passed, before = min(now - before, 2 * beat), now
+            self.look(passed)
+
+    def look(self, passed: float) -> None:
+        """Count that so many seconds have passed, and end the workers that are too late or too large by now."""
+        for link in self.links:
+            self._look_at(link, passed)
+
+    def _look_at(self, link: Link, passed: float) -> None:
+        link.silence += passed
+        longest = max((c.deadline for c in link.calls.values() if c.deadline is not None), default=0.0)
+        longest = max(longest, self.patience.deadline)
+        if link.silence > longest + 2 * self.patience.beat:
+            link.kill(f"it did not answer for {longest:g} s")
+            return
+        for call in link.calls.values():
+            if self._is_late(call, passed):
+                link.kill(f"a call was not answered within {call.deadline:g} s", accused=call.world)
+                return
+        limit = self.patience.memory
+        if limit is not None and link.memory is not None and link.memory > limit:
+            alone = next(iter(link.worlds)) if len(link.worlds) == 1 else None
+            link.kill(f"it held {link.memory // 2**20} MiB of memory, more than the {limit // 2**20} it may", alone)
+
+    @staticmethod
+    def _is_late(call: Call, passed: float) -> bool:
+        if call.deadline is None or not call.begun:
+            return False
+        call.waited += passed
+        return call.waited > call.deadline

@@ -1,0 +1,218 @@
+"""Is everything there that the spec declares, and does it do what it says?"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Set
+from typing import Any
+
+from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference
+from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_core.errors import PluginError, UsageError, WireError
+from wsap_core.protocol import GridMapBlock, ImageBlock, TableBlock, View
+from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
+from wsap_core.protocol.views import Block
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.game import AvatarGameAdapter
+from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_core.worlds import Mailbox
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+_MEMBERS: dict[str, tuple[str, ...]] = {
+    "seed": ("reset",),
+    "snapshot": ("snapshot", "restore"),
+    "render": ("render",),
+    "avatars": ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn"),
+    "multi-seat": ("seat",),
+    "transit": ("admit", "release"),
+    "messages": ("mailbox",),
+}
+
+
+@check("abilities", "Every declared ability is there, and every ability that is there is declared.")
+async def abilities(notes: Notes, subject: Subject) -> None:
+    """Compare the spec's abilities with the game's members."""
+    game: Any = subject.world().adapter  # whatever an author wrote
+    for ability in subject.spec.abilities:
+        if ability not in _MEMBERS:
+            notes.error(f"There is no ability {ability!r}; there are {', '.join(_MEMBERS)}.")
+    for name, members in _MEMBERS.items():
+        missing = [m for m in members if getattr(game, m, None) is None]
+        if name == "seed":
+            missing = [] if _takes_seed(game) else ["reset(seed=...)"]
+        if name == "messages" and not missing and not isinstance(game.mailbox, Mailbox):
+            missing = ["mailbox (a wsap_core.Mailbox)"]
+        declared = name in subject.spec.abilities
+        if declared and missing:
+            notes.error(f"The ability {name!r} is declared, but there is no {', '.join(missing)}.")
+        if not declared and not missing:
+            notes.warn(f"The game has {', '.join(members)}, but the ability {name!r} is not declared.")
+    if "avatars" not in subject.spec.abilities and isinstance(game, AvatarGameAdapter):
+        notes.error("The game is an AvatarGameAdapter; declare the ability 'avatars'.")
+
+
+def _takes_seed(game: Any) -> bool:
+    try:
+        parameters = inspect.signature(game.reset).parameters
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return "seed" in parameters and parameters["seed"].default is not inspect.Parameter.empty
+
+
+@check("spec", "The spec's own statements fit together.")
+async def spec(notes: Notes, subject: Subject) -> None:
+    """Look at what the game says of itself."""
+    said = subject.spec
+    low, high = said.seats
+    if not 1 <= low <= high:
+        notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one.")
+    if (high > 1) != subject.can("multi-seat"):
+        notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {_declared(subject)}declared.")
+    if len(set(said.seat_names)) < len(said.seat_names) or len(said.seat_names) > high:
+        notes.error(f"seat_names {said.seat_names} does not fit {high} seats with names of their own.")
+    if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
+        notes.error(f"The game speaks protocol {said.protocol_version}, this is {PROTOCOL_VERSION}.")
+    if not said.summary.strip():
+        notes.warn("There is no summary; lists of games show one line about each.")
+    try:
+        said.seats_with(subject.config)
+    except UsageError as error:
+        notes.error(str(error))
+        return
+    actions = {name for seat in Table(subject).seats for name in seat.action_space.names}
+    _look_at_catalogue(notes, said)
+    _look_at_skills(notes, said, actions)
+    _look_at_rules(notes, said)
+
+
+def _declared(subject: Subject) -> str:
+    return "" if subject.can("multi-seat") else "not "
+
+
+def _look_at_catalogue(notes: Notes, said: AdapterSpec) -> None:
+    names = [a.name for a in said.achievements]
+    for achievement in said.achievements:
+        if names.count(achievement.name) > 1:
+            notes.error(f"The achievement {achievement.name!r} is in the catalogue twice.")
+        if not achievement.description.strip():
+            notes.warn(f"The achievement {achievement.name!r} has no description.")
+
+
+def _look_at_skills(notes: Notes, said: AdapterSpec, actions: Set[str]) -> None:
+    known = {*(a.name for a in said.achievements), *actions}
+    for domain, evidence in (said.skills or {}).items():
+        if domain not in SKILL_DOMAINS:
+            notes.error(f"There is no skill {domain!r}; there are {', '.join(SKILL_DOMAINS)}.")
+        for name in evidence:
+            if name not in known:
+                notes.error(f"The skill {domain!r} names {name!r}, which is neither an achievement nor an action.")
+
+
+def _look_at_rules(notes: Notes, said: AdapterSpec) -> None:
+    if "transit" in said.abilities and "avatars" not in said.abilities:
+        notes.error("The ability 'transit' is about avatars; declare 'avatars', too.")
+    if said.transfer_rules and "transit" not in said.abilities:
+        notes.error("There are transfer_rules, but without the ability 'transit' nobody can apply them.")
+    ids = [rule.id for rule in said.transfer_rules]
+    for rule in said.transfer_rules:
+        name = f"The transfer rule {rule.id!r}"
+        if ids.count(rule.id) > 1:
+            notes.error(f"{name} is there twice.")
+        if rule.domain not in SKILL_DOMAINS:
+            notes.error(f"{name} is about {rule.domain!r}; skills are {', '.join(SKILL_DOMAINS)}.")
+        if not 0 < rule.threshold <= 1:
+            notes.error(f"{name} has the threshold {rule.threshold}; levels are above 0 and at most 1.")
+        if rule.bonus.kind not in BONUS_KINDS:
+            notes.error(f"{name} gives a {rule.bonus.kind!r}; bonuses are {', '.join(BONUS_KINDS)}.")
+
+
+@check("achievements", "What is reported as achieved is in the catalogue, and only once an episode.")
+async def achievements(notes: Notes, subject: Subject) -> None:
+    """Collect achievements over random play."""
+    catalogue = {a.name for a in subject.spec.achievements}
+    table = await Table(subject).begin()
+    trace = await table.play(RandomPlayer(90, "available"), subject.steps, episodes=True)
+    seen: set[tuple[int, str, str]] = set()
+    for step in trace:
+        for name in step.result.achievements:
+            if name not in catalogue:
+                notes.error(f"The achievement {name!r} is not in the catalogue.", step.where, about=name)
+            if (step.episode, step.seat, name) in seen:
+                message = f"The achievement {name!r} is reported twice in one episode; report what is newly unlocked."
+                notes.error(message, step.where, about=f"twice {name}")
+            seen.add((step.episode, step.seat, name))
+    if not catalogue and not seen:
+        raise NothingToCheck("there are none")
+
+
+@check("rendering", "What is drawn is well-formed, and drawing changes nothing.", needs=("render",))
+async def rendering(notes: Notes, subject: Subject) -> None:
+    """Draw now and then while playing."""
+    steps = min(subject.steps, 100)
+    every = max(1, steps // 10)
+    table = await Table(subject).begin()
+    if not callable(getattr(table.world.adapter, "render", None)):
+        raise NothingToCheck("there is nothing to call")
+    count = 0
+
+    def draw(step: Step) -> None:
+        nonlocal count
+        if count % every == 0:
+            _look_at_view(notes, table.world.render(), step.where)
+        count += 1
+
+    drawn = await table.play(RandomPlayer(91), steps, each=draw)
+    if subject.can("seed") and (found := first_difference(await baseline(subject, 91, steps), drawn)):
+        notes.error(f"Drawing changes the game: {found[0]}.", found[1])
+
+
+def _look_at_view(notes: Notes, view: Any, where: str) -> None:
+    # Any: the type is what is asked.
+    if not isinstance(view, View):
+        notes.error(f"render() returned a {type(view).__name__}, not a View.", where, about="type")
+        return
+    block: Any
+    for block in view.blocks:
+        if not isinstance(block, Block):
+            notes.error(f"A View holds a {type(block).__name__}, which is no block.", where, about="block")
+        elif isinstance(block, ImageBlock) and not block.png().startswith(_PNG):
+            notes.error("An ImageBlock does not hold a PNG file.", where, about="png")
+        elif isinstance(block, GridMapBlock) and len({len(row) for row in block.rows}) > 1:
+            notes.error("The rows of a GridMapBlock have different lengths.", where, about="rows")
+        elif isinstance(block, TableBlock) and any(len(row) != len(block.columns) for row in block.rows):
+            notes.error("A row of a TableBlock has more or fewer cells than there are columns.", where, about="cells")
+    try:
+        dumps(view)
+    except WireError as error:
+        notes.error(str(error), where, about="wire")
+
+
+@check("score-metrics", "Each score is a finite number, also for no episode at all.")
+async def score_metrics(notes: Notes, subject: Subject) -> None:
+    """Compute every metric over no episode and over one that was really played."""
+    if not subject.spec.score_metrics:
+        raise NothingToCheck("there are none")
+    table = await Table(subject).begin()
+    trace = await table.play(RandomPlayer(92), min(subject.steps, 100))
+    mine = [s for s in trace if s.seat == table.seat.agent_id]
+    won = sorted({name for s in mine for name in s.result.achievements})
+    reward = float(sum(s.result.reward for s in mine))
+    episode = EpisodeSummary(table.seed, len(mine), reward, tuple(won), table.seat.done, table.seat.agent_id)
+    names = [m.name for m in subject.spec.score_metrics]
+    for metric in subject.spec.score_metrics:
+        if names.count(metric.name) > 1:
+            notes.error(f"There are two metrics called {metric.name!r}.")
+        for episodes in ([], [episode], [episode, episode]):
+            try:
+                value = metric.of(episodes)
+            except (PluginError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+                notes.error(f"The metric {metric.name!r} over {len(episodes)} episodes raised {error!r}.")
+                break
+            low, high = metric.low, metric.high
+            outside = (low is not None and value < low) or (high is not None and value > high)
+            if not math.isfinite(value) or outside:
+                notes.error(f"The metric {metric.name!r} is {value} over {len(episodes)} episodes; outside its range.")
+                break

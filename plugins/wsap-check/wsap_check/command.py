@@ -1,0 +1,68 @@
+"""`wsap check`: the conformance suite as a report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from wsap_core.cli.output import print_json
+from wsap_core.cli.params import SEED, STEPS
+from wsap_core.untrusted import one_line, printable
+
+
+@click.command()
+@click.argument("game")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The seed of the worlds that are played.")
+@click.option("--steps", type=STEPS, default=300, show_default=True, help="About how many steps each check plays.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Run this check alone; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+def check(
+    game: str, *, seed: int, steps: int, options: Sequence[str], only: Sequence[str], as_json: bool
+) -> None:  # fmt: skip
+    """Check that a game keeps its promises.
+
+    GAME is a name that `wsap games` lists, or a class in a file: ./game.py:Game. The game is played,
+    and what it does is held against what it declares. The exit status is 0 if no check finds an
+    error (warnings are allowed), and 1 if one does.
+    """
+    # Deferred for weight: the suite needs the whole kernel.
+    from wsap_check.findings import CheckOutcome
+    from wsap_check.suite import run_checks
+    from wsap_core.references import load_adapter_spec
+
+    report_to = sys.stdout
+
+    def tell(outcome: CheckOutcome) -> None:
+        if not as_json:
+            click.echo(printable(outcome.to_text()), file=report_to)
+
+    # A game that prints would otherwise write into the report.
+    with contextlib.redirect_stdout(sys.stderr):
+        spec, config = load_adapter_spec(game), _config(options)
+        report = run_checks(spec, seed=seed, steps=steps, config=config, only=only, progress=tell)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        click.echo(f"\n{printable(report.verdict())}")
+    if not report.ok:
+        click.get_current_context().exit(1)
+
+
+def _config(options: Sequence[str]) -> dict[str, Any]:
+    """Return KEY=VALUE pairs, with values read as JSON where they are JSON (Any: whatever was given)."""
+    config: dict[str, Any] = {}
+    for text in options:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"--option takes KEY=VALUE, not {one_line(text)[:60]!r}.")
+        try:
+            config[key.strip()] = json.loads(value)
+        except (ValueError, RecursionError):
+            config[key.strip()] = value
+    return config

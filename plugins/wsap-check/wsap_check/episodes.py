@@ -1,0 +1,113 @@
+"""Does an episode end when it is over, and does a reset begin a new one?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wsap_check.plain import fresh_text, without_biography
+from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference, own_actions, settle
+from wsap_check.subject import Notes, NothingToCheck, Subject, check
+from wsap_core.protocol import AvatarState, EmbodiedObservation
+
+_LONGER = 20
+"""How many times as long as usual an episode may take to end."""
+
+_AFTER = 40
+
+
+@check("done", "Done is final: nothing succeeds and nothing changes until the reset.")
+async def done(notes: Notes, subject: Subject) -> None:
+    """Play an episode to its end, then go on trying."""
+    table = await play_to_the_end(subject)
+    generator_source = RandomPlayer(21, "any")
+    for seat in table.seats:
+        before = await settle(seat.face.observe(), subject)
+        was = fresh_text(before)
+        if before is None:
+            notes.error("observe() waits for ever after the end of the episode.", table.where(seat))
+            continue
+        tried = [generator_source(seat, before) for _ in range(_AFTER // 2)]
+        tried += [generator_source(seat, before) for _ in own_actions(seat)]
+        for action in tried:
+            where = table.where(seat, action)
+            result = await settle(seat.face.act(action), subject)
+            if result is None:
+                notes.error("act() waits for ever after the end of the episode.", where)
+                break
+            if not result.done:
+                notes.error("done was true, and is false after another action.", where, about="undone")
+            if result.success:
+                notes.error("An action succeeded after the episode was over.", where, about="success")
+            if result.reward or result.achievements:
+                notes.error("There was a reward or an achievement after the episode was over.", where, about="reward")
+            if fresh_text(await settle(seat.face.observe(), subject)) != was:
+                notes.error("The state changed after the episode was over.", where, about="changed")
+                break
+
+
+@check("reset", "A reset begins a new episode, which owes nothing to the last one.")
+async def reset(notes: Notes, subject: Subject) -> None:
+    """Reset in the middle and at the end, and compare with a world that was never played."""
+    used = await Table(subject).begin()
+    await used.play(RandomPlayer(22), max(20, subject.steps // 4))
+    await used.begin(subject.seed + 1)
+    if used.over:
+        notes.error("The episode is over right after a reset.", used.where())
+        return
+    observation = used.seat.last_observation or (await settle(used.seat.face.observe(), subject))
+    if isinstance(observation, EmbodiedObservation) and observation.avatar.state is AvatarState.DESTROYED:
+        notes.error("The body is dead right after a reset.", used.where())
+    if not subject.can("seed"):
+        return
+    fresh = await Table(subject).begin(subject.seed + 1)
+    await baseline(subject, 23, 60)
+    one = await used.play(RandomPlayer(23), 60)
+    other = await fresh.play(RandomPlayer(23), 60)
+    length = min(len(one), len(other))
+    if found := first_difference(_without_lives(one[:length]), _without_lives(other[:length])):
+        notes.error(
+            f"After reset(seed={subject.seed + 1}) a world that was played differs from a fresh one: {found[0]}.",
+            found[1],
+        )
+        return
+    if len(one) != len(other):
+        notes.error("After the same reset one episode is longer than the other.", used.where())
+
+
+def _without_lives(trace: list[Step]) -> list[Step]:
+    """Return a trace without what bodies keep of earlier lives."""
+    return [
+        replace(
+            step,
+            before=without_biography(step.before),
+            result=replace(step.result, observation=without_biography(step.result.observation)),
+        )
+        for step in trace
+    ]
+
+
+@check("first-episode", "A fresh world of a seed is the one that reset(seed) gives.", needs=("seed",))
+async def first_episode(notes: Notes, subject: Subject) -> None:
+    """Play a world that was never reset and one that was."""
+    if len(Table(subject).seats) > 1:
+        raise NothingToCheck("worlds of several seats are begun by a reset")
+    await baseline(subject, 24, 40)
+    untouched = Table(subject)
+    one = await untouched.play(RandomPlayer(24), 40)
+    other = await (await Table(subject).begin()).play(RandomPlayer(24), 40)
+    if found := first_difference(one, other):
+        notes.warn(f"A world made with a seed is not the one that reset(seed) gives: {found[0]}.", found[1])
+
+
+async def play_to_the_end(subject: Subject) -> Table:
+    """Return a table whose episode is over for every seat.
+
+    Raises:
+        NothingToCheck: it took too long.
+    """
+    table = await Table(subject).begin()
+    limit = _LONGER * max(subject.steps, 1)
+    await table.play(RandomPlayer(20, "available"), limit)
+    if not table.over:
+        raise NothingToCheck(f"no episode was over within {limit} steps")
+    return table

@@ -1,0 +1,371 @@
+"""Playing a world as the runtime does, every seat in a loop of its own, and noting each step."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from wsap_check.plain import text_of
+from wsap_check.subject import Fault, NothingToCheck, Subject, describe
+from wsap_core.errors import UsageError, WsapError
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
+from wsap_core.sampling import sample
+from wsap_core.seams.context import derive_seed
+from wsap_core.worlds import MESSAGE_ACTIONS, Seat, World
+
+T = TypeVar("T")
+
+_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+_SPINS = 20
+"""Turns of the event loop after which all that can go on by itself has."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision and what came of it."""
+
+    seed: int
+    episode: int
+    number: int
+    """Counts the seat's steps in this episode, from 0."""
+    seat: str
+    before: Observation
+    action: Action
+    result: ActionResult
+
+    @property
+    def where(self) -> str:
+        """The step's place, for findings."""
+        return place(self.seed, self.episode, self.number, self.seat, self.action)
+
+    def text(self) -> str:
+        """Return everything that the game said in this step, as canonical text."""
+        return f"{self.seat}\t{text_of(self.before)}\t{text_of(self.action)}\t{text_of(self.result)}"
+
+
+def place(seed: int, episode: int, number: int, seat: str = "", action: Action | None = None) -> str:
+    """Return a place in play, for findings."""
+    parts = [f"seed {seed}", *([f"episode {episode}"] if episode else []), f"step {number}"]
+    parts += [f"seat {seat}"] if seat else []
+    if action is not None:
+        given = ", ".join(f"{k}={str(v)[:40]!r}" for k, v in action.parameters.items())
+        parts.append(f"action {action.name}({given})" if given else f"action {action.name}")
+    return ", ".join(parts)
+
+
+Chooser = Callable[[Seat, Observation], Action | Awaitable[Action]]
+"""Decides for a seat, at once or after a while."""
+
+Mood = Literal["any", "mixed", "available"]
+
+
+class RandomPlayer:
+    """Picks among a game's own actions, each seat with a generator of its own.
+
+    Args:
+        seed: of the play, not of the world.
+        mood: `any` declared action; `available` ones only; or `mixed`, three of four available.
+    """
+
+    def __init__(self, seed: int, mood: Mood = "mixed") -> None:
+        self._seed = seed
+        self._mood = mood
+        self._generators: dict[str, random.Random] = {}
+
+    def __call__(self, seat: Seat, observation: Observation) -> Action:
+        """Return the seat's next action."""
+        generator = self._generators.get(seat.agent_id)
+        if generator is None:
+            generator = self._generators[seat.agent_id] = random.Random(derive_seed(self._seed, seat.agent_id))
+        candidates = own_actions(seat)
+        if self._mood == "available" or (self._mood == "mixed" and generator.random() < 0.75):
+            closed = {a.name for a in observation.available_actions or () if not a.available}
+            candidates = [a for a in candidates if a.name not in closed] or candidates
+        return fill(candidates[generator.randrange(len(candidates))], generator)
+
+
+def own_actions(seat: Seat) -> list[ActionDef]:
+    """Return what the game itself declares, but for leaving, gestures and messages where there is anything else."""
+    declared = [a for a in seat.action_space.actions if a.name in seat.own_actions]
+    return [a for a in declared if a.name not in _SHARED] or declared or list(AVATAR_ACTIONS.actions[1:])
+
+
+def fill(definition: ActionDef, generator: random.Random) -> Action:
+    """Return an action with random parameters of the declared form."""
+    wanted = [p for p in definition.parameters if not p.optional or generator.random() < 0.5]
+    return Action(definition.name, {p.name: sample(p.json_schema(), generator) for p in wanted})
+
+
+@dataclass
+class _Run:
+    """What the seats' loops of one stretch of play share."""
+
+    choose: Chooser
+    quota: int
+    each: Callable[[Step], None] | None
+    trace: list[Step]
+    start: int
+    doing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def enough(self) -> bool:
+        return len(self.trace) - self.start >= self.quota
+
+    @property
+    def acting(self) -> bool:
+        return "acting" in self.doing.values()
+
+
+class Table:
+    """A fresh world with all its seats taken.
+
+    Args:
+        subject: the game.
+        seed: of the world; the subject's when None.
+        seats: how many; the fewest that the game takes when None.
+        backwards: let the last seat act first.
+        world: that world of the seed instead of a fresh one, with no seat taken yet.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        seed: int | None = None,
+        *,
+        seats: int | None = None,
+        backwards: bool = False,
+        world: World | None = None,
+    ) -> None:
+        self.subject = subject
+        self.seed = subject.seed if seed is None else seed
+        self.episode = 0
+        self.world = world or subject.world(self.seed)
+        names = subject.spec.names_of_seats(seats or max(1, subject.spec.seats_with(subject.config)[0]))
+        self.seats = [self.world.open_seat(name) for name in names]
+        self._backwards = backwards
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def seat(self) -> Seat:
+        """The first seat."""
+        return self.seats[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether the episode is over for every seat."""
+        return all(seat.done or seat.left is not None for seat in self.seats)
+
+    async def begin(self, seed: int | None = None) -> Table:
+        """Begin an episode, of the table's seed when None, and return the table."""
+        self._numbers = {}
+        await self.world.reset(seed=self.seed if seed is None else seed)
+        return self
+
+    async def next_episode(self) -> None:
+        """Begin the next episode of the same seed, as the runtime does."""
+        self.episode += 1
+        await self.begin(derive_seed(self.seed, self.episode))
+
+    def where(self, seat: Seat | None = None, action: Action | None = None) -> str:
+        """Return the present place, for findings."""
+        number = self._numbers.get((seat or self.seat).agent_id, 0)
+        return place(self.seed, self.episode, number, seat.agent_id if seat and len(self.seats) > 1 else "", action)
+
+    async def play(
+        self,
+        choose: Chooser,
+        steps: int,
+        *,
+        episodes: bool = False,
+        each: Callable[[Step], None] | None = None,
+    ) -> list[Step]:
+        """Play about that many steps, to a moment when no seat waits for the outcome of an action.
+
+        Args:
+            choose: who plays.
+            steps: the sum over all seats.
+            episodes: go on with the next episode when one is over.
+            each: called after every step.
+
+        Raises:
+            Fault: the game raised, or nobody could go on.
+        """
+        trace: list[Step] = []
+        while len(trace) < steps:
+            before = len(trace)
+            await self._stretch(_Run(choose, steps - before, each, trace, before))
+            if not (episodes and self.over) or len(trace) == before:
+                break
+            await self.next_episode()
+        return trace
+
+    async def _stretch(self, run: _Run) -> None:
+        seats = list(reversed(self.seats)) if self._backwards else self.seats
+        tasks = {asyncio.create_task(self._loop(seat, run)): seat for seat in seats}
+        pending = set(tasks)
+        loop, patience = asyncio.get_running_loop(), self.subject.patience
+        seen, since = -1, 0.0
+        try:
+            while pending:
+                if len(run.trace) != seen:
+                    seen, since = len(run.trace), loop.time()
+                limit = 0.001 if run.enough else patience
+                done, pending = await asyncio.wait(pending, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if done or len(run.trace) != seen:
+                    continue
+                if run.enough and not run.acting and await self._settled(run):
+                    return  # the rest wait for a turn that does not come any more
+                if loop.time() - since > 0.9 * patience:
+                    self._stuck(run)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _settled(self, run: _Run) -> bool:
+        before = len(run.trace)
+        for _ in range(2 * _SPINS):
+            await asyncio.sleep(0)
+        return before == len(run.trace) and not run.acting
+
+    def _stuck(self, run: _Run) -> None:
+        doing = "; ".join(f"{name} is {what}" for name, what in sorted(run.doing.items()))
+        hint = " A seat must come to its turn when the others have acted." if len(self.seats) > 1 else ""
+        quiet = f"nothing has happened for {self.subject.patience:g} s"
+        raise Fault(f"The world is stuck: {quiet}, and {doing}.{hint}", self.where())
+
+    async def _loop(self, seat: Seat, run: _Run) -> None:
+        name = seat.agent_id
+        while not seat.done and seat.left is None:
+            run.doing[name] = "deciding"
+            if run.enough:
+                if len(self.seats) > 1:
+                    for _ in range(_SPINS):
+                        await asyncio.sleep(0)
+                if not run.acting:
+                    break
+            run.doing[name] = "waiting for its turn"
+            if len(self.seats) > 1:
+                await asyncio.sleep(0)  # so that seats of a free-running world take turns, too
+            observation = await self._guarded(seat.observe(), seat, None)
+            if run.enough and not run.acting:
+                break
+            chosen = run.choose(seat, observation)
+            action = await chosen if inspect.isawaitable(chosen) else chosen
+            run.doing[name] = "acting"
+            result = (await self._guarded(seat.resolve(action), seat, action)).result
+            run.doing[name] = "deciding"
+            number = self._numbers.get(name, 0)
+            self._numbers[name] = number + 1
+            step = Step(self.seed, self.episode, number, name, observation, action, result)
+            run.trace.append(step)
+            if run.each is not None:
+                run.each(step)
+        run.doing[name] = "finished"
+
+    async def _guarded(self, value: Awaitable[T], seat: Seat, action: Action | None) -> T:
+        try:
+            return await value
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            raise Fault(describe(error), self.where(seat, action)) from error
+
+
+async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
+    """Return what the game does when it is only played, for comparing with what it does otherwise.
+
+    Raises:
+        NothingToCheck: it does not do the same twice, so that a comparison would say nothing.
+    """
+    traces = [await (await Table(subject).begin()).play(RandomPlayer(play_seed), steps) for _ in range(2)]
+    if first_difference(*traces):
+        raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
+    return traces[0]
+
+
+async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:
+    """Return what a member of an adapter returned, awaited; None if it goes on waiting for others.
+
+    Args:
+        value: a value or an awaitable.
+        subject: the game, with the patience that it deserves.
+        limit: seconds after which it counts as waiting.
+    """
+    if not inspect.isawaitable(value):
+        return value
+    task: asyncio.Future[T] = asyncio.ensure_future(value)
+    for _ in range(_SPINS):
+        if task.done():
+            return task.result()
+        await asyncio.sleep(0)
+    done, _ = await asyncio.wait({task}, timeout=min(limit, subject.patience))
+    if done:
+        return task.result()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    return None
+
+
+async def refused(call: Callable[[], object]) -> str:
+    """Return an empty text if a call raises a `WsapError`, and else what it did instead."""
+    try:
+        value = call()
+        if inspect.isawaitable(value):
+            value = await asyncio.wait_for(value, 1.0)
+    except UsageError:
+        return ""
+    except WsapError:
+        return ""
+    except TimeoutError:
+        return "it waits"
+    except Exception as error:
+        return f"it raised {type(error).__name__}"
+    return f"it returned a {type(value).__name__}"
+
+
+def first_difference(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
+    """Return what differs first between two traces, and where, or None if they are equal."""
+    for a, b in zip(one, other, strict=False):
+        if a.text() == b.text():
+            continue
+        if text_of(a.before) != text_of(b.before):
+            return difference(a.before, b.before), place(a.seed, a.episode, a.number, a.seat)
+        if a.action != b.action:
+            return f"the actions {a.action.name} and {b.action.name}", a.where
+        return difference(a.result, b.result), a.where
+    if len(one) != len(other):
+        last = (one or other)[min(len(one), len(other)) - 1 if one and other else 0]
+        return f"one is over after {min(len(one), len(other))} steps, the other after {max(len(one), len(other))}", (
+            last.where
+        )
+    return None
+
+
+def difference(one: Observation | ActionResult, other: Observation | ActionResult) -> str:
+    """Return in which fields two observations or results differ."""
+    if isinstance(one, ActionResult) and isinstance(other, ActionResult):
+        if text_of(one.observation) != text_of(other.observation):
+            return "result." + difference(one.observation, other.observation)
+        return "result." + _fields_that_differ(one, other)
+    return "observation." + _fields_that_differ(one, other)
+
+
+def _fields_that_differ(one: object, other: object) -> str:
+    if type(one) is not type(other):
+        return f"a {type(one).__name__} and a {type(other).__name__}"
+    for name in sorted(vars(one)):
+        if name.startswith("_"):
+            continue
+        a, b = text_of(getattr(one, name)), text_of(getattr(other, name, None))
+        if a != b:
+            return f"{name}: {a[:120]} and {b[:120]}"
+    return "something"

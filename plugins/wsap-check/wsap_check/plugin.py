@@ -1,0 +1,14 @@
+"""What this package registers. Light: nothing of it is imported before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.specs import CommandSpec
+
+
+@hookimpl
+def wsap_commands() -> Iterable[CommandSpec]:
+    """Offer `wsap check`."""
+    return [CommandSpec("check", "Check that a game keeps its promises.", "wsap_check.command:check")]

@@ -1,0 +1,171 @@
+"""Do the seats of one world see, hear and do what is theirs, and nothing else?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+from wsap_check.plain import fresh_text
+from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle
+from wsap_check.subject import Notes, NothingToCheck, Subject, check, several_seats
+from wsap_core.protocol import Action, ActionResult
+from wsap_core.seams.game import HasTeams
+
+_ROUNDS = (0, 3)
+"""Steps after which the world is looked into."""
+
+
+@check("shared-world", "Several seats are played one by one; none of them resets the world.", applies=several_seats)
+async def shared_world(notes: Notes, subject: Subject) -> None:
+    """Ask the world itself, and ask a seat for a reset."""
+    table = await Table(subject).begin()
+    world, seat = table.world.adapter, table.seat
+    first = Action(own_actions(seat)[0].name)
+    asked = {
+        "observe() of the world itself": world.observe,
+        "act() of the world itself": lambda: world.act(first),
+        "reset() of one seat": seat.face.reset,
+    }
+    for name, call in asked.items():
+        if did := await refused(call):
+            notes.error(f"{name} must be refused with a UsageError where there are several seats, but {did}.")
+
+
+@check("hidden-choices", "What a seat chose stays hidden until the round is resolved.", applies=several_seats)
+async def hidden_choices(notes: Notes, subject: Subject) -> None:
+    """Let one seat choose each thing there is, and look at what the others observe meanwhile."""
+    if subject.spec.timing != "simultaneous":
+        raise NothingToCheck("seats do not act at the same time")
+    for steps in _ROUNDS:
+        options = own_actions((await Table(subject).begin()).seat)
+        seen: dict[str, tuple[str, str]] = {}
+        for index in range(-1, len(options)):
+            table = await Table(subject).begin()
+            await table.play(RandomPlayer(80), steps * len(table.seats))
+            if table.over:
+                return
+            await _look_while_pending(notes, table, index, seen)
+
+
+async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict[str, tuple[str, str]]) -> None:
+    """Compare what the others observe while the first seat's choice waits with what they saw before."""
+    chooser, others = table.seats[0], table.seats[1:]
+    await chooser.observe()
+    definition = own_actions(chooser)[index]
+    action = fill(definition, random.Random(index))
+    pending = asyncio.ensure_future(chooser.act(action)) if index >= 0 else None
+    for _ in range(5):
+        await asyncio.sleep(0)
+    try:
+        for other in others:
+            view = fresh_text(await settle(other.face.observe(), table.subject))
+            choice = action.name if index >= 0 else "nothing"
+            before, earlier = seen.setdefault(other.agent_id, (view, choice))
+            if before != view:
+                notes.error(
+                    f"{other.agent_id} sees something else when {chooser.agent_id} has chosen {choice} than when it "
+                    f"has chosen {earlier}, although the round is not resolved.",
+                    table.where(other),
+                    about="leak",
+                )
+    finally:
+        if pending is not None:
+            pending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await pending
+
+
+@check("turns", "A seat whose turn it is not waits or is refused.", applies=several_seats)
+async def turns(notes: Notes, subject: Subject) -> None:
+    """Act without a turn."""
+    if subject.spec.timing != "alternating":
+        raise NothingToCheck("seats do not act in turn")
+    for steps in _ROUNDS:
+        table = await Table(subject).begin()
+        await table.play(RandomPlayer(81), steps * len(table.seats))
+        if table.over:
+            return
+        ready = [s for s in table.seats if await settle(s.face.observe(), subject, limit=0.1) is not None]
+        if not ready:
+            notes.error("It is nobody's turn.", table.where())
+            return
+        if len(ready) == len(table.seats):
+            notes.error("All seats observe at once; in alternating time observe() waits for the turn.", table.where())
+            return
+        before = fresh_text(await settle(ready[0].face.observe(), subject))
+        for seat in (s for s in table.seats if s not in ready):
+            own = own_actions(seat)
+            action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # looking up needs no turn
+            result = await settle(seat.face.act(action), subject, limit=0.1)
+            if isinstance(result, ActionResult) and result.success:
+                notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
+        if fresh_text(await settle(ready[0].face.observe(), subject)) != before:
+            notes.error("An action without a turn changed what another seat sees.", table.where(), about="changed")
+
+
+@check("messages", "Direct and team messages reach whom they are for, and nobody else.", needs=("messages",))
+async def messages(notes: Notes, subject: Subject) -> None:
+    """Say a word that nobody could guess, and look for it in everybody's observations."""
+    names = Table(subject).seats
+    if len(names) < 2:
+        raise NothingToCheck("there is one seat")
+    most = min(subject.spec.seats_with(subject.config)[1], 5)
+    for kind in ("direct", "team", "broadcast"):
+        table = await Table(subject, seats=max(len(names), most)).begin()
+        await _whisper(notes, table, kind)
+
+
+async def _whisper(notes: Notes, table: Table, kind: str) -> None:
+    speaker, listener = table.seats[0], table.seats[1]
+    secret = f"xyzzy-{kind}-4711"
+    adapter = table.world.adapter
+    teams = {s.agent_id: adapter.team_of(s.agent_id) for s in table.seats} if isinstance(adapter, HasTeams) else {}
+    action = {
+        "direct": Action("tell", {"to": listener.agent_id, "text": secret}),
+        "team": Action("tell_team", {"text": secret}),
+        "broadcast": Action("say", {"text": secret}),
+    }[kind]
+    if speaker.action_space.find(action.name) is None:
+        notes.error(f"There is no action {action.name!r}; a world with messages has a `mailbox`.")
+        return
+    result = await speaker.act(action)
+    if not result.success:
+        if kind == "direct":
+            notes.error(f"A message from one seat to another was refused: {result.message}", table.where(speaker))
+        return
+    hearers = {
+        "direct": [listener],
+        "team": [s for s in table.seats[1:] if teams.get(s.agent_id) == teams.get(speaker.agent_id)],
+        "broadcast": table.seats[1:],
+    }[kind]
+    heard = await _who_hears(table, secret)
+    for seat in table.seats[1:]:
+        if seat.agent_id in heard and seat not in hearers:
+            notes.error(
+                f"{seat.agent_id} hears a {kind} message from {speaker.agent_id} that is not for it.",
+                table.where(seat),
+                about=f"leak {kind}",
+            )
+    missing = [s.agent_id for s in hearers if s.agent_id not in heard]
+    if missing:
+        notes.error(f"A {kind} message from {speaker.agent_id} never reaches {', '.join(missing)}.", table.where())
+
+
+async def _who_hears(table: Table, secret: str) -> set[str]:
+    """Return the seats in whose observations or results the secret turns up within the next rounds."""
+    heard: set[str] = set()
+
+    def listen(seat: str, *said: object) -> None:
+        if any(secret in fresh_text(part) for part in said):
+            heard.add(seat)
+
+    await table.play(
+        RandomPlayer(82, "available"),
+        3 * len(table.seats),
+        each=lambda step: listen(step.seat, step.before, step.result),
+    )
+    for seat in table.seats:
+        with contextlib.suppress(TimeoutError):
+            listen(seat.agent_id, await asyncio.wait_for(seat.observe(), 0.2))
+    return heard

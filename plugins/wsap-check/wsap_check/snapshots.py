@@ -1,0 +1,227 @@
+"""Does a snapshot hold everything, disturb nothing, and refuse what is not one?"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import pickle
+import pickletools
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+from wsap_check.plain import fresh_text
+from wsap_check.play import RandomPlayer, Table, baseline, first_difference, settle
+from wsap_check.seeds import first_different, other_processes
+from wsap_check.subject import Notes, Subject, check
+from wsap_check.trajectory import Request, digests, trajectories_elsewhere
+from wsap_core.errors import SnapshotError
+from wsap_core.seams.game import Snapshots
+
+_POINTS = 4
+"""Moments of a game at which snapshots are taken."""
+
+_ONWARDS = 40
+"""Steps that are compared after each."""
+
+
+@check("snapshot-continues", "A world restored in the middle of an episode goes on identically.", needs=("snapshot",))
+async def snapshot_continues(notes: Notes, subject: Subject) -> None:
+    """Restore into a fresh world of another seed, and play both on."""
+    table = await Table(subject).begin()
+    for point in range(_POINTS):
+        saved = table.world.snapshot()
+        own: Any = cast(Snapshots, table.world.adapter).snapshot()
+        if not isinstance(own, bytes):
+            notes.error(f"snapshot() returned a {type(own).__name__}, not bytes.", table.where())
+            return
+        other = await Table(subject, subject.seed + 1).begin()
+        await other.play(RandomPlayer(40), 5)
+        other.world.restore(saved)
+        other.seed, other.episode = table.seed, table.episode
+        where = table.where()
+        one = await table.play(RandomPlayer(41 + point), _ONWARDS)
+        two = await other.play(RandomPlayer(41 + point), _ONWARDS)
+        if found := first_difference(one, two):
+            notes.error(f"A world restored from a snapshot goes on otherwise: {found[0]}.", f"snapshot at {where}")
+            return
+        if table.over:
+            await table.next_episode()
+        await table.play(RandomPlayer(50 + point), max(1, subject.steps // _POINTS))
+        if table.over and point % 2:
+            await table.next_episode()
+
+
+@check(
+    "snapshot-elsewhere",
+    "A world restored in another process goes on identically.",
+    needs=("snapshot",),
+    applies=other_processes,
+)
+async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
+    """Play on from one snapshot here and there, as a run does that is resumed."""
+    request = Request.of(subject)
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(45), max(5, subject.steps // 10))
+    if table.over:
+        await table.next_episode()
+    saved, where = base64.b64encode(table.world.snapshot()).decode(), table.where()
+    here = await table.play(RandomPlayer(46), _ONWARDS)
+    request = replace(request, snapshot=saved, play_seed=46, steps=_ONWARDS)
+    _, there = next(trajectories_elsewhere(request))
+    position = first_different(digests(here), there)
+    if position is not None:
+        notes.error(
+            f"A world restored in another process goes on otherwise, {position} steps after the snapshot. "
+            "A snapshot holds everything itself, and nothing that only this process can look up.",
+            f"snapshot at {where}",
+        )
+
+
+@check("snapshot-silent", "Taking a snapshot changes nothing.", needs=("snapshot",))
+async def snapshot_silent(notes: Notes, subject: Subject) -> None:
+    """Play with and without snapshots after every few steps."""
+    if subject.can("multi-seat"):
+        await _silent_between_rounds(notes, subject)
+        return
+    steps = min(subject.steps, 100)
+    table = await Table(subject).begin()
+    count = 0
+
+    def take(step: object) -> None:
+        nonlocal count
+        count += 1
+        if count % 3 == 0:
+            table.world.snapshot()
+
+    taken = await table.play(RandomPlayer(60), steps, each=take)
+    if subject.can("seed") and (found := first_difference(await baseline(subject, 60, steps), taken)):
+        notes.error(f"Taking snapshots changes the game: {found[0]}.", found[1])
+
+
+async def _silent_between_rounds(notes: Notes, subject: Subject) -> None:
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(60), 4)
+    if table.world.snapshot() != table.world.snapshot():
+        notes.error("Two snapshots of one moment differ.", table.where())
+
+
+@check(
+    "snapshot-refuses", "What is no snapshot is refused with SnapshotError, and nothing changes.", needs=("snapshot",)
+)
+async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
+    """Offer garbage, damaged snapshots and hostile data."""
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(61), max(5, subject.steps // 10))
+    adapter = cast(Snapshots, table.world.adapter)
+    good = adapter.snapshot()
+    before = await _state(table, adapter)
+    for name, data, must in _damages(good):
+        try:
+            adapter.restore(data)
+        except SnapshotError:
+            if await _state(table, adapter) != before:
+                notes.error(f"A refused snapshot ({name}) changed the state.", table.where())
+                return
+            continue
+        except Exception as error:
+            notes.error(
+                f"restore() raised {type(error).__name__} for {name}; it must raise SnapshotError.",
+                table.where(),
+                about=type(error).__name__,
+            )
+        else:
+            if must:
+                notes.error(f"restore() took {name} for a snapshot.", table.where(), about="took")
+        adapter.restore(good)
+        before = await _state(table, adapter)
+
+
+async def _state(table: Table, adapter: Snapshots) -> str:
+    saved = base64.b64encode(adapter.snapshot()).decode()
+    seen = "" if len(table.seats) > 1 else fresh_text(await settle(table.seat.face.observe(), table.subject))
+    return saved + seen
+
+
+def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
+    """Give names, data, and whether they must be refused (or may be taken for older snapshots)."""
+    generator = random.Random(0)
+    yield "nothing at all", b"", bool(good)
+    yield "random bytes", generator.randbytes(200), True
+    yield "an empty JSON object", b"{}", True
+    yield "a JSON null", b"null", True
+    yield "a JSON list", b"[]", True
+    yield "deeply nested JSON", b"[" * 100_000, True
+    yield "half a snapshot", good[: len(good) // 2], len(good) > 1
+    yield "a pickle", pickle.dumps({"step": 1}), True
+    try:
+        state = json.loads(good)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(state, dict):
+        for key in sorted(state):
+            yield f"one without {key!r}", json.dumps({k: v for k, v in state.items() if k != key}).encode(), False
+            wrongs: tuple[Any, ...] = (None, "wrong", -1, [], {})
+            for wrong in wrongs:
+                yield f"one with {key!r} = {wrong!r}", json.dumps({**state, key: wrong}).encode(), False
+
+
+@check("snapshot-is-data", "A snapshot is data: there is no pickle in it.", needs=("snapshot",))
+async def snapshot_is_data(notes: Notes, subject: Subject) -> None:
+    """Look for pickles in the snapshot, also below compression and base64."""
+    table = await Table(subject).begin()
+    await table.play(RandomPlayer(62), max(5, subject.steps // 10))
+    saved = cast(Snapshots, table.world.adapter).snapshot()
+    if any(_holds_pickle(layer) for layer in _layers(saved)):
+        notes.error(
+            "The snapshot holds a pickle, which runs code when it is read. Write JSON, or bytes of your own.",
+            table.where(),
+        )
+
+
+def _layers(data: bytes, depth: int = 0) -> Iterator[bytes]:
+    """Give the data, and what lies below its compressions and encodings."""
+    yield data
+    if depth > 3:
+        return
+    openers: tuple[Callable[[bytes], bytes], ...] = (zlib.decompress, gzip.decompress, _from_base64)
+    for opener in openers:
+        try:
+            inner = opener(data)
+        except (ValueError, OSError, EOFError, zlib.error, binascii.Error):
+            continue
+        yield from _layers(inner, depth + 1)
+    try:
+        state: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    for text in _texts(state):
+        if len(text) > 8:
+            yield from _layers(text.encode("utf-8", "replace"), depth + 1)
+
+
+def _from_base64(data: bytes) -> bytes:
+    return base64.b64decode(data, validate=True)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    # Any: JSON of unknown shape.
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _holds_pickle(data: bytes) -> bool:
+    if b"\x80\x04\x95" in data or b"\x80\x05\x95" in data:
+        return True
+    try:
+        opcodes = [opcode.name for opcode, _, _ in pickletools.genops(data)]
+    except Exception:
+        return False  # what can't be read as opcodes is no pickle, whatever genops makes of it
+    return len(opcodes) > 2 and opcodes[-1] == "STOP" and (opcodes[0] == "PROTO" or "GLOBAL" in opcodes)

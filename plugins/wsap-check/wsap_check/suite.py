@@ -1,0 +1,186 @@
+"""All checks, and the report that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from wsap_check import (
+    abilities,
+    availability,
+    avatars,
+    episodes,
+    lookups,
+    refusals,
+    seats,
+    seeds,
+    senses,
+    shape,
+    snapshots,
+    transits,
+)
+from wsap_check.agents import AGENT_CHECKS, AgentSubject
+from wsap_check.findings import CheckOutcome, Report
+from wsap_check.subject import Check, Subject
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.host import PluginHost
+from wsap_core.references import Given, load_adapter_spec, load_agent_spec
+from wsap_core.seams.context import Context
+from wsap_core.seams.options import Options, check_used
+from wsap_core.worlds import World
+
+S = TypeVar("S")
+
+CHECKS: tuple[Check[Subject], ...] = (
+    shape.members,
+    abilities.abilities,
+    abilities.spec,
+    shape.play,
+    shape.action_space,
+    shape.values,
+    shape.text,
+    shape.observing,
+    shape.state_after,
+    availability.availability_list,
+    availability.unavailable,
+    availability.available,
+    lookups.tools,
+    refusals.undeclared_actions,
+    refusals.bad_parameters,
+    episodes.done,
+    episodes.reset,
+    episodes.first_episode,
+    seeds.same_seed,
+    seeds.independent,
+    seeds.other_process,
+    seeds.seeds_matter,
+    snapshots.snapshot_continues,
+    snapshots.snapshot_elsewhere,
+    snapshots.snapshot_silent,
+    snapshots.snapshot_refuses,
+    snapshots.snapshot_is_data,
+    senses.directions,
+    senses.vision_range,
+    senses.vision_cone,
+    seats.shared_world,
+    seats.hidden_choices,
+    seeds.arrival_order,
+    seats.turns,
+    seats.messages,
+    avatars.jack_in,
+    avatars.jack_out,
+    avatars.avatar_states,
+    avatars.death,
+    avatars.avatar_actions,
+    transits.transit_bonuses,
+    transits.transit_items,
+    transits.transit_release,
+    transits.transit_once,
+    transits.transit_sleep,
+    abilities.achievements,
+    abilities.rendering,
+    abilities.score_metrics,
+)
+"""What games are held to, in the order of a report."""
+
+
+def run_checks(
+    reference: object,
+    *,
+    seed: int = 0,
+    steps: int = 300,
+    config: Mapping[str, Any] | None = None,
+    subprocesses: bool = True,
+    text_limit: int = 8_000,
+    only: Sequence[str] = (),
+    host: PluginHost | None = None,
+    progress: Callable[[CheckOutcome], None] | None = None,
+) -> Report:
+    """Hold a game to the protocol and return the report.
+
+    Args:
+        reference: what `wsap_core.references.load_adapter_spec` takes: a registered name,
+            `./game.py:Game`, a class, a factory or a spec.
+        seed: of the first world.
+        steps: about how many each check plays.
+        config: options for every world (Any: as the game takes them).
+        subprocesses: compare with other processes too.
+        text_limit: most characters that the text of an observation may have.
+        only: names of the checks to run; all when empty.
+        host: where registered names are looked up.
+        progress: called after each check.
+
+    Raises:
+        UsageError: there is no such game or check, or one object where a factory is needed.
+        ConfigError: the game has no such option, or refuses its value.
+        PluginError: the game can't be created.
+    """
+    spec = load_adapter_spec(reference, host)
+    if isinstance(spec.factory, Given):
+        raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
+    subject = Subject(spec, seed, steps, dict(config or {}), text_limit, subprocesses)
+    wanted = chosen(CHECKS, only)
+    _try_to_make(subject)
+    outcomes = _run(wanted, subject, progress)
+    return Report(spec.name, seed, steps, outcomes)
+
+
+def run_agent_checks(
+    reference: object,
+    game: object = "echo",
+    *,
+    seed: int = 0,
+    steps: int = 50,
+    config: Mapping[str, Any] | None = None,
+    host: PluginHost | None = None,
+) -> Report:
+    """Hold an agent to the protocol, in a world that it can play, and return the report.
+
+    Args:
+        reference: what `wsap_core.references.load_agent_spec` takes.
+        game: the world, in the same forms; the kernel's `echo` unless said otherwise.
+        seed: of the agent and the world.
+        steps: how many rounds each check plays.
+        config: options for the agent (Any: as it takes them).
+        host: where registered names are looked up.
+    """
+    spec = load_agent_spec(reference, host)
+    subject = AgentSubject(spec, load_adapter_spec(game, host), seed, steps, dict(config or {}))
+    return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject, None))
+
+
+def _try_to_make(subject: Subject) -> None:
+    """Make one world, so that what can't be made at all, or misspelt options, are told once and not by every check."""
+    options = Options(subject.config)
+    World.create(subject.spec, Context.create(subject.seed, config=options))
+    check_used(f"The game {subject.spec.name!r}", options)
+
+
+def chosen(checks: Sequence[Check[S]], only: Sequence[str]) -> tuple[Check[S], ...]:
+    """Return the checks of those names, in their own order; all for no names.
+
+    Raises:
+        UnknownNameError: there is no such check.
+    """
+    known = {check.name for check in checks}
+    for name in only:
+        if name not in known:
+            raise UnknownNameError("check", name, known, hint=f"There are: {', '.join(sorted(known))}.")
+    return tuple(check for check in checks if not only or check.name in only)
+
+
+def _run(
+    checks: Iterable[Check[S]], subject: S, progress: Callable[[CheckOutcome], None] | None
+) -> tuple[CheckOutcome, ...]:
+    outcomes: list[CheckOutcome] = []
+    broken_down = False
+    for check in checks:
+        if broken_down:
+            outcome = CheckOutcome(check.name, check.summary, "skipped", "random play breaks down, as `play` says")
+        else:
+            outcome = check.run(subject)
+            broken_down = check.name == shape.play.name and outcome.status == "failed"
+        outcomes.append(outcome)
+        if progress is not None:
+            progress(outcome)
+    return tuple(outcomes)

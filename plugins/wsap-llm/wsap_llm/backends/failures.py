@@ -1,0 +1,161 @@
+"""From what a server answers to an error, by class; used wherever OpenAI's protocol is spoken."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wsap_core.seams.model_errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.untrusted import one_line
+from wsap_llm.pictures import refused_picture
+from wsap_llm.waiting import retry_after
+
+SHOWN = 300
+"""Characters of a server's own words that a message repeats."""
+
+_CONTEXT = re.compile(
+    r"context.{0,20}(length|size|window)|(length|size|window).{0,20}context|exceed_context|prompt is too long"
+    r"|too many (input )?tokens",
+    re.IGNORECASE,
+)
+_CONSTRAINT = re.compile(r"response_format|schema|structured|guided|grammar|regex|samplers", re.IGNORECASE)
+_SURELY_CONSTRAINT = re.compile(
+    r"response_format|json.?schema|structured.?output|guided.?(decoding|json|regex|grammar)|grammar", re.IGNORECASE
+)
+"""What words have to hold for a failure of the server to be one of its constraints."""
+_NOT_KEPT = "json_validate_failed"
+"""Groq's code for a reply that did not come out as it was bound to: that one, not every one."""
+_QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who was asked for what: what messages are made of."""
+
+    model: str
+    """The model's full address, `openai/gpt-...`."""
+    place: str
+    """The server's address."""
+    key: str | None
+    """The key that was sent; never shown, and taken out of the server's words."""
+    key_variable: str
+    """The environment variable that keys come from."""
+    constrained: bool = False
+    pictured: bool = False
+    """Whether there was a picture in the request."""
+
+
+def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked) -> BackendError:
+    """Return the error that an answer with an HTTP status other than 200 stands for."""
+    words, code = server_words(body)
+    about = f"{words} {code}"
+    told = f": {hide_key(words, asked.key)}" if words else "."
+    who = f"{asked.place} (for {asked.model})"
+    if status in (401, 403):
+        return _denied(status, asked, told)
+    if asked.constrained and refuses_constraint(status, about):
+        return ConstraintError(f"{who} can't constrain the reply as asked{told}")
+    if status == 404:
+        return ModelNotFoundError(
+            f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or is no address of this protocol "
+            f"(base URLs usually end in /v1){told}"
+        )
+    wait = retry_after(headers)
+    if status == 429 and _QUOTA.search(about):
+        return BadRequestError(f"{who} says that the account has nothing left to spend{told}")
+    if status == 429 or (status == 503 and wait is not None):
+        why = "has had too many requests" if status == 429 else "can't answer now"
+        asks = "" if wait is None else f" and asks to wait {wait:g} s"
+        return RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
+    if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
+        return refused
+    if status == 408:
+        return BackendTimeoutError(f"{who} gave up waiting{told}")
+    if status >= 500 or status in (409, 425) or _NOT_KEPT in code:
+        return ServerFailedError(f"{who} failed with status {status}{told}")
+    if 300 <= status < 400:
+        return BadRequestError(
+            f"{who} sends on to another address ({one_line(headers.get('Location', 'not named'))[:SHOWN]}); "
+            "keys are not sent there. Set the base URL to where the server really is."
+        )
+    if status == 413 or _CONTEXT.search(about):
+        return ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
+    return BadRequestError(f"{who} refuses the request with status {status}{told}")
+
+
+def _unseen(asked: Asked, told: str, words: str) -> BackendError | None:
+    """Return the error of a server that can't take the picture in the request; None if it is another."""
+    if not asked.pictured or _CONTEXT.search(told):
+        return None
+    return refused_picture(asked.model, hide_key(words, asked.key))
+
+
+def refuses_constraint(status: int, about: str) -> bool:
+    """Return whether a server says that it can't bind a reply that was to be bound.
+
+    Args:
+        status: of its answer; where it is no plain refusal of the request, the words have to be clearer.
+        about: its words and codes.
+    """
+    if _NOT_KEPT in about or _CONTEXT.search(about):
+        return False
+    if status in (400, 415, 422):
+        return _CONSTRAINT.search(about) is not None
+    # 404 is a gateway's, when none of its providers can: "No endpoints found that support ... response_format".
+    return (status == 404 or status >= 500) and _SURELY_CONSTRAINT.search(about) is not None
+
+
+def _denied(status: int, asked: Asked, told: str) -> AuthenticationError:
+    if asked.key is None:
+        return AuthenticationError(f"{asked.place} wants a key and none is set; set {asked.key_variable}{told}")
+    word = "does not accept the key" if status == 401 else "does not allow this with the key"
+    return AuthenticationError(f"{asked.place} {word} in {asked.key_variable}{told}")
+
+
+def error_in_stream(value: object, asked: Asked) -> BackendError:
+    """Return the error that a server reports in the middle of a stream, or in a body with status 200."""
+    status = 0
+    if isinstance(value, Mapping):
+        for name in ("code", "status", "status_code"):
+            found = value.get(name)
+            if isinstance(found, int) and 400 <= found < 600:
+                status = found
+    body = json.dumps({"error": value}).encode()
+    if status or _CONTEXT.search(server_words(body)[0]):
+        return error_of(status or 400, {}, body, asked)
+    words = hide_key(server_words(body)[0], asked.key)
+    if (refused := _unseen(asked, words, words)) is not None:
+        return refused
+    return ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'it does not say why'}")
+
+
+def server_words(body: bytes) -> tuple[str, str]:
+    """Return what a server says about an error, on one line and capped, and its codes for it and what it is about."""
+    text = body[:20_000].decode("utf-8", "replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return one_line(re.sub(r"<[^>]*>", " ", text))[:SHOWN], ""
+    inner = found.get("error", found) if isinstance(found, dict) else found
+    if not isinstance(inner, dict):
+        return one_line(inner)[:SHOWN] if inner else "", ""
+    words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
+    code = " ".join(str(inner.get(name) or "") for name in ("code", "type", "param"))
+    return one_line(words if isinstance(words, str) else json.dumps(words))[:SHOWN], one_line(code)[:100]
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """Return text without the key, which some servers repeat."""
+    return text.replace(key, "(key)") if key else text

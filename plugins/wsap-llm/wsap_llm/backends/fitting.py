@@ -1,0 +1,108 @@
+"""A context that fits: from what the model was made for, what the prompts need, and the memory there is."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from wsap_core.seams.model import ModelInfo
+
+STEP = 1024
+"""A suggested context is a multiple of this."""
+
+SHARE = 0.85
+"""The share of the memory that a model with its context may take; the rest is the system's."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model can be loaded into."""
+
+    size: int
+    """In bytes."""
+    kind: str
+    """"graphics memory" or "memory"."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A suggested context."""
+
+    tokens: int
+    enough: bool
+    """Whether it holds the conversation at its longest."""
+    reason: str
+    """What it was limited by, in one sentence."""
+
+
+def fit(info: ModelInfo, needed: int, least: int, memory: Memory | None) -> Fit:
+    """Return the context that is suggested for a model.
+
+    It is what the conversation needs at its longest, rounded up to a multiple of 1,024, unless the
+    model was made for less, or its weights and the cache of so long a context would take more than
+    85 % of the memory.
+
+    Args:
+        info: the model.
+        needed: tokens of the conversation at its longest, the reply included.
+        least: tokens without which there is no decision.
+        memory: what it is loaded into; None where that is not known.
+    """
+    tokens = -(-needed // STEP) * STEP
+    reason = "holds the conversation at its longest"
+    made_for = info.abilities.context
+    if made_for is not None and tokens > made_for:
+        tokens, reason = made_for, f"the model was made for no more than {made_for}"
+    room = _room(info, memory)
+    if room is not None and memory is not None and tokens > room:
+        tokens = room
+        reason = f"more does not fit into {memory.size / 1e9:.0f} GB of {memory.kind} beside the model"
+    if tokens < least:
+        reason += f"; a decision needs {least}"
+    return Fit(tokens, tokens >= needed, reason)
+
+
+def _room(info: ModelInfo, memory: Memory | None) -> int | None:
+    """Return how many tokens of context fit into the memory beside the weights; None where that is not known."""
+    if memory is None or not info.weights or not info.context_bytes:
+        return None
+    left = memory.size * SHARE - info.weights
+    return max(0, int(left / info.context_bytes) // STEP * STEP)
+
+
+def memory_here() -> Memory | None:
+    """Return the graphics memory of this machine, or its memory where it has none that can be asked about."""
+    command = shutil.which("nvidia-smi")
+    if command is not None:
+        try:
+            done = subprocess.run(
+                [command, "--query-gpu=memory.total", "--format=csv,noheader,nounits"],
+                capture_output=True, text=True, timeout=5, check=True,
+            )  # fmt: skip
+            sizes = [int(line) * 1024 * 1024 for line in done.stdout.split()]
+        except (OSError, ValueError, subprocess.SubprocessError):
+            sizes = []
+        if sizes:
+            return Memory(sum(sizes), "graphics memory")
+    try:
+        return Memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "memory")
+    except (AttributeError, ValueError, OSError):
+        return None  # not on this system
+
+
+def is_here(place: str) -> bool:
+    """Return whether an address is on this machine."""
+    try:
+        host = urlsplit(place if "://" in place else f"//{place}").hostname or ""
+        if host == "localhost":
+            return True
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

@@ -1,0 +1,340 @@
+"""`litellm/<model>`: a hundred providers through litellm, where it is installed.
+
+litellm takes seconds to import and, left to itself, asks the network for a list of prices while it
+does; it is imported at the first request, with the list that it ships. About 200 calls a second are
+what one core manages with it; `openai/<model>` manages ten times that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any
+from urllib.parse import urlsplit
+
+from wsap_core.errors import ConfigError, MissingServiceError, UnknownNameError
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.model import Abilities, Chunk, Finish, Listing, Request
+from wsap_core.seams.model_errors import (
+    AuthenticationError,
+    BackendError,
+    BackendTimeoutError,
+    BadRequestError,
+    ConstraintError,
+    ContextTooSmallError,
+    ModelNotFoundError,
+    NoServerError,
+    RateLimitError,
+    ServerFailedError,
+)
+from wsap_core.untrusted import one_line
+from wsap_llm.backends.dialects import Dialect, dialect_name
+from wsap_llm.backends.failures import Asked, hide_key, refuses_constraint
+from wsap_llm.backends.openai_wire import ReplyReader, request_body
+from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.waiting import retry_after
+
+# Any, in this module: litellm's types depend on the provider, and it is not imported to check them.
+
+INSTALL = "pip install 'wsap-llm[litellm]'"
+KEYS: Mapping[str, str] = {
+    "ANTHROPIC_API_KEY": "litellm/anthropic/...",
+    "DEEPSEEK_API_KEY": "litellm/deepseek/...",
+    "GEMINI_API_KEY": "litellm/gemini/...",
+    "GROQ_API_KEY": "litellm/groq/...",
+    "MISTRAL_API_KEY": "litellm/mistral/...",
+    "OPENAI_API_KEY": "litellm/openai/...",
+    "OPENROUTER_API_KEY": "litellm/openrouter/...",
+    "XAI_API_KEY": "litellm/xai/...",
+}
+"""The variables that the most common providers' keys are kept in."""
+
+
+@dataclass(frozen=True)
+class LiteLLMOptions:
+    """How litellm is called."""
+
+    api_base: str | None = None
+    """The provider's address, where it is not the usual one."""
+    api_key: str | None = field(default=None, repr=False)
+    """The provider's key; from its own environment variable when None."""
+    stream: bool = False
+    json_schema: bool | None = None
+    """Whether the model constrains by JSON Schema; as litellm knows when None."""
+    schema_subset: bool | None = None
+    """Whether the provider takes only OpenAI's strict subset of JSON Schema; when None, OpenAI and Azure do."""
+    images: bool | None = None
+    """Whether the model sees; as litellm knows when None."""
+    context: int | None = None
+    timeout: float = 600.0
+    """Seconds for a whole reply."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments of `litellm.acompletion`."""
+
+
+class LiteLLMBackend:
+    """A model of any provider that litellm knows. Never tries again by itself.
+
+    Args:
+        name: litellm's name of the model, `anthropic/claude-...`.
+        options: how it is called.
+    """
+
+    def __init__(self, name: str, options: LiteLLMOptions | None = None) -> None:
+        self.options = options or LiteLLMOptions()
+        self._name = name
+        self._library: Any = None
+        subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
+        self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
+        self._known = Abilities(
+            json_schema=bool(self.options.json_schema),
+            schema_subset=self._dialect.subset,
+            images=self.options.images,
+            thinking=True,
+            context=self.options.context,
+        )
+
+    @property
+    def model(self) -> str:
+        """The address, `litellm/NAME`."""
+        return f"litellm/{self._name}"
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the options say, and after `prepare` or the first request what litellm knows besides."""
+        return self._known
+
+    async def prepare(self) -> None:
+        """Import litellm and look up what the model can do.
+
+        Raises:
+            MissingServiceError: litellm is not installed.
+        """
+        if self._library is None:
+            self._library = await asyncio.to_thread(_import)
+            self._known = self._looked_up()
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
+
+        Raises:
+            BackendError: by class.
+            MissingServiceError: litellm is not installed.
+        """
+        await self.prepare()
+        given = dict(request.options.get("litellm", {}))
+        pieces = bool(given.pop("stream", self.options.stream))
+        arguments = request_body(
+            self._name,
+            request,
+            self._dialect,
+            images=self._known.images is not False,
+            stream=pieces,
+            options={**self.options.extra, **given},
+        )
+        arguments |= {"timeout": self.options.timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
+        arguments |= {"api_base": self.options.api_base, "api_key": self.options.api_key}
+        place = self.options.api_base or f"the provider of {self.model}"
+        asked = Asked(self.model, place, self.options.api_key, "", pictured=has_pictures(request))
+        reader = ReplyReader(request, asked)
+        async with self._failures(request):
+            answer = await self._library.acompletion(**arguments)
+            if pieces:
+                try:
+                    async for part in answer:
+                        for chunk in reader.event(part.model_dump_json()):
+                            yield chunk
+                finally:
+                    if (close := getattr(answer, "aclose", None)) is not None:
+                        await close()
+                chunks = list(reader.close())
+            else:
+                chunks = list(reader.whole(answer.model_dump_json().encode()))
+        for chunk in chunks:
+            yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
+
+    def cost_of(self, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """Return what so many tokens cost in US dollars by litellm's list; None where it says nothing.
+
+        litellm says 0 for a model that it has no price for, just as for one that is free, so 0 is taken for unknown.
+        """
+        if self._library is None:
+            return None
+        try:
+            prompt, completion = self._library.cost_per_token(
+                model=self._name, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens
+            )
+            return (float(prompt) + float(completion)) or None
+        except Exception:
+            return None
+
+    async def aclose(self) -> None:
+        """Close the clients that litellm keeps."""
+        close = getattr(self._library, "close_litellm_async_clients", None)
+        if close is not None:
+            await close()
+
+    def _looked_up(self) -> Abilities:
+        library, options = self._library, self.options
+        try:
+            found = library.get_model_info(self._name)
+        except Exception:
+            found = {}  # not in litellm's map, which is no fault
+        schema = found.get("supports_response_schema")
+        # A model that is in the map and not said to see does not; of one that is not there nothing is known.
+        images = bool(found.get("supports_vision")) if found else None
+        context = found.get("max_input_tokens")
+        return Abilities(
+            json_schema=bool(schema if options.json_schema is None else options.json_schema),
+            schema_subset=self._dialect.subset,
+            prefill=bool(found.get("supports_assistant_prefill")),
+            images=images if options.images is None else options.images,
+            thinking=True,
+            context=options.context or (context if isinstance(context, int) else None),
+        )
+
+    def _priced(self, finish: Finish) -> Finish:
+        """Return the finish with what the tokens cost by litellm's map; unknown stays unknown."""
+        usage = finish.usage
+        if usage.cost is not None:
+            return finish
+        cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
+        priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
+        return Finish(finish.reason, finish.stop_sequence, priced)
+
+    @asynccontextmanager
+    async def _failures(self, request: Request) -> AsyncIterator[None]:
+        try:
+            yield
+        except (BackendError, asyncio.CancelledError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise self._error(error, request) from error
+
+    def _error(self, error: Exception, request: Request) -> BackendError:
+        said = one_line(getattr(error, "message", None) or error)[:300]
+        words = f"{self.model}: {hide_key(said, self.options.api_key)}"
+        kind = _kind(error)
+        pictured = has_pictures(request) and kind in (BadRequestError, ServerFailedError)
+        if pictured and (refused := refused_picture(self.model, hide_key(said, self.options.api_key))) is not None:
+            return refused
+        if kind is RateLimitError:
+            headers = getattr(error, "litellm_response_headers", None)
+            return RateLimitError(words, retry_after=retry_after(headers) if headers is not None else None)
+        if request.constraint is not None and _refuses_constraint(error, said):
+            return ConstraintError(words)
+        if kind is AuthenticationError:
+            words += " Set the provider's key in its environment variable."
+        return kind(words)
+
+
+_CLASSES: tuple[tuple[str, type[BackendError]], ...] = (
+    ("Timeout", BackendTimeoutError),
+    ("ContextWindowExceededError", ContextTooSmallError),
+    ("RateLimitError", RateLimitError),
+    ("AuthenticationError", AuthenticationError),
+    ("PermissionDeniedError", AuthenticationError),
+    ("NotFoundError", ModelNotFoundError),
+    ("BadRequestError", BadRequestError),
+    ("UnprocessableEntityError", BadRequestError),
+)
+"""litellm's classes, most special first: several are subclasses of others. Everything else is the server's failure."""
+
+_STATUS: Mapping[int, type[BackendError]] = {
+    401: AuthenticationError,
+    403: AuthenticationError,
+    404: ModelNotFoundError,
+    408: BackendTimeoutError,
+    429: RateLimitError,
+}
+
+
+def _kind(error: Exception) -> type[BackendError]:
+    """Return the class of error that one of litellm's stands for.
+
+    litellm goes by the words of an error where it knows them, and calls a server's failure a bad
+    request when the server did; so the status that it keeps is asked too. That nobody answers is
+    only told by what caused the error.
+    """
+    names = {cls.__name__ for cls in type(error).__mro__}
+    kind = next((kind for name, kind in _CLASSES if name in names), ServerFailedError)
+    if kind is BadRequestError:
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int):
+            kind = ServerFailedError if status >= 500 else _STATUS.get(status, kind)
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None or kind is not ServerFailedError:
+            break
+        if isinstance(cause, ConnectionRefusedError) or type(cause).__name__ == "ClientConnectorError":
+            kind = NoServerError
+        cause = cause.__cause__ or cause.__context__
+    return kind
+
+
+def _is_openai(name: str, options: LiteLLMOptions) -> bool:
+    """Return whether a model is asked of OpenAI itself, or of Azure: not of another server in their protocol."""
+    provider, slash, _ = name.partition("/")
+    if options.api_base is not None:
+        return dialect_name(urlsplit(options.api_base).hostname or "") == "openai"
+    return provider in ("openai", "azure") or (
+        not slash and provider.startswith(("gpt-", "chatgpt-", "o1", "o3", "o4"))
+    )
+
+
+def _refuses_constraint(error: Exception, said: str) -> bool:
+    if "UnsupportedParams" in type(error).__name__:
+        return True
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and refuses_constraint(status, said)
+
+
+def _import() -> Any:
+    """Import litellm so that it asks nothing of the network, prints nothing and never tries again by itself."""
+    if importlib.util.find_spec("litellm") is None:
+        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm: Any = importlib.import_module("litellm")  # deferred for weight, and it may not be there
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.num_retries = 0
+    return litellm
+
+
+# --- for the plugin host ---------------------------------------------------------------------
+
+
+def create(context: Context) -> LiteLLMBackend:
+    """Return the backend for `litellm/<model>`.
+
+    Raises:
+        ConfigError: an option is unknown, or the model is not named.
+        MissingServiceError: litellm is not installed.
+    """
+    config = dict(context.config)
+    name = str(config.pop("model", "") or "")
+    if not name:
+        raise ConfigError("Name the model as litellm does: litellm/PROVIDER/MODEL.")
+    known = {f.name for f in fields(LiteLLMOptions)}
+    for option in config:
+        if option not in known:
+            raise ConfigError(str(UnknownNameError("option of the backend litellm", option, known)))
+    if importlib.util.find_spec("litellm") is None:
+        raise MissingServiceError(f"litellm is not installed; install it with: {INSTALL}")
+    return LiteLLMBackend(name, LiteLLMOptions(**config))
+
+
+async def listing(context: Context) -> Listing:
+    """Return which providers have a key; litellm itself is not imported, and nobody is asked."""
+    if importlib.util.find_spec("litellm") is None:
+        return Listing("litellm", reason=f"litellm is not installed; install it with: {INSTALL}")
+    found = [where for variable, where in KEYS.items() if os.environ.get(variable)]
+    if not found:
+        return Listing("litellm", reason=f"no key is set, such as {', '.join(sorted(KEYS)[:3])}")
+    return Listing("litellm", note=f"there are keys for {', '.join(found)}; litellm lists no models")

@@ -1,0 +1,57 @@
+"""Where one agent's calls to its models and tools are kept, and had again from; a runtime implements it."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from wsap_core.seams.model import Abilities, Reply, Request
+from wsap_llm.tool_journal import ToolJournal
+
+
+@runtime_checkable
+class CallJournal(Protocol):
+    """The journal of one agent: the kernel's `Journal` with what the agent `llm` writes and reads there."""
+
+    tools: ToolJournal
+    """The calls to the agent's tools."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether a recorded run is played again, so that no model may be asked."""
+        ...
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call."""
+        ...
+
+    def again(self, key: str, request: Request, reply: Reply) -> None:
+        """Record a call whose reply comes from another run."""
+        ...
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        ...
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Record that the constraint of a request was refused."""
+        ...
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        ...
+
+    def fail(self, key: str, kind: str, words: str) -> None:
+        """Record that a request failed, with which class of failure."""
+        ...
+
+    def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:
+        """Return the class and words of the failure at the nth time (from 0) that a request was sent, or None."""
+        ...
+
+    def note_model(self, address: str, abilities: Abilities, prompts: str) -> None:
+        """Record what a model can do, and the version of the prompt templates."""
+        ...
+
+    def abilities(self, address: str) -> Abilities:
+        """Return what the recorded model could do."""
+        ...

@@ -1,0 +1,43 @@
+"""The identity of a request: what caches and records file replies under."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.model import ImagePart, Message, Request
+
+_CACHE = "_digest"
+
+
+def request_key(model: str, request: Request) -> str:
+    """Return a SHA-256, in hexadecimal, of the model's address and everything in the request.
+
+    It is the hash of the address, of the canonical JSON of the request without its messages, and
+    of each message's own hash, one a line: a conversation only grows, so that most of its messages
+    have been hashed before. A picture is in it by its own hash.
+    """
+    rest = dumps(replace(request, messages=(), purpose=""))
+    lines = [model, rest, *(_digest(message) for message in request.messages)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _digest(message: Message) -> str:
+    # Kept with the message, as its text is: with hundreds of conversations, a cache for all of them
+    # would forget each message before it is asked for again.
+    known: str | None = message.__dict__.get(_CACHE)
+    if known is None:
+        known = hashlib.sha256(_text(message).encode()).hexdigest()
+        object.__setattr__(message, _CACHE, known)
+    return known
+
+
+def _text(message: Message) -> str:
+    if isinstance(message.content, str):
+        return dumps(message)
+    content = [
+        {"alt": part.alt, "media_type": part.media_type, "sha256": part.sha256} if isinstance(part, ImagePart) else part
+        for part in message.content
+    ]
+    return dumps({"content": content, "role": message.role})

@@ -1,0 +1,151 @@
+"""Looking things up in mid-turn: with the agent's own tools, which answer at once, and with the world's.
+
+A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`). Only the
+runtime can carry it out, so the style returns it as the decision, together with its `Thought`: what
+it has to know to go on with the same turn once the world has answered.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.protocol import ActionDef, Tool
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.model import Message
+from wsap_core.seams.tool import AgentTool
+from wsap_core.untrusted import one_line
+from wsap_llm.parsing import ToolCall
+
+__all__ = ["LONGEST_RESULT", "Calls", "Thought", "split"]
+
+LONGEST_RESULT = 2000
+"""Characters of a tool's result that a model is shown."""
+NO_RESULT = "(no result)"
+"""What a model is shown where a tool of the world says nothing."""
+
+
+def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[ActionDef]]:
+    """Return the actions that end a turn, and the world's tools.
+
+    Where nothing but tools is legal, one of these ends the turn like any other action.
+    """
+    tools = [action for action in legal if action.is_tool]
+    if not tools:
+        return legal, ()
+    finals = [action for action in legal if not action.is_tool]
+    return (finals, tools) if finals else (legal, ())
+
+
+@dataclass(frozen=True)
+class Thought:
+    """A turn's thought as far as it has come: the world was asked something, and has answered or not yet."""
+
+    name: str
+    """The tool of the world."""
+    key: str
+    """The call, with its parameters."""
+    messages: tuple[Message, ...] = ()
+    """What was said in this turn after the message that began it; text alone."""
+    so_far: str = ""
+    """In tags: the assistant's text up to the call, where the model goes on with that very text."""
+    calls: int = 1
+    """Calls made in this turn, of both kinds of tools."""
+    answered: Mapping[str, str] = field(default_factory=dict)
+    """Results of the agent's own tools by call."""
+    result: str | None = None
+    """What the world answered; None as long as it has not."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as data, for a snapshot (Any: JSON)."""
+        messages = [[message.role, message.text()] for message in self.messages]
+        return {**vars(self), "messages": messages, "answered": dict(self.answered)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Thought:
+        """Return what `to_json` gave.
+
+        Raises:
+            ValueError, KeyError, TypeError: it is something else.
+        """
+        return cls(
+            str(data["name"]),
+            str(data["key"]),
+            tuple(Message(role, str(text)) for role, text in data["messages"]),
+            str(data["so_far"]),
+            int(data["calls"]),
+            {str(call): str(result) for call, result in data["answered"].items()},
+            None if data["result"] is None else str(data["result"]),
+        )
+
+
+class Calls:
+    """The calls of one turn, of the agent's own tools and the world's, counted together.
+
+    Args:
+        own: the agent's tools.
+        world: the world's, as far as they are legal now.
+        most: calls in the whole turn.
+        before: the thought that is gone on with; None where a turn begins.
+    """
+
+    def __init__(
+        self, own: Mapping[str, AgentTool], world: Sequence[ActionDef], most: int, before: Thought | None
+    ) -> None:
+        self._own = own
+        self._world = world
+        self._most = most
+        self._before = before
+        self._answered = dict(before.answered) if before is not None else {}
+        self.made = before.calls if before is not None else 0
+        """How many there were so far."""
+
+    @property
+    def left(self) -> int:
+        """How many may still be made."""
+        return max(0, self._most - self.made)
+
+    @property
+    def own(self) -> list[Tool]:
+        """The agent's own tools that may be called now."""
+        return [tool.definition for tool in self._own.values()] if self.left else []
+
+    @property
+    def world(self) -> Sequence[ActionDef]:
+        """The world's tools that may be called now."""
+        return self._world if self.left else ()
+
+    async def answer(self, call: ToolCall) -> str | None:
+        """Count a call and return its result; None where the world has to be asked.
+
+        The same call again is answered from the first time. Of the world's tools that holds for
+        two calls in a row alone, because another may have changed what the first one tells.
+        """
+        self.made += 1
+        key = _key(call)
+        if call.tool in self._own:
+            if key not in self._answered:
+                self._answered[key] = await _use(self._own[call.tool], call)
+            return self._answered[key]
+        before = self._before
+        return before.result if before is not None and before.key == key else None
+
+    def thought(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> Thought:
+        """Return what the turn goes on with once the world has answered this call."""
+        return Thought(call.tool, _key(call), tuple(messages), so_far, self.made, dict(self._answered))
+
+
+async def _use(tool: AgentTool, call: ToolCall) -> str:
+    try:
+        result: Any = tool.run(call.parameters)  # Any: a tool may be synchronous or not
+        if inspect.isawaitable(result):
+            result = await result
+    except Exception as error:
+        result = f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
+    return str(result)
+
+
+def _key(call: ToolCall) -> str:
+    return f"{call.tool} {dumps(dict(call.parameters))}"

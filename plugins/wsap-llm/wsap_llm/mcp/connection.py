@@ -1,0 +1,304 @@
+"""One server of tools: started, called, given up on, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from wsap_core.errors import MissingServiceError, WsapError
+from wsap_core.protocol.text import one_line
+from wsap_llm.mcp.config import ServerConfig
+from wsap_llm.mcp.mapping import MOST_TOOLS, text_of
+
+if TYPE_CHECKING:
+    import anyio
+    from mcp import Client
+    from mcp.client import Transport
+    from mcp.types import Tool as RemoteTool
+
+Tell = Callable[[str], None]
+"""Tells a person something, in one sentence."""
+
+
+class ToolServerError(WsapError):
+    """A server of tools can't be reached or used."""
+
+    code = "TOOL_SERVER"
+    exit_code = 3
+    http_status = 502
+    retryable = True
+
+
+def sdk_missing() -> MissingServiceError:
+    """Return what is said where the SDK is not installed."""
+    return MissingServiceError(
+        "Tools of MCP servers need the package mcp, version 2.3 or newer 2.x; "
+        "install it with: pip install 'wsap-llm[mcp]'"
+    )
+
+
+class Connection:
+    """Holds the connection to one server, and calls its tools.
+
+    A server that dies, hangs past its time or answers what can't be read loses its connection
+    (a program is ended with all it started), and is started again by the next call, at most
+    `restarts` times. The call during which it happened is not repeated, because nobody knows how
+    far it got.
+
+    Args:
+        server: how it is reached, and its limits.
+        tell: told once when the server first fails, and once when it is given up on.
+    """
+
+    def __init__(self, server: ServerConfig, tell: Tell) -> None:
+        self._server = server
+        self._tell = tell
+        self._client: Client | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._holder: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+        self._starts = 0
+        self._told: set[str] = set()
+        self._closed = False
+
+    async def open(self) -> list[RemoteTool]:
+        """Reach the server and return its tools, at most `MOST_TOOLS`.
+
+        Raises:
+            MissingServiceError: the SDK is not installed.
+            ToolServerError: the server can't be reached, or does not list its tools in time.
+        """
+        async with self._lock:
+            client = await self._started(first=True)
+            try:
+                async with asyncio.timeout(self._server.start_timeout):
+                    return await _all_tools(client)
+            except Exception as error:
+                reason = self._reason(error)
+                await self._drop()
+                raise ToolServerError(
+                    f"The tool server {self._server.name} does not list its tools: {reason}."
+                ) from error
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return a tool's result as text, or one line that says why there is none. Any: parameters of every type."""
+        name = self._server.name
+        try:
+            async with self._lock:
+                client = self._client or await self._started()
+        except ToolServerError as error:
+            return str(error)
+        try:
+            result = await self._asked(client, tool, dict(arguments))
+            return self._server.hide(text_of(result, self._server.longest))
+        except _Refused as refusal:
+            return f"The tool server {name} refused: {self._server.hide(str(refusal))}"
+        except Exception as error:
+            reason = self._reason(error)
+            async with self._lock:
+                if self._client is client:  # another call may have noticed first
+                    await self._drop()
+            self._tell_failure(reason)
+            return f"The tool server {name} failed in this call: {reason}. Whether anything was done is not known."
+
+    async def aclose(self) -> None:
+        """Give back the connection, and end the program."""
+        self._closed = True
+        async with self._lock:
+            await self._drop()
+
+    # --- inside ------------------------------------------------------------------------------
+
+    async def _asked(self, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                return await client.call_tool(tool, arguments)
+        except MCPError as error:
+            if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+                raise
+            raise _Refused(one_line(error.message)[:200]) from error
+
+    async def _started(self, *, first: bool = False) -> Client:
+        """Return a fresh connection; the lock is held.
+
+        Args:
+            first: whoever asks tells of a failure, and does not go on after it.
+
+        Raises:
+            ToolServerError: it can't be reached, or was started too often.
+        """
+        server = self._server
+        if self._closed:
+            raise ToolServerError(f"The tool server {server.name} is closed.")
+        if self._starts > server.restarts:
+            self._tell_once(
+                "given up", f"The tool server {server.name} failed {self._starts} times and is not started again."
+            )
+            raise ToolServerError(f"The tool server {server.name} is out of order; do without it.")
+        self._starts += 1
+        tail = _Tail() if server.command else None
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._holder = asyncio.create_task(self._hold(ready, tail), name=f"tool server {server.name}")
+        try:
+            async with asyncio.timeout(server.start_timeout):
+                self._client = await asyncio.shield(ready)
+        except BaseException as error:
+            await self._drop()
+            if not isinstance(error, Exception) or isinstance(error, MissingServiceError):
+                raise
+            said = server.hide(await asyncio.to_thread(tail.last_line)) if tail is not None else ""
+            reason = self._reason(error) + (f" ({said})" if said else "")
+            if not first:
+                self._tell_failure(reason)
+            raise ToolServerError(f"The tool server {server.name} ({server.where}) can't be used: {reason}.") from error
+        return self._client
+
+    async def _hold(self, ready: asyncio.Future[Client], tail: _Tail | None) -> None:
+        """Hold the connection until the scope is cancelled. The SDK wants it closed by the task that opened it."""
+        try:
+            try:
+                import anyio
+                from mcp import Client
+            except ImportError:
+                raise sdk_missing() from None
+            _quieten()
+            with anyio.CancelScope() as self._scope:
+                async with self._transport(tail) as transport, Client(transport) as client:
+                    ready.set_result(client)
+                    await anyio.sleep_forever()
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error if isinstance(error, Exception) else ToolServerError("it was ended"))
+                ready.exception()  # it may be that nobody waits any more
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            if not ready.done():
+                ready.cancel()
+            if tail is not None:
+                tail.close()
+
+    @contextlib.asynccontextmanager
+    async def _transport(self, tail: _Tail | None) -> AsyncIterator[Transport]:
+        server = self._server
+        if tail is not None:
+            from mcp import StdioServerParameters, stdio_client
+
+            program, *arguments = server.command
+            parameters = StdioServerParameters(
+                command=program, args=arguments, env=dict(server.env), cwd=server.cwd, encoding_error_handler="replace"
+            )
+            yield stdio_client(parameters, errlog=tail.file)
+            return
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        # Answers of a tool may be long in coming; the limits of calls are kept here, not there.
+        limits = httpx2.Timeout(server.start_timeout, read=server.timeout + server.start_timeout)
+        async with httpx2.AsyncClient(headers=dict(server.headers), timeout=limits) as http:
+            yield streamable_http_client(server.url, http_client=http)
+
+    async def _drop(self) -> None:
+        holder, scope = self._holder, self._scope
+        self._client = self._holder = self._scope = None
+        if holder is None:
+            return
+        if scope is not None:
+            scope.cancel()  # unlike cancelling the task, this lets the SDK end the program
+        else:
+            holder.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([holder])
+
+    def _tell_failure(self, reason: str) -> None:
+        server = self._server
+        left = max(0, server.restarts + 1 - self._starts)
+        again = (
+            f"it is started again when it is next needed, at most {left} times" if left else "it is not started again"
+        )
+        self._tell_once("failed", f"The tool server {server.name} ({server.where}) failed: {reason}; {again}.")
+
+    def _tell_once(self, what: str, sentence: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._tell(sentence)
+
+    def _reason(self, error: BaseException) -> str:
+        """Return why it failed, in a few words on one line."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, TimeoutError):
+            return "it did not answer in time"
+        if isinstance(error, FileNotFoundError):
+            return "there is no such program or folder"
+        if isinstance(error, PermissionError):
+            return "it may not be run"
+        kind = type(error).__name__
+        if kind == "ValidationError":
+            return "it answered what can't be read"
+        if kind in ("ConnectError", "ConnectTimeout"):
+            return "nobody answers at the address"
+        said = self._server.hide(one_line(error))[:200].rstrip(".")
+        return "the connection was lost" if said in ("", "Connection closed") else said
+
+
+class _Refused(Exception):
+    """The server works, and says no."""
+
+
+class _Tail:
+    """Keeps the end of what a program says on its error output.
+
+    It must go somewhere: unread, a pipe fills up and the program stands still; to the terminal, it
+    would be text that nobody has cleaned; in a file, it grows for months.
+    """
+
+    def __init__(self) -> None:
+        self._read, write = os.pipe()
+        self.file = os.fdopen(write, "w")
+        self._kept = b""
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close our end; the reading ends with the program's."""
+        self.file.close()
+
+    def last_line(self) -> str:
+        """Return the last line, cleaned, once the program has ended."""
+        self._thread.join(1.0)
+        lines = [line for raw in self._kept.splitlines() if (line := one_line(raw.decode("utf-8", "replace")))]
+        return lines[-1][:200] if lines else ""
+
+    def _keep(self) -> None:
+        with contextlib.suppress(OSError):
+            while piece := os.read(self._read, 4096):
+                self._kept = (self._kept + piece)[-2000:]
+        os.close(self._read)
+
+
+async def _all_tools(client: Client) -> list[RemoteTool]:
+    found: list[RemoteTool] = []
+    cursor: str | None = None
+    while len(found) < MOST_TOOLS:  # a server whose pages are empty and never end is ended by the time limit
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found[:MOST_TOOLS]
+
+
+def _quieten() -> None:
+    """Keep the SDK's log off the terminal, unless the program asked for logs; it prints tracebacks of bad input."""
+    logger = logging.getLogger("mcp")
+    if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+        logger.addHandler(logging.NullHandler())

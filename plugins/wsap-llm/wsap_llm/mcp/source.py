@@ -1,0 +1,97 @@
+"""The tools of MCP servers as a source of tools; registered as the tool `mcp`."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any
+
+from wsap_core.protocol import Tool
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.context import Context
+from wsap_llm.mcp.config import ServerConfig, read_servers
+from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
+from wsap_llm.mcp.mapping import UnusableTool, tool_of, without_doubles
+
+
+class RemoteTool:
+    """A tool of a server. What it answers is text of somebody else's: data, and never an instruction."""
+
+    def __init__(self, connection: Connection, name: str, definition: Tool) -> None:
+        self._connection = connection
+        self._name = name
+        self._definition = definition
+
+    @property
+    def definition(self) -> Tool:
+        """Its name, what it does, and what it takes, as far as the server told."""
+        return self._definition
+
+    def run(self, parameters: Mapping[str, Any]) -> Awaitable[str]:
+        """Return what the server answers, or one line that says why it doesn't. Any: parameters of every type."""
+        return self._connection.call(self._name, parameters)
+
+
+class McpTools:
+    """Reaches servers when opened, and offers their tools.
+
+    Args:
+        servers: how they are reached.
+        tell: tells a person what is wrong with a server, once.
+    """
+
+    def __init__(self, servers: Sequence[ServerConfig], tell: Tell) -> None:
+        self._servers = tuple(servers)
+        self._tell = tell
+        self._connections: list[Connection] = []
+
+    async def open(self) -> Sequence[RemoteTool]:
+        """Return the tools of all servers, in the order they list them.
+
+        Raises:
+            MissingServiceError: the SDK is not installed.
+            ToolServerError: a server can't be reached now, which is sooner told before a run than in it.
+        """
+        found: list[RemoteTool] = []
+        for server in self._servers:
+            connection = Connection(server, self._tell)
+            self._connections.append(connection)
+            described: list[tuple[str, Tool]] = []
+            for tool in await connection.open():
+                if server.tools is not None and tool.name not in server.tools:
+                    continue
+                try:
+                    described.append(
+                        (tool.name, tool_of(tool.name, tool.description, tool.input_schema, prefix=server.prefix))
+                    )
+                except UnusableTool as problem:
+                    self._leave_out(server, tool.name, str(problem))
+            kept, doubles = without_doubles(described)
+            for name in doubles:
+                self._leave_out(server, name, "another one has its name here")
+            found += [RemoteTool(connection, theirs, definition) for theirs, definition in kept.values()]
+            for name in sorted(set(server.tools or ()) - {theirs for theirs, _ in kept.values()}):
+                self._tell(f"The tool server {server.name} has no tool {name!r} that could be used.")
+        return found
+
+    async def aclose(self) -> None:
+        """Give back all connections, and end the programs."""
+        while self._connections:
+            await self._connections.pop().aclose()
+
+    def _leave_out(self, server: ServerConfig, tool: str, why: str) -> None:
+        self._tell(f"The tool {one_line(tool)[:60]!r} of the tool server {server.name} is left out: {why}.")
+
+
+def create(context: Context) -> McpTools:
+    """Return the tools of the servers that the options name; `config.py` says how.
+
+    Raises:
+        ConfigError: an option is missing, unknown or wrong.
+        MissingServiceError: the SDK is not installed.
+    """
+    servers = read_servers(context.config)
+    if importlib.util.find_spec("mcp") is None:
+        raise sdk_missing()
+    return McpTools(servers, context.services.progress or logging.getLogger("wsap.mcp").warning)

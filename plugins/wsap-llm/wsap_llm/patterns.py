@@ -1,0 +1,277 @@
+"""Regular expressions for constrained decoding: JSON values, whole numbers in a range, bounded text.
+
+They keep to what every engine has (outlines-core, vLLM, llguidance, `re`): no lookaround, no
+backreferences, no lazy or possessive repetition, no flags, and every repetition has an upper bound,
+so that whatever is decoded ends. Spaces in JSON are as `json.dumps` writes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["integer_pattern", "json_pattern", "latin", "literal", "longest_json", "text_pattern"]
+
+FORBIDDEN = r"\x00-\x08\x0b-\x1f\x7f"
+"""Control characters that a model has no use for, as part of a character class."""
+_SPECIAL = re.compile(r"([.^$*+?{}\[\]\\|()/\-])")
+_JSON_CHARACTER = r"""[^"\\<\x00-\x1f\x7f]"""
+_JSON_ESCAPE = r"""\\["\\/n]"""
+
+
+def literal(text: str) -> str:
+    """Return the expression for a text as it stands."""
+    return _SPECIAL.sub(r"\\\1", text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def text_pattern(limit: int, *, least: int = 0) -> str:
+    """Return the expression for text without a `<`, so that no tag can be in it.
+
+    Args:
+        limit: most characters.
+        least: fewest; with 1 or more, the first is not a space.
+    """
+    if least < 1:
+        return f"[^<{FORBIDDEN}]{{0,{limit}}}"
+    return rf"[^<\s{FORBIDDEN}][^<{FORBIDDEN}]{{{least - 1},{max(limit, least) - 1}}}"
+
+
+def latin(pattern: str) -> str:
+    """Return a pattern of this module whose free text is in Latin letters only.
+
+    In an automaton over bytes a character of any script takes some nine states, and one of these
+    takes two; where a pattern is compiled for each new set of legal actions, that is the time it takes.
+    """
+    for wide, narrow in (
+        (_JSON_CHARACTER, r"[ !#-;=-\[\]-~\u00a0-\u024f]"),
+        (rf"[^<\s{FORBIDDEN}]", r"[!-;=-~\u00a1-\u024f]"),
+        (f"[^<{FORBIDDEN}]", r"[\t\n -;=-~\u00a0-\u024f]"),
+    ):
+        pattern = pattern.replace(
+            wide, narrow.replace(r"\u00a0", "\u00a0").replace(r"\u00a1", "¡").replace(r"\u024f", "ɏ")
+        )
+    return pattern
+
+
+def integer_pattern(low: int, high: int) -> str:
+    """Return the expression for the whole numbers from low to high, without leading zeros."""
+    if low > high:
+        raise ValueError(f"There is no whole number from {low} to {high}.")
+    parts: list[str] = []
+    if low < 0:
+        parts += ["-" + part for part in _positive(max(1, -high), -low)]
+    if high >= 0:
+        parts += _positive(max(0, low), high)
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+def _positive(low: int, high: int) -> list[str]:
+    """Return expressions for low to high, one for each block of numbers that differ in their last digits."""
+    parts: list[str] = []
+    while low <= high:
+        digits = 0
+        # The largest block that begins here: low's last digits are all 0, and nothing above high is in it.
+        while low % 10 ** (digits + 1) == 0 and low and low + 10 ** (digits + 1) - 1 <= high:
+            digits += 1
+        size = 10**digits
+        count = 1
+        while (low // size) % 10 + count <= 9 and low + size * (count + 1) - 1 <= high:
+            count += 1
+        head = str(low // size)
+        first, last = int(head[-1]), int(head[-1]) + count - 1
+        step = str(first) if first == last else f"[{first}-{last}]"
+        parts.append(head[:-1] + step + ("" if not digits else "[0-9]" if digits == 1 else f"[0-9]{{{digits}}}"))
+        low += size * count
+    return parts
+
+
+def json_pattern(schema: Mapping[str, Any]) -> str:
+    """Return the expression for the JSON values that fit a schema and are written as `json.dumps` does.
+
+    The schema's bounds are kept; numbers with fractions have at most four decimals, and of those
+    that fit, the ones next to a bound that is not whole may be left out. A `<` is never part of a
+    text, so that a value can stand between tags.
+
+    Args:
+        schema: within the subset of `wsap_core.protocol.values`, with `anyOf` besides, and with a bound on
+            texts and lists (see `wsap_llm.json_style.bounded`).
+
+    Raises:
+        ValueError: nothing fits the schema, or it has no bound.
+    """
+    if "anyOf" in schema:
+        return _either_of(schema["anyOf"])
+    if "const" in schema:
+        return _value(schema["const"])
+    if "enum" in schema:
+        return _either([_value(value) for value in schema["enum"]])
+    kinds = schema.get("type", "string")
+    return _either([_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)])
+
+
+def longest_json(schema: Mapping[str, Any]) -> int:
+    """Return how many characters the longest value takes that `json_pattern` lets through, or a few more."""
+    if "anyOf" in schema:
+        return max(map(longest_json, schema["anyOf"]))
+    if "const" in schema or "enum" in schema:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return max(len(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")) for value in values)
+    kinds = schema.get("type", "string")
+    return max(_longest(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds))
+
+
+def _longest(kind: str, schema: Mapping[str, Any]) -> int:
+    match kind:
+        case "string":
+            return 2 + 2 * int(schema["maxLength"])  # every character escaped
+        case "integer" | "number":
+            return max(len(str(math.floor(bound))) for bound in _bounds(schema)) + (20 if kind == "number" else 0)
+        case "array":
+            items = [*schema.get("prefixItems", ()), schema.get("items")]
+            widest = max((longest_json(item) for item in items if isinstance(item, Mapping)), default=0)
+            return 2 + int(schema.get("maxItems", len(items))) * (widest + 2)
+        case "object":
+            parts = schema.get("properties", {}).items()
+            return 2 + sum(len(json.dumps(key, ensure_ascii=False)) + 4 + longest_json(part) for key, part in parts)
+    return 5
+
+
+def _either(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+def _value(value: Any) -> str:
+    return literal(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))
+
+
+def _kind(kind: str, schema: Mapping[str, Any]) -> str:
+    match kind:
+        case "null":
+            return "null"
+        case "boolean":
+            return "(?:true|false)"
+        case "string":
+            return _string(schema)
+        case "integer":
+            low, high = _whole_bounds(schema)
+            return integer_pattern(low, high)
+        case "number":
+            return _number(schema)
+        case "array":
+            return _array(schema)
+        case "object":
+            return _object(schema)
+    raise ValueError(f"There is no pattern for values of type {kind!r}.")
+
+
+def _string(schema: Mapping[str, Any]) -> str:
+    if "maxLength" not in schema:
+        raise ValueError("A text without maxLength has no end; see wsap_llm.json_style.bounded.")
+    return f'"(?:{_JSON_CHARACTER}|{_JSON_ESCAPE}){{{schema.get("minLength", 0)},{schema["maxLength"]}}}"'
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    low = max(Fraction(schema.get("minimum", -(10**9))), Fraction(schema.get("exclusiveMinimum", -(10**9))))
+    high = min(Fraction(schema.get("maximum", 10**9)), Fraction(schema.get("exclusiveMaximum", 10**9)))
+    return low, high
+
+
+def _whole_bounds(schema: Mapping[str, Any]) -> tuple[int, int]:
+    low, high = (math.ceil(_bounds(schema)[0]), math.floor(_bounds(schema)[1]))
+    return low + (low == schema.get("exclusiveMinimum")), high - (high == schema.get("exclusiveMaximum"))
+
+
+def _number(schema: Mapping[str, Any]) -> str:
+    low, high = _whole_bounds(schema)
+    if low > high or high - low < 1:
+        return _few_numbers(schema)
+    parts = [integer_pattern(low, high)]
+    # n.d lies between n and n + 1, and -n.d between -n - 1 and -n.
+    if high > 0 and high - 1 >= max(low, 0):
+        parts.append(integer_pattern(max(low, 0), high - 1) + r"\.[0-9]{1,4}")
+    if low < 0 and -low - 1 >= max(-high, 0):
+        parts.append("-" + integer_pattern(max(-high, 0), -low - 1) + r"\.[0-9]{1,4}")
+    return _either(parts)
+
+
+def _few_numbers(schema: Mapping[str, Any]) -> str:
+    """A range without two whole numbers in it: hundredths of the range."""
+    low, high = _bounds(schema)
+    excluded = {Fraction(schema[k]) for k in ("exclusiveMinimum", "exclusiveMaximum") if k in schema}
+    values = [low + (high - low) * i / 100 for i in range(101)] if low < high else [low]
+    # Through float and back, because it is the float that is compared with the bounds.
+    fit = dict.fromkeys(float(v) for v in values if v not in excluded and low <= Fraction(float(v)) <= high)
+    if not fit:
+        raise ValueError("No number fits the schema.")
+    return _either([literal(json.dumps(v)) for v in fit])
+
+
+def _array(schema: Mapping[str, Any]) -> str:
+    if "maxItems" not in schema:
+        raise ValueError("A list without maxItems has no end; see wsap_llm.json_style.bounded.")
+    least, most = schema.get("minItems", 0), schema["maxItems"]
+    prefix = [json_pattern(part) for part in schema.get("prefixItems", ())]
+    rest = schema.get("items", True)
+    if rest is False:
+        most = min(most, len(prefix))
+    item = "" if rest is False else json_pattern(rest if isinstance(rest, Mapping) else {"type": "null"})
+    # From the end: what may follow the items so far.
+    tail = ""
+    if most > len(prefix):
+        more = most - len(prefix)
+        tail = f"(?:, {item}){{{max(0, least - len(prefix))},{more}}}" if prefix else ""
+        if not prefix:
+            inner = f"{item}(?:, {item}){{{max(0, least - 1)},{more - 1}}}"
+            return rf"\[{inner}\]" if least else rf"\[(?:{inner})?\]"
+    for index in range(min(len(prefix), most) - 1, -1, -1):
+        here = (", " if index else "") + prefix[index] + tail
+        tail = here if index < least else f"(?:{here})?"
+    return rf"\[{tail}\]"
+
+
+def _object(schema: Mapping[str, Any]) -> str:
+    """Properties in the order of the schema; those not required may be left out."""
+    return rf"\{{{_members(_described(schema))}\}}"
+
+
+def _described(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Return the expression of each property, and whether it is required."""
+    required = set(schema.get("required", ()))
+    return [
+        (f"{_value(key)}: {json_pattern(part)}", key in required) for key, part in schema.get("properties", {}).items()
+    ]
+
+
+def _either_of(schemas: Sequence[Mapping[str, Any]]) -> str:
+    """One of several; objects with the same last property share its expression.
+
+    Otherwise an automaton would have a copy of the reasoning, with all its states, for each action.
+    """
+    groups: dict[str, list[str]] = {}
+    alone: list[str] = []
+    for schema in schemas:
+        names = list(schema.get("properties", {}))
+        needed = set(schema.get("required", ()))
+        if schema.get("type") != "object" or len(names) < 2 or not {names[0], names[-1]} <= needed:
+            alone.append(json_pattern(schema))
+            continue
+        *heads, (last, _) = _described(schema)
+        groups.setdefault(last, []).append(_members(heads))
+    shared = [rf"\{{{_either(heads)}, {last}\}}" for last, heads in groups.items()]
+    return _either([*shared, *alone])
+
+
+def _members(members: Sequence[tuple[str, bool]]) -> str:
+    """The first member has no comma before it, whichever it is."""
+    first = next((i for i, (_, needed) in enumerate(members) if needed), None)
+    starts: list[str] = []
+    for index in range(len(members) if first is None else first + 1):
+        rest = "".join(f", {m}" if needed else f"(?:, {m})?" for m, needed in members[index + 1 :])
+        starts.append(members[index][0] + rest)
+    if not starts:
+        return ""
+    return _either(starts) if first is not None else f"(?:{'|'.join(starts)})?"

@@ -1,0 +1,163 @@
+"""Looking back: when an agent asks its model what it learned, and what is kept of the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from wsap_core.protocol import ActionResult, Observation
+from wsap_core.seams.agent import ReflectionInfo
+from wsap_core.seams.memory import AgentMemory, Browsable
+from wsap_core.seams.model import Message, Reply
+from wsap_core.untrusted import harmless
+from wsap_llm.parsing.thinking import split_thinking
+from wsap_llm.prompts import Prompts
+
+LESSON = "lesson"
+"""The kind of note that a lesson is."""
+DEATH = "death"
+"""The type of the events by which a game tells of a death."""
+LEAST = 5
+"""Fewest decisions from one end or death that is looked back at to the next, so that a game of very short episodes
+does not double what is asked."""
+LINE = 200
+"""Most characters of a lesson."""
+KNOWN = 8
+"""Most lessons that are shown to the model as known."""
+_MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
+_NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons"})
+
+
+class Asks(Protocol):
+    """How the model is asked: with the conversation so far, and recorded under a purpose."""
+
+    def __call__(self, purpose: str, messages: Sequence[Message]) -> Awaitable[Reply]:
+        """Return the reply."""
+        ...
+
+
+Quotes = Callable[[Observation], tuple[str, str]]
+"""Gives an observation as text, what others wrote in quotes, and the sentence that explains the quotes."""
+
+
+@dataclass
+class Reflector:
+    """Looks back at the end of an episode, on a death, and every so many decisions.
+
+    What the model answers is cut to a few short lines, which are kept in the memory as notes of
+    the kind "lesson", with the game and the step they come from.
+    """
+
+    memory: AgentMemory
+    prompts: Prompts
+    world: str = ""
+    """The game, as it is written beside each lesson."""
+    every: int = 0
+    """Decisions after which it looks back in the middle of an episode; 0 for never."""
+    most: int = 3
+    """Most lessons of one look back."""
+    _since: int = field(default=0, init=False)
+    _ended: int = field(default=0, init=False)
+    _death: str = field(default="", init=False)
+    _last: ActionResult | None = field(default=None, init=False)
+
+    async def after(self, result: ActionResult, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
+        """Take in what came of a decision, and look back if it is time; None if it is not."""
+        self._since += 1
+        self._ended += 1
+        self._last = result
+        died = self._died(result)
+        if (result.done or died) and self._ended >= LEAST:
+            self._ended = 0
+            return await self._look_back("died" if died else "over", quotes, ask)
+        if self.every and self._since >= self.every:
+            return await self._look_back("", quotes, ask)
+        return None
+
+    async def conclude(self, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
+        """Look back because play ends here; None if there is too little to look back at."""
+        return await self._look_back("left", quotes, ask) if self._since >= LEAST else None
+
+    def state(self) -> list[Any]:
+        """Return what it has to know to go on, as JSON-ready data."""
+        return [self._since, self._ended, self._death]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state. Any: data from a snapshot.
+
+        Raises:
+            ValueError: it is none.
+        """
+        if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
+            raise ValueError("when an agent looked back last is two numbers and a text")
+        self._since, self._ended, self._death = state
+        self._last = None
+
+    async def _look_back(self, why: str, quotes: Quotes, ask: Asks) -> ReflectionInfo:
+        result = self._last
+        seen, explanation = quotes(result.observation) if result is not None else ("", "")
+        text = self.prompts.render(
+            "reflect",
+            observation=seen,
+            explanation=explanation,
+            outcome=_outcome(result),
+            why=why,
+            lessons=self._known(),
+            most=self.most,
+        )
+        reply = await ask("reflect", [Message("user", text)])
+        lessons = read_lines(reply.text, self.most)
+        step = result.observation.step if result is not None else None
+        for line in lessons:
+            self.memory.note(line, kind=LESSON, world=self.world, step=step)
+        self._since = 0
+        return ReflectionInfo(lessons)
+
+    def _known(self) -> list[str]:
+        if not isinstance(self.memory, Browsable):
+            return []
+        return [harmless(found.text, 2 * LINE) for found in self.memory.browse(LESSON, most=KNOWN)]
+
+    def _died(self, result: ActionResult) -> bool:
+        """Return whether a death is told of that was not told of before; events may be told for several steps."""
+        told = [e for e in result.observation.recent_events if e.type == DEATH]
+        if not told:
+            return False
+        event = told[-1]
+        mark = f"{event.step if event.step is not None else ''} {event.description}"[:300]
+        known, self._death = self._death, mark
+        return mark != known
+
+
+def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
+    """Return the lines of a model's answer that say something: short, harmless, each once.
+
+    Without its thinking, list marks, fences and headings; a line that is JSON or a tag is the
+    answer to another question, and left out. "Nothing" is no lesson.
+    """
+    kept: list[str] = []
+    for line in split_thinking(text).said.splitlines():
+        bare = _MARK.sub("", line).strip(" *\t\r")
+        plain = bare.rstrip(".!").lower()
+        if not bare or plain in _NOTHING or bare.endswith(":") or bare[0] in "{}[]<`#" or _is_json(bare):
+            continue
+        clean = " ".join(harmless(bare, limit).split())
+        if clean and clean not in kept:
+            kept.append(clean)
+    return tuple(kept[:most])
+
+
+def _is_json(line: str) -> bool:
+    # A line out of the middle of an object that was spread over several.
+    return line.startswith('"') and ('":' in line or line.endswith(('",', '"}')))
+
+
+def _outcome(result: ActionResult | None) -> str:
+    if result is None:
+        return ""
+    parts = ["it worked" if result.success else "it failed", harmless(result.message, LINE)]
+    if result.achievements:
+        parts.append("achieved: " + ", ".join(harmless(name, 60) for name in result.achievements[:10]))
+    return "; ".join(part for part in parts if part).rstrip(".")

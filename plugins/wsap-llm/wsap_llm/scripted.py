@@ -1,0 +1,108 @@
+"""A backend that plays given replies: for tests, demonstrations and plugins' own test suites."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+
+from wsap_core.errors import ConfigError
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.model import Abilities, Chunk, Finish, Listing, ModelInfo, Reply, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model_errors import BadRequestError
+from wsap_llm.tokens import estimate_request
+
+Answer = str | Reply | Exception
+"""A reply, or an exception to raise in its place."""
+
+
+class ScriptedBackend:
+    """Gives replies from a list, in order, or from a function of the request.
+
+    Args:
+        replies: what to answer; an exception is raised. A list is used up, a function is asked each time.
+        model: the address to go by.
+        abilities: what to claim.
+        piece: characters in a chunk; a whole reply in one when 0.
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[Answer] | Callable[[Request], Answer],
+        *,
+        model: str = "scripted/list",
+        abilities: Abilities | None = None,
+        piece: int = 0,
+    ) -> None:
+        self._next = replies if callable(replies) else None
+        self._left = iter(()) if callable(replies) else iter(replies)
+        self._model = model
+        self._abilities = abilities or Abilities()
+        self._piece = piece
+        self.requests: list[Request] = []
+        """Every request so far."""
+        self.closed = False
+
+    @property
+    def model(self) -> str:
+        """The address it goes by."""
+        return self._model
+
+    @property
+    def abilities(self) -> Abilities:
+        """What it claims."""
+        return self._abilities
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the next reply, cut at the first stop text.
+
+        Raises:
+            BadRequestError: the list is used up.
+            Exception: an exception in the list.
+        """
+        self.requests.append(request)
+        answer = self._next(request) if self._next is not None else next(self._left, None)
+        if answer is None:
+            raise BadRequestError(f"The script of {self._model} has no reply left for call {len(self.requests)}.")
+        if isinstance(answer, Exception):
+            raise answer
+        reply = answer if isinstance(answer, Reply) else Reply(answer)
+        text, stop = _cut(reply.text, request.stop)
+        if reply.thinking:
+            yield ThinkingChunk(reply.thinking)
+        size = self._piece or max(1, len(text))
+        for at in range(0, len(text), size):
+            yield TextChunk(text[at : at + size])
+        usage = reply.usage
+        if not usage.calls:
+            usage = Usage(1, estimate_request(request), estimate_tokens(reply.thinking + text), 0.0)
+        yield Finish("stop_sequence" if stop else reply.finish.reason, stop, usage)
+
+    async def aclose(self) -> None:
+        """Be closed."""
+        self.closed = True
+
+
+def _cut(text: str, stops: Iterable[str]) -> tuple[str, str | None]:
+    found = [(text.index(stop), stop) for stop in stops if stop and stop in text]
+    if not found:
+        return text, None
+    at, stop = min(found)
+    return text[:at], stop
+
+
+def create(context: Context) -> ScriptedBackend:
+    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`.
+
+    Raises:
+        ConfigError: the option is missing.
+    """
+    reply = context.config.get("reply")
+    if not isinstance(reply, str):
+        raise ConfigError("The scripted backend needs the option reply: the text that it always answers.")
+    return ScriptedBackend(lambda request: reply, model=f"scripted/{context.config.get('model', 'reply')}")
+
+
+async def listing(context: Context) -> Listing:
+    """Return the one model there is, which needs no server."""
+    return Listing("scripted", models=[ModelInfo("scripted/reply", detail="for tests")])

@@ -1,0 +1,382 @@
+"""The two ways in which a model is asked for an action: JSON, and tags with tools in mid-thought."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wsap_core.protocol import Action, ActionDef, Tool
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.agent import NO_USAGE, Resumption, Usage
+from wsap_core.seams.model import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
+from wsap_core.seams.model_errors import ConstraintError
+from wsap_core.seams.tool import AgentTool
+from wsap_core.untrusted import harmless
+from wsap_llm.json_style import reply_schema
+from wsap_llm.lookup import LONGEST_RESULT, Calls, Thought, split
+from wsap_llm.openai_subset import unwrapped
+from wsap_llm.parsing import NotUnderstood, ToolCall, read_reply, reask
+from wsap_llm.pictures import with_picture
+from wsap_llm.prompts import Prompts
+from wsap_llm.stretch import NOTHING_SAID, Steps, steps_in_json, steps_in_tags, tag_steps
+from wsap_llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
+from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+
+MOST_CONSTRAINTS = 256
+"""Sets of legal actions whose constraint a style keeps."""
+
+
+class Ask(Protocol):
+    """Sends one request of a decision and returns the reply."""
+
+    def __call__(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        *,
+        constraint: Constraint | None = None,
+        prefill: str = "",
+        stop: Sequence[str] = (),
+    ) -> Awaitable[Reply]:
+        """Ask for `purpose`: "decide", "tool" or "re-ask"."""
+        ...
+
+
+@dataclass(frozen=True)
+class Made:
+    """A decision as a style made it."""
+
+    action: Action | None
+    """None if nothing could be understood, twice."""
+    usage: Usage
+    repaired: bool = False
+    said: str = ""
+    """The model's turn as it is kept in the conversation: without its thinking."""
+    resumption: Resumption | None = None
+    """How it went on after tools; None without any."""
+    steps: Steps = NOTHING_SAID
+    """How many steps it is for, as far as the model said."""
+    thought: Thought | None = None
+    """Where the action is a tool of the world: what the same turn goes on with once there is a result."""
+
+
+@dataclass
+class Turn:
+    """What one decision has at hand."""
+
+    shown: str
+    """The user message."""
+    legal: Sequence[ActionDef]
+    declared: Sequence[ActionDef]
+    tools: Mapping[str, AgentTool]
+    most_calls: int
+    abilities: Abilities
+    constrain: bool
+    """Whether replies are bound where the backend can; no longer once it has refused to."""
+    ask: Ask
+    prompts: Prompts
+    refused: Callable[[ConstraintError], None]
+    """Told that the backend can't keep a constraint; raises where that ends the game."""
+    unconstrained: bool = False
+    """Whether a reply was not bound to what is legal."""
+    cut: bool = False
+    """Whether a reply was cut off at its limit of tokens."""
+    picture: ImagePart | None = None
+    """What the agent sees beside the text."""
+    thought: Thought | None = None
+    """The thought that is gone on with, with the world's answer; None where the turn begins."""
+
+    @property
+    def opening(self) -> Message:
+        """The message that begins the decision."""
+        return Message("user", with_picture(self.shown, self.picture))
+
+    async def ask_bound(
+        self,
+        purpose: str,
+        messages: Sequence[Message],
+        constraint: Constraint | None,
+        *,
+        prefill: str = "",
+        stop: Sequence[str] = (),
+    ) -> Reply:
+        """Return the reply to a request, bound if the backend can do that, and else not.
+
+        Args:
+            purpose: as in `Ask`.
+            messages: as in `Ask`.
+            constraint: what the reply must look like; None if the backend can't be asked for that.
+            prefill: as in `Ask`.
+            stop: texts that end a reply which is not bound; one that is ends by itself.
+
+        Raises:
+            ConstraintError: the backend refuses the constraint, and strict play was asked for.
+        """
+        reply: Reply | None = None
+        if constraint is not None and self.constrain:
+            try:
+                reply = await self.ask(purpose, messages, constraint=constraint, prefill=prefill)
+            except ConstraintError as error:
+                self.refused(error)
+                self.constrain = False
+        if reply is None:
+            self.unconstrained = True
+            reply = await self.ask(purpose, messages, prefill=prefill, stop=stop)
+        self.cut = self.cut or reply.truncated
+        return reply
+
+
+class Style(Protocol):
+    """A way of asking."""
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return the end of the system message."""
+        ...
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the end of each user message."""
+        ...
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether a backend can bind replies to what is legal in this style."""
+        ...
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask for an action."""
+        ...
+
+
+class JsonStyle:
+    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own."""
+
+    def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
+        self._reasoning_limit = reasoning_limit
+        self._steps = steps
+        self._constraints: dict[tuple[int, ...], tuple[JsonConstraint, object]] = {}
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return the seed's last sentence, and how a tool is called if there are any."""
+        text = prompts.render("json_answer", steps=self._steps)
+        if split(space)[1]:
+            text += " To look something up first, respond with that action: you are told and asked again."
+        return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the seed's question."""
+        return prompts.render("json_question", steps=self._steps)
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether the backend constrains by JSON Schema."""
+        return abilities.json_schema
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask, answer tool calls, ask again once if nothing is understood."""
+        finals, tools = split(turn.legal)
+        world = {tool.name for tool in tools}
+        calls = Calls(turn.tools, tools, turn.most_calls, turn.thought)
+        messages, used = [turn.opening], turn.thought is not None
+        if turn.thought is not None:
+            messages += [*turn.thought.messages, self._told(turn, turn.thought.name, turn.thought.result or "")]
+        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
+        while True:
+            legal = [*finals, *calls.world] if world else finals
+            constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
+            reply = await turn.ask_bound(purpose, messages, constraint)
+            usage += reply.usage
+            # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
+            wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
+            text, steps = unwrapped(reply.text) if wrapped else reply.text, NOTHING_SAID
+            if self._steps > 1:
+                text, steps = steps_in_json(text, self._steps, legal)
+            reading = read_reply(text, legal, calls.own, declared=turn.declared)
+            if isinstance(reading, NotUnderstood):
+                if repaired:
+                    return Made(None, usage)
+                repaired, purpose = True, "re-ask"
+                reason = _reason(reading.reason, reply)
+                messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, legal))]
+                continue
+            mended = repaired or (reading.repaired and not wrapped)
+            resumption: Resumption | None = "turns" if used else None
+            if isinstance(reading.choice, ToolCall):
+                used, purpose = True, "tool"
+                result = await calls.answer(reading.choice) or ""
+                asked = json.dumps({"tool": reading.choice.tool, "params": dict(reading.choice.parameters)})
+                messages += [Message("assistant", asked), self._told(turn, reading.choice.tool, result)]
+                continue
+            action = reading.choice
+            head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
+            said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
+            if action.name not in world:
+                return Made(action, usage, mended, said, resumption, steps)
+            call = ToolCall(action.name, action.parameters)
+            answer = await calls.answer(call)
+            messages.append(Message("assistant", said))
+            if answer is None:
+                thought = calls.thought(call, messages[1:])
+                return Made(action, usage, mended, said, resumption, thought=thought)
+            used, purpose = True, "tool"
+            messages.append(self._told(turn, action.name, answer))
+
+    def _told(self, turn: Turn, tool: str, result: str) -> Message:
+        """Return the message with what a tool gave."""
+        return Message("user", f"Result of {tool}: {harmless(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
+
+    def _constraint(self, turn: Turn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
+        """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
+        # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
+        subset = turn.abilities.schema_subset
+        key = (*map(id, legal), -1 - subset, *map(id, offered))
+        found = self._constraints.get(key)
+        if found is None:
+            if len(self._constraints) >= MOST_CONSTRAINTS:
+                self._constraints.clear()
+            schema = reply_schema(
+                legal, offered, reasoning_limit=self._reasoning_limit, steps=self._steps, strict_openai=subset
+            )
+            found = self._constraints[key] = JsonConstraint(schema, "action"), (*legal, *offered)
+        return found[0]
+
+
+class TagStyle:
+    """Seed 002: tools inside `<thinking>`, generation stopped and gone on with, one final tag."""
+
+    def __init__(self, limits: TagLimits | None = None, *, steps: int = 1) -> None:
+        self._limits = limits or TagLimits()
+        self._steps = steps
+
+    def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
+        """Return how to think, to use tools and to end the turn, with real tags as examples."""
+        finals, of_world = split(space)
+        final = finals[0] if finals else ActionDef("wait")
+        own = [(tool.definition.name, bool(tool.definition.parameters)) for tool in tools]
+        examples = [*own, *((action.name, bool(action.parameters)) for action in of_world)]
+        return prompts.render(
+            "tag_answer",
+            example_tool=_example(*examples[0]) if examples else "<tool>...</tool>",
+            example_action=_example(final.name, bool(final.parameters)),
+            steps=tag_steps(self._steps, [*(t.definition.name for t in tools), *(a.name for a in space)]),
+        )
+
+    def question(self, prompts: Prompts) -> str:
+        """Return the question."""
+        return prompts.render("tag_question")
+
+    def constrains(self, abilities: Abilities) -> bool:
+        """Return whether the backend constrains by regular expression."""
+        return abilities.regex
+
+    async def decide(self, turn: Turn) -> Made:
+        """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
+        finals, world = split(turn.legal)
+        how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
+        calls = Calls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.thought)
+        tags = TagTurn(
+            [*(t.definition for t in turn.tools.values()), *(Tool(a.name, a.description, a.parameters) for a in world)],
+            finals,
+            limits=self._limits,
+            steps=self._steps,
+        )
+        messages = [turn.opening]
+        so_far = "" if how == "turns" else OPENING
+        inside, used = bool(so_far), turn.thought is not None
+        if turn.thought is not None:
+            messages += turn.thought.messages
+            so_far = _gone_on(messages, turn.thought.so_far, turn.thought.result or "", turns=how == "turns")
+            inside = True
+        usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
+        while True:
+            reply, event, text = await self._leg(turn, tags, messages, so_far, purpose, calls.left, inside=inside)
+            usage += reply.usage
+            resumption = how if used else None
+            if isinstance(event, FinalTag):
+                steps = steps_in_tags(text, tags.steps)
+                told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
+                mended = repaired or event.repaired
+                return Made(event.action, usage, mended, told + said(event.action, tags), resumption, steps)
+            if isinstance(event, ToolTag):
+                result = await calls.answer(event.call)
+                if how == "turns":
+                    messages.append(Message("assistant", text))
+                else:
+                    so_far += text
+                if result is None:
+                    action = Action(event.call.tool, event.call.parameters, event.thought)
+                    thought = calls.thought(event.call, messages[1:], so_far)
+                    return Made(action, usage, repaired, resumption=resumption, thought=thought)
+                used, purpose, inside = True, "tool", True
+                so_far = _gone_on(messages, so_far, result, turns=how == "turns")
+                continue
+            if repaired:
+                return Made(None, usage)
+            repaired, purpose = True, "re-ask"
+            listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
+            told = f"{_reason(event.reason, reply)} End your turn with one of: {listed}"
+            messages += [Message("assistant", _short(so_far + text)), Message("user", told)]
+            so_far, inside = ("", False) if how == "turns" else (OPENING, True)
+
+    async def _leg(
+        self,
+        turn: Turn,
+        tags: TagTurn,
+        messages: Sequence[Message],
+        so_far: str,
+        purpose: str,
+        left: int,
+        *,
+        inside: bool,
+    ) -> tuple[Reply, TagEvent, str]:
+        constraint = None
+        if turn.constrain and self.constrains(turn.abilities):
+            constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
+        stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
+        reply = await turn.ask_bound(purpose, messages, constraint, prefill=so_far, stop=stop)
+        scanner = TagScanner(tags, inside_thinking=inside, calls_left=left)
+        scanner.feed(reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags)))
+        event = scanner.finish()
+        return reply, event, scanner.text
+
+
+def said(action: Action, tags: TagTurn) -> str:
+    """Return an action as its final tag, for the conversation."""
+    definition = tags.finals[action.name]
+    if not definition.parameters:
+        return f"<{action.name}/>"
+    if len(definition.parameters) == 1:
+        return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"
+    return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
+
+
+def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) -> str:
+    """Put a tool's result where the model goes on from it, and return the text of its own that it goes on with."""
+    if not turns:
+        return continue_text(so_far, result, limit=LONGEST_RESULT)
+    shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
+    messages.append(Message("user", shown))
+    return ""
+
+
+def _unfinished(reply: Reply, tags: TagTurn) -> str:
+    """Return the closing tag that a backend took out as a stop text without telling which it was."""
+    if reply.finish.reason not in ("stop", "stop_sequence"):
+        return ""
+    names = "|".join(re.escape(name) for name in (*tags.tools, *tags.finals))
+    opened = re.findall(rf"<\s{{0,3}}(/?)\s{{0,3}}({names})\s{{0,3}}>", reply.text, re.IGNORECASE)
+    if opened and not opened[-1][0]:
+        return f"</{opened[-1][1]}>"
+    return ""
+
+
+def _example(name: str, takes_text: bool) -> str:
+    return f"<{name}>...</{name}>" if takes_text else f"<{name}/>"
+
+
+def _reason(reason: str, reply: Reply) -> str:
+    return f"The reply was cut off because it was too long. {reason}" if reply.truncated else reason
+
+
+def _short(text: str) -> str:
+    return text.strip()[:2000] or "(nothing)"

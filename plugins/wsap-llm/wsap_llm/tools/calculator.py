@@ -1,0 +1,46 @@
+"""The tool that works out arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wsap_core.protocol import ParamDef, Tool
+from wsap_core.seams.context import Context
+from wsap_llm.tools.arithmetic import LONGEST, ArithmeticProblem, evaluate, spoken
+
+_DEFINITION = Tool(
+    "calculator",
+    "Works out arithmetic: + - * / // % ** brackets, pi, e, sqrt, abs, min, max, round, floor, ceil, log, exp.",
+    [
+        ParamDef(
+            "expression",
+            schema={"type": "string", "minLength": 1, "maxLength": LONGEST},
+            description="Such as (3 + 4) * 2",
+        )
+    ],
+)
+
+
+class Calculator:
+    """Works out arithmetic, and nothing else: there are no names but those of some functions."""
+
+    inward = True
+    """What it does stays within the agent."""
+
+    @property
+    def definition(self) -> Tool:
+        """Its name, what it does, and what it takes."""
+        return _DEFINITION
+
+    def run(self, parameters: Mapping[str, Any]) -> str:
+        """Return the value of `expression`, or why it can't be worked out. Bounded in time by the bounds on size."""
+        try:
+            return spoken(evaluate(str(parameters.get("expression", ""))))
+        except ArithmeticProblem as problem:
+            return f"That can't be worked out: {problem}."
+
+
+def create(context: Context) -> Calculator:
+    """Return a calculator."""
+    return Calculator()

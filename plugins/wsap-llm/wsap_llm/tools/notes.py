@@ -1,0 +1,111 @@
+"""The tool by which an agent keeps notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wsap_core.errors import SnapshotError
+from wsap_core.protocol import ParamDef, Tool
+from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.tool import ToolContext
+from wsap_llm.memories.cells import cut
+from wsap_llm.memories.packing import pack, unpack
+
+MOST, TITLE, TEXT = 50, 80, 1000
+"""Most notes, and most characters of a title and of a text."""
+
+_DEFINITION = Tool(
+    "notes",
+    "Your own notes: write one under a title, read it again, list the titles, or delete one.",
+    [
+        ParamDef("do", "write|read|list|delete"),
+        ParamDef("title", optional=True, schema={"type": "string", "maxLength": TITLE}, description="Of the note"),
+        ParamDef("text", optional=True, schema={"type": "string", "maxLength": TEXT}, description="What to write"),
+    ],
+)
+
+
+class Notes:
+    """Keeps an agent's notes by title.
+
+    The notes are the tool's own, so that they can be listed, changed and deleted; each one
+    written is also told to the memory, where there is one, so that it comes to mind later and in
+    other games.
+
+    Args:
+        memory: the agent's memory.
+        world: the game, as provenance in the memory.
+    """
+
+    inward = True
+    """What it does stays within the agent."""
+
+    def __init__(self, memory: AgentMemory | None = None, world: str = "") -> None:
+        self._memory = memory
+        self._world = world
+        self._notes: dict[str, str] = {}
+
+    @property
+    def definition(self) -> Tool:
+        """Its name, what it does, and what it takes."""
+        return _DEFINITION
+
+    def run(self, parameters: Mapping[str, Any]) -> str:
+        """Return what came of it: the note that was asked for, the titles, or one line."""
+        title = cut(parameters.get("title") or "", TITLE)
+        match parameters.get("do"):
+            case "write":
+                return self._write(title, cut(parameters.get("text") or "", TEXT))
+            case "read":
+                return self._notes[title] if title in self._notes else self._unknown(title)
+            case "delete":
+                if title not in self._notes:
+                    return self._unknown(title)
+                del self._notes[title]
+                return f"The note {title!r} is deleted."
+            case _:
+                return self._titles()
+
+    def snapshot(self) -> bytes:
+        """Return all notes."""
+        return pack("notes", {"notes": [[title, text] for title, text in self._notes.items()]})
+
+    def restore(self, data: bytes) -> None:
+        """Have the notes of a snapshot, and no others.
+
+        Raises:
+            SnapshotError: the data is damaged; nothing has changed.
+        """
+        found = unpack("notes", data).get("notes")
+        if not isinstance(found, list) or len(found) > MOST or not all(_is_note(item) for item in found):
+            raise SnapshotError("The snapshot of the notes is damaged: it is not a list of titles and texts.")
+        self._notes = {cut(title, TITLE): cut(text, TEXT) for title, text in found}
+
+    def _write(self, title: str, text: str) -> str:
+        if not title or not text:
+            return "A note needs a title and a text."
+        if title not in self._notes and len(self._notes) >= MOST:
+            return f"There are {MOST} notes already; delete one first."
+        self._notes.pop(title, None)  # written again, it is the newest
+        self._notes[title] = text
+        if self._memory is not None:
+            self._memory.note(f"{title}: {text}", kind="note", world=self._world)
+        return f"The note {title!r} is written."
+
+    def _titles(self) -> str:
+        return "Notes, oldest first: " + "; ".join(self._notes) if self._notes else "There are no notes."
+
+    def _unknown(self, title: str) -> str:
+        return f"There is no note {title!r}. {self._titles()}"
+
+
+def _is_note(item: Any) -> bool:
+    # Any: data from a snapshot.
+    return isinstance(item, list) and len(item) == 2 and all(isinstance(part, str) for part in item)
+
+
+def create(context: ToolContext) -> Notes:
+    """Return notes for the agent; they are told to its memory unless the option `remember` is false."""
+    remembers = context.config.get("remember", True) not in (False, "false", "no", "0")
+    return Notes(context.memory if remembers else None, context.world)

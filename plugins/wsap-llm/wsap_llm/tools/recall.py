@@ -1,0 +1,61 @@
+"""The tool by which an agent searches its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wsap_core.errors import ConfigError
+from wsap_core.protocol import ParamDef, Tool
+from wsap_core.protocol.text import one_line
+from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.tool import ToolContext
+from wsap_llm.memories import options
+
+TOKENS = 200
+"""About how many tokens an answer has at most."""
+
+_DEFINITION = Tool(
+    "recall",
+    "Searches your memory of everything you lived through and noted; says where and when it was.",
+    [ParamDef("query", schema={"type": "string", "minLength": 1, "maxLength": 300}, description="What to look for")],
+)
+
+
+class Recall:
+    """Searches the agent's memory.
+
+    Args:
+        memory: what is searched.
+        tokens: about how many tokens an answer has at most.
+    """
+
+    inward = True
+    """What it does stays within the agent."""
+
+    def __init__(self, memory: AgentMemory, tokens: int = TOKENS) -> None:
+        self._memory = memory
+        self._tokens = tokens
+
+    @property
+    def definition(self) -> Tool:
+        """Its name, what it does, and what it takes."""
+        return _DEFINITION
+
+    def run(self, parameters: Mapping[str, Any]) -> str:
+        """Return what comes to mind, one memory a line, best first."""
+        found = self._memory.recall(str(parameters.get("query", "")), budget=self._tokens)
+        return "\n".join(f"- {one_line(memory.text)}" for memory in found) or "Nothing comes to mind."
+
+
+def create(context: ToolContext) -> Recall:
+    """Return a search of the agent's memory; the option `tokens` (200) bounds its answers.
+
+    Raises:
+        ConfigError: the agent has no memory, or the option is wrong.
+    """
+    options.check_known("recall tool", context.config, ("tokens",))
+    tokens = options.whole("recall tool", context.config, "tokens", TOKENS, low=20, high=4000)
+    if context.memory is None:
+        raise ConfigError("The tool recall needs a memory to search; give the agent one, such as fulltext or fifo.")
+    return Recall(context.memory, tokens)

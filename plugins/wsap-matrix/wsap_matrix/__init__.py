@@ -1,0 +1,1 @@
+"""Repeated matrix games as worlds."""

@@ -1,0 +1,35 @@
+"""The classic strategy of the repeated prisoner's dilemma."""
+
+from __future__ import annotations
+
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.worlds import MESSAGE_ACTIONS
+
+_SHARED = {*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names}
+
+
+class TitForTat:
+    """Begins with the first choice, then copies the other's last one (Rapoport, in Axelrod 1984)."""
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the choices there are."""
+        self._choices = tuple(name for name in action_space.names if name not in _SHARED)
+
+    def decide(self, observation: Observation) -> Action:
+        """Return the other's last choice."""
+        last = observation.status.get("other's last choice")
+        return Action(last if last in self._choices else self._choices[0])
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing: all it needs is in the next observation."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Return nothing: there is no state."""
+        return b""
+
+    def restore(self, data: bytes) -> None:
+        """Go on; there is no state."""

@@ -1,0 +1,58 @@
+"""What this package registers. Light: nothing of it is imported before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from wsap_core.hookspecs import hookimpl
+from wsap_core.specs import AdapterSpec, AgentSpec, ScoreMetric, Timing
+
+_SEATS = ("row", "column")
+
+
+def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
+    return AdapterSpec(
+        name,
+        summary,
+        f"wsap_matrix.game:create_{timing}",
+        title="Repeated matrix game",
+        abilities=("seed", "snapshot", "render", "multi-seat", "messages"),
+        seats=(2, 2),
+        seat_names=_SEATS,
+        timing=timing,
+        deadline=30.0,
+        default_agent="random",
+        score_metrics=(
+            ScoreMetric(
+                "mean_payoff",
+                "Payoff a round, mean over seats and rounds",
+                "wsap_matrix.game:mean_payoff",
+            ),
+        ),
+        genre="matrix game",
+        dimensions="text",
+    )
+
+
+@hookimpl
+def wsap_adapters() -> Iterable[AdapterSpec]:
+    """Offer the repeated matrix game, in its three kinds of time."""
+    return [
+        _matrix("matrix", "simultaneous", "Two players choose at the same time, again and again."),
+        _matrix("matrix-turns", "alternating", "Two players choose in turn; the second sees the first's choice."),
+        _matrix("matrix-free", "free", "Two players choose whenever they like, against the other's last choice."),
+    ]
+
+
+@hookimpl
+def wsap_agents() -> Iterable[AgentSpec]:
+    """Offer the classic strategy of the matrix game."""
+    return [
+        AgentSpec(
+            "tit-for-tat",
+            "Begins with the first choice, then copies the other's last one.",
+            "wsap_matrix.agents:TitForTat",
+            abilities=("seed", "snapshot"),
+            games=("matrix", "matrix-turns", "matrix-free"),
+        ),
+    ]

@@ -1,0 +1,68 @@
+"""An observation for worlds of cells: the protocol's, with a map in characters of what is in view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wsap_core.protocol import EmbodiedObservation, GridMapBlock, View
+from wsap_core.protocol.base import freeze_mappings, freeze_sequences
+
+__all__ = ["GridObservation", "chart", "compass", "offset"]
+
+_COMPASS = ("east", "southeast", "south", "southwest", "west", "northwest", "north", "northeast")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridObservation(EmbodiedObservation):
+    """What is perceived in a world of cells; a world that sends it names it in its spec's `wire_types`."""
+
+    local_map: Sequence[str] = ()
+    """What is in view: equal rows of characters, north (or the top) first."""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """Character -> what it stands for; may name more than is on the map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze_sequences(self, "local_map")
+        freeze_mappings(self, "legend")
+
+    def to_text(self) -> str:
+        """Return the observation as text for a language model, with the map and what is possible."""
+        # Deferred for weight: who only plays by structure needs no text.
+        from wsap_core.protocol.text import render_avatar, render_observation
+
+        present = set("".join(self.local_map))
+        words = ", ".join(f"{'space' if c == ' ' else c} {word}" for c, word in self.legend.items() if c in present)
+        rows = "\n".join(f"|{row}|" for row in self.local_map)
+        possible = ", ".join(action.name for action in self.available_actions or () if action.available)
+        sections = [
+            ("MAP (north up, one character a cell)", f"{rows}\n{words}" if rows else ""),
+            ("POSSIBLE NOW", possible),
+        ]
+        return render_avatar(self) + "\n" + render_observation(self, extra_sections=sections)
+
+    def to_view(self) -> View:
+        """Return the map, with a legend of what is on it."""
+        return chart(self.local_map, self.legend)
+
+
+def chart(rows: Sequence[str], legend: Mapping[str, str], title: str = "") -> View:
+    """Return a map for viewers, with a legend of what is on it."""
+    present = set("".join(rows))
+    return View([GridMapBlock(rows, {c: word for c, word in legend.items() if c in present}, title)], title)
+
+
+def compass(east: float, south: float) -> str:
+    """Return the compass word nearest to a direction: "northeast"; "here" for none at all."""
+    if not (east or south):
+        return "here"
+    return _COMPASS[round(math.atan2(south, east) / (math.pi / 4)) % 8]
+
+
+def offset(east: int, south: int) -> str:
+    """Return how to count the cells to another one: "2 east, 1 north"; "here" for none at all."""
+    parts = [f"{abs(east)} {'east' if east > 0 else 'west'}"] if east else []
+    parts += [f"{abs(south)} {'south' if south > 0 else 'north'}"] if south else []
+    return ", ".join(parts) or "here"

@@ -1,0 +1,84 @@
+"""Actions as a person types them: a name, and what it needs in its order or by name."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
+from wsap_core.protocol.text import one_line
+from wsap_core.worlds.legality import check_action, index_actions
+
+__all__ = ["in_order", "typed_action"]
+
+
+def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
+    """Return the action that a person typed, or None with the reason why it is none.
+
+    `name`, `name key=value ...`, or what it needs in its order, as in `whisper Player 2 hello there`: words of
+    an enumeration first, and then the one thing that can be anything.
+    """
+    line = one_line(text)
+    if not line:
+        return None, "Type the name of an action."
+    name, _, rest = line.partition(" ")
+    definition = space.find(name) or _only_match(name, space)
+    if definition is None:
+        _, reason = check_action(Action(name), index_actions(space))
+        return None, reason
+    parameters, reason = _parameters(definition, rest.strip())
+    if reason:
+        return None, reason
+    action, reason = check_action(Action(definition.name, parameters), index_actions(space))
+    return (None, reason) if reason else (action, "")
+
+
+def _only_match(name: str, space: ActionSpace) -> ActionDef | None:
+    found = [a for a in space.actions if a.name.startswith(name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _parameters(definition: ActionDef, rest: str) -> tuple[dict[str, object], str]:
+    if not rest:
+        return {}, ""
+    names = {p.name for p in definition.parameters}
+    if rest.partition("=")[0] not in names and len(definition.parameters) >= 1:
+        needed = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
+        if len(needed) == 1:
+            return {needed[0].name: rest}, ""
+        found, left = in_order(needed, rest)
+        if found and not left:
+            return dict(found), ""
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        return {}, f"What stands after {definition.name} can't be read: {error}."
+    given: dict[str, object] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            return {}, f"{definition.name} takes KEY=VALUE; there is no = in {word!r}."
+        given[key] = value
+    return given, ""
+
+
+def in_order(parameters: Sequence[ParamDef], rest: str) -> tuple[dict[str, str], str]:
+    """Return the values that stand one after the other, as far as they can be told apart, and what is left over.
+
+    A word of an enumeration is told by what it can be, whatever blanks are in it; the first parameter
+    that can be anything takes all that is left, if nothing comes after it.
+    """
+    given: dict[str, str] = {}
+    for number, parameter in enumerate(parameters):
+        choices = parameter.choices()
+        if choices is None:
+            if number + 1 == len(parameters) and rest:
+                given[parameter.name], rest = rest, ""
+            break
+        low = rest.lower()
+        fits = [c for c in choices if low == c.lower() or low.startswith(f"{c.lower()} ")]
+        if not fits:
+            break
+        found = max(fits, key=len)
+        given[parameter.name], rest = found, rest[len(found) :].lstrip()
+    return given, rest

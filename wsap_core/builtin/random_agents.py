@@ -1,0 +1,151 @@
+"""Agents that need no model: baselines that every game can be compared with."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, ParamDef
+from wsap_core.protocol.availability import choices_of
+from wsap_core.sampling import sample
+from wsap_core.seams.context import Context
+from wsap_core.worlds.legality import narrowed
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
+
+_SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
+
+
+def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
+    """Return the actions of the game itself.
+
+    What only leads out of it, says something about it or looks something up in it is no play.
+    """
+    return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
+
+
+class RandomAgent:
+    """Picks actions with equal chance, and parameters of enumerations and ranges too.
+
+    Actions that every world shares (leaving, emotes, messages) are not picked as long as the
+    game has actions of its own, so that this is the usual random baseline of the game. Its tools,
+    which look something up and decide nothing, are only where nothing else is possible.
+
+    Args:
+        generator: where chance comes from.
+        legal_only: pick only among what the observation says is possible now.
+    """
+
+    def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
+        self._random = generator
+        self._legal_only = legal_only
+        self._actions: tuple[ActionDef, ...] = ()
+        self._tools: tuple[ActionDef, ...] = ()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the declared actions."""
+        own = _own_actions(action_space)
+        self._tools = tuple(a for a in action_space.actions if a.is_tool)
+        self._actions = own or tuple(a for a in action_space.actions if not a.is_tool) or self._tools
+
+    def decide(self, observation: Observation) -> Action:
+        """Return an action picked with equal chance."""
+        candidates = self._actions
+        told = {a.name: a for a in observation.available_actions or ()} if self._legal_only else {}
+        if told:
+            some = (candidates, self._tools)
+            legal = (tuple(a for a in group if a.name not in told or told[a.name].available) for group in some)
+            candidates = next(filter(None, legal), candidates)
+        chosen = candidates[self._random.randrange(len(candidates))]
+        if not chosen.parameters:
+            return Action(chosen.name)
+        if chosen.name in told:
+            chosen = narrowed(chosen, choices_of(told[chosen.name]))
+        return Action(chosen.name, {p.name: self._value(p) for p in chosen.parameters})
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Return the state of the generator."""
+        version, state, gauss = self._random.getstate()
+        return json.dumps([version, list(state), gauss]).encode()
+
+    def restore(self, data: bytes) -> None:
+        """Go on where the snapshot was taken.
+
+        Raises:
+            SnapshotError: the data is damaged.
+        """
+        try:
+            version, state, gauss = json.loads(data)
+            self._random.setstate((version, tuple(state), gauss))
+        except (ValueError, TypeError) as error:
+            raise SnapshotError(f"The random agent's snapshot is damaged: {error}.") from error
+
+    def _value(self, parameter: ParamDef) -> Any:
+        # Any: parameters have every kind of value.
+        return sample(parameter.json_schema(), self._random)
+
+
+class AlwaysAgent:
+    """Does the same thing every time."""
+
+    def __init__(self, action: str | None = None) -> None:
+        self._action = action
+        self._choices: tuple[str, ...] = ()
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        """Take in the declared actions.
+
+        Raises:
+            ConfigError: the configured action is not one of them.
+        """
+        own = list(_own_actions(action_space))
+        # What needs no parameters comes first, because nothing here could make them up.
+        own.sort(key=lambda action: any(not p.optional for p in action.parameters))
+        self._choices = tuple(action.name for action in own)
+        if self._action is not None and self._action not in action_space.names:
+            raise ConfigError(
+                f"The option action={self._action!r} is not an action of this game; "
+                f"there are: {', '.join(self._choices)}."
+            )
+
+    def decide(self, observation: Observation) -> Action:
+        """Return the configured action, or the first there is."""
+        return Action(self._action or self._choices[0])
+
+    def reflect(self, result: ActionResult) -> None:
+        """Learn nothing: all it needs is in the next observation."""
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        """Return no plan."""
+        return []
+
+    def snapshot(self) -> bytes:
+        """Return nothing: there is no state."""
+        return b""
+
+    def restore(self, data: bytes) -> None:
+        """Go on; there is no state."""
+
+
+def create_random(context: Context) -> RandomAgent:
+    """Return the random baseline."""
+    return RandomAgent(context.random)
+
+
+def create_random_legal(context: Context) -> RandomAgent:
+    """Return the random baseline that only does what is possible."""
+    return RandomAgent(context.random, legal_only=True)
+
+
+def create_always(context: Context) -> AlwaysAgent:
+    """Return an agent that does the action named by the option `action`."""
+    action = context.config.get("action")
+    return AlwaysAgent(None if action is None else str(action))

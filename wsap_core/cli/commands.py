@@ -1,0 +1,21 @@
+"""The commands that belong to `wsap` itself, and those that the runtime brings.
+
+Names and references only, so that both the command line and the kernel's own plugin can read
+them without importing any command.
+"""
+
+from __future__ import annotations
+
+KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
+    "agents": ("List the agents that can play.", "wsap_core.cli.listing:agents"),
+    "games": ("List the games that can be played.", "wsap_core.cli.listing:games"),
+    "plugins": ("List what is installed, from where, and whether it works.", "wsap_core.cli.listing:plugins"),
+    "schema": ("Print the protocol's JSON Schemas.", "wsap_core.cli.schema:schema"),
+}
+"""Name -> its summary and where its click command lies. No plugin can take one of these names."""
+
+RUNTIME = "wsap-nexus"
+"""The distribution with the commands that play, record and read back."""
+
+RUNTIME_COMMANDS = ("check", "doctor", "export", "models", "nexus", "play", "replay", "runs")
+"""The names it brings, so that `wsap` can say what to install where it is missing."""

@@ -1,0 +1,170 @@
+"""What an agent can do, what it does, and what comes of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.protocol.availability import ActionAvailability
+from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.observation import Observation
+
+__all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
+
+TOOL = "tool"
+"""The category of actions that look something up or note it: carried out at once, with the result in
+`ActionResult.message`; they take no game step and end no turn."""
+
+_INTEGER_RANGE = re.compile(r"\s*(-?\d+)\s*-\s*(-?\d+)\s*")
+
+
+@dataclass(frozen=True)
+class ParamDef(Part):
+    """One parameter of an action or tool.
+
+    The second field says what it may be: an enumeration (`"left|right"`), an integer range
+    (`"1-10"`, both ends included), or anything else, which is a description of free text.
+    A `schema` (a JSON Schema, see `wsap_core.protocol.values`) takes its place for numbers with
+    fractions, lists, coordinates and objects.
+    """
+
+    name: str
+    spec: str = ""
+    """`a|b|c`, `1-10`, or a description of free text."""
+    optional: bool = False
+    """True if the action works without it."""
+    schema: Mapping[str, Any] | None = None
+    """A JSON Schema for the value, where `spec` can't say it."""
+    description: str = ""
+    """What it means, for a reader."""
+
+    def choices(self) -> tuple[str, ...] | None:
+        """Return the allowed words of an enumeration, or None if it is not one."""
+        if self.schema is not None:
+            words = self.schema.get("enum", ())
+            plain = bool(words) and self.schema.get("type") == "string" and set(self.schema) <= {"type", "enum"}
+            return tuple(words) if plain else None
+        if "|" not in self.spec:
+            return None
+        return tuple(word.strip() for word in self.spec.split("|"))
+
+    def integer_range(self) -> tuple[int, int] | None:
+        """Return the lowest and highest integer allowed, or None if it is not an integer range."""
+        match = None if self.schema is not None else _INTEGER_RANGE.fullmatch(self.spec)
+        if match is None:
+            return None
+        low, high = int(match[1]), int(match[2])
+        return (low, high) if low <= high else (high, low)
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the value, for constrained decoding and for validation."""
+        if self.schema is not None:
+            return dict(self.schema)
+        if (choices := self.choices()) is not None:
+            return {"type": "string", "enum": list(choices)}
+        if (bounds := self.integer_range()) is not None:
+            return {"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
+        return {"type": "string"}
+
+
+@dataclass(frozen=True)
+class ActionDef(Part):
+    """An action that a game declares."""
+
+    name: str
+    """What the agent says to do it: "move_north"."""
+    description: str = ""
+    """What it does."""
+    parameters: Sequence[ParamDef] = ()
+    preconditions: Sequence[str] = ()
+    """When it is valid, for a reader: "Must be near interactable object"."""
+    category: str = "general"
+    """"movement", "combat", "crafting", "meta", "tool" (see `TOOL`); a game may use other words."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "parameters", "preconditions")
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether it only looks something up or notes it: no game step, no end of the turn."""
+        return self.category == TOOL
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of this action's parameters object."""
+        return {
+            "type": "object",
+            "properties": {p.name: p.json_schema() for p in self.parameters},
+            "required": [p.name for p in self.parameters if not p.optional],
+            "additionalProperties": False,
+        }
+
+
+@dataclass(frozen=True)
+class ActionSpace(Part):
+    """All actions of a world and what they mean. Declared once; what is legal now is in the observation."""
+
+    actions: Sequence[ActionDef] = ()
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "actions")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The declared names, in the order of declaration."""
+        return tuple(action.name for action in self.actions)
+
+    def find(self, name: str) -> ActionDef | None:
+        """Return the declared action of that name, or None."""
+        for action in self.actions:
+            if action.name == name:
+                return action
+        return None
+
+    def merged(self, other: ActionSpace) -> ActionSpace:
+        """Return a space with the other's actions added, keeping our own where names are equal."""
+        own = set(self.names)
+        return ActionSpace((*self.actions, *(a for a in other.actions if a.name not in own)))
+
+    def to_text(self) -> str:
+        """Return a description of all actions for a language model, one line each."""
+        from wsap_core.protocol.text import render_action_space
+
+        return render_action_space(self)
+
+
+@dataclass(frozen=True)
+class Action(Part):
+    """What the agent sends back."""
+
+    name: str
+    """The declared action's name."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Values by parameter name."""
+    reasoning: str | None = None
+    """Why the agent chose this; for logs and viewers, not part of the trajectory hash."""
+
+    def __post_init__(self) -> None:
+        freeze_mappings(self, "parameters")
+
+
+@dataclass(frozen=True)
+class ActionResult(Part):
+    """Feedback after an action."""
+
+    success: bool
+    """Whether it worked. A refusal is False with a message, never an exception."""
+    message: str = ""
+    """What happened, for the agent to read."""
+    reward: float = 0.0
+    """Numerical feedback, finite."""
+    achievements: Sequence[str] = ()
+    """Names of achievements newly unlocked by this action."""
+    done: bool = False
+    """True when this seat's episode is over; stays True until reset or respawn."""
+    observation: Observation = field(default_factory=Observation)
+    """The state after the action."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "achievements")

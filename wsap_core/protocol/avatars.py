@@ -1,0 +1,259 @@
+"""Bodies: agents are disembodied and lasting, avatars are their mortal bodies within games."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from wsap_core.protocol.actions import ActionDef, ActionSpace, ParamDef
+from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.observation import Observation
+
+
+class AvatarState(Enum):
+    """Whether, and how, an avatar is in its world."""
+
+    UNBOUND = "unbound"
+    """No agent controls it."""
+    BOUND = "bound"
+    """An agent controls it."""
+    DORMANT = "dormant"
+    """Its agent is away; the body stays in the world, asleep, and can be hurt."""
+    SUSPENDED = "suspended"
+    """Frozen in time and out of the world."""
+    DESTROYED = "destroyed"
+    """Dead or despawned."""
+
+
+_TRANSITIONS: Mapping[AvatarState, frozenset[AvatarState]] = {
+    AvatarState.UNBOUND: frozenset({AvatarState.BOUND}),
+    AvatarState.BOUND: frozenset(
+        {AvatarState.DORMANT, AvatarState.SUSPENDED, AvatarState.DESTROYED, AvatarState.UNBOUND}
+    ),
+    AvatarState.DORMANT: frozenset({AvatarState.BOUND, AvatarState.DESTROYED}),
+    AvatarState.SUSPENDED: frozenset({AvatarState.BOUND, AvatarState.DESTROYED}),
+    AvatarState.DESTROYED: frozenset({AvatarState.BOUND}),
+}
+
+
+def can_become(state: AvatarState, new: AvatarState, *, respawning: bool = False) -> bool:
+    """Return whether an avatar may go from one state to another.
+
+    A destroyed avatar is bound again by respawning only.
+    """
+    if state is AvatarState.DESTROYED and not respawning:
+        return False
+    return new in _TRANSITIONS[state]
+
+
+@dataclass(frozen=True)
+class Avatar(Part):
+    """A physical embodiment within a game."""
+
+    avatar_id: str
+    game_id: str
+    bound_agent: str | None = None
+    """The agent that controls it, or None."""
+    state: AvatarState = AvatarState.UNBOUND
+    name: str = ""
+    position: Sequence[float] = ()
+    appearance: Mapping[str, Any] = field(default_factory=dict)
+    health: float = 0.0
+    max_health: float = 0.0
+    inventory: Mapping[str, int] = field(default_factory=dict)
+    equipment: Mapping[str, str] = field(default_factory=dict)
+    """Slot -> item id."""
+    created_at: str = ""
+    """ISO 8601, or a logical time of the world; empty where the world keeps none."""
+    last_active: str = ""
+    total_playtime: int = 0
+    """Seconds, as the world counts them."""
+    death_count: int = 0
+    respawn_point: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "position")
+        freeze_mappings(self, "appearance", "inventory", "equipment")
+        if self.respawn_point is not None:
+            freeze_sequences(self, "respawn_point")
+
+
+@dataclass(frozen=True)
+class AvatarSpec(Part):
+    """Preferences for creating a new avatar."""
+
+    name: str | None = None
+    appearance: Mapping[str, Any] | None = None
+    spawn_location: str = "safe"
+    """"safe", "random" or "challenging"."""
+    starting_loadout: str = "default"
+    skill_bonuses: Mapping[str, float] | None = None
+    """Skill domain -> level from 0 to 1, as the agent brings it along."""
+
+
+@dataclass(frozen=True)
+class AvatarRoster(Part):
+    """An agent's avatars in one game."""
+
+    agent_id: str
+    game_id: str
+    avatars: Sequence[Avatar] = ()
+    active_avatar_id: str | None = None
+    max_avatars: int = 3
+    """How many living avatars the game allows one agent."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "avatars")
+
+    def get_active(self) -> Avatar | None:
+        """Return the avatar under control now, or None."""
+        for avatar in self.avatars:
+            if avatar.avatar_id == self.active_avatar_id:
+                return avatar
+        return None
+
+    def get_dormant(self) -> list[Avatar]:
+        """Return the avatars that sleep in the world."""
+        return [a for a in self.avatars if a.state is AvatarState.DORMANT]
+
+    def can_create_new(self) -> bool:
+        """Return whether there is room for another living avatar."""
+        alive = [a for a in self.avatars if a.state is not AvatarState.DESTROYED]
+        return len(alive) < self.max_avatars
+
+
+@dataclass(frozen=True)
+class EmbodiedObservation(Observation):
+    """An observation with awareness of the body; what it adds is keyword-only."""
+
+    avatar: Avatar = field(kw_only=True)
+    facing: str = field(default="", kw_only=True)
+    """"north", "east", ...; empty where the body has no facing."""
+    stance: str = field(default="standing", kw_only=True)
+    """"standing", "crouching", "prone", "swimming"; a game may use other words."""
+    velocity: Sequence[float] = field(default=(), kw_only=True)
+    """Movement per game step, one number for each coordinate."""
+    vision_range: float | None = field(default=None, kw_only=True)
+    """How far the eyes reach, in the game's unit; None for no stated limit."""
+    vision_cone: float = field(default=360.0, kw_only=True)
+    """The angle the eyes cover, in degrees, centred on `facing`."""
+    hearing_range: float | None = field(default=None, kw_only=True)
+    """How far the ears reach, in the game's unit; None for no stated limit."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze_sequences(self, "velocity")
+
+    def to_text(self) -> str:
+        """Return the body's state, then the observation in the protocol's message layout."""
+        from wsap_core.protocol.text import render_avatar
+
+        return render_avatar(self) + "\n" + super().to_text()
+
+
+@dataclass(frozen=True)
+class JackInResult(Part):
+    """What came of binding an agent to an avatar."""
+
+    success: bool
+    avatar: Avatar | None = None
+    message: str = ""
+    bonuses_applied: Mapping[str, Any] = field(default_factory=dict)
+    """What the agent's skills really changed in the avatar, and nothing else."""
+    initial_observation: Observation | None = None
+
+    def __post_init__(self) -> None:
+        freeze_mappings(self, "bonuses_applied")
+
+
+@dataclass(frozen=True)
+class JackOutResult(Part):
+    """What came of releasing an avatar."""
+
+    success: bool
+    avatar_state: AvatarState = AvatarState.UNBOUND
+    message: str = ""
+    session_stats: Mapping[str, Any] = field(default_factory=dict)
+    """Playtime, achievements and the like of the session that ended."""
+
+    def __post_init__(self) -> None:
+        freeze_mappings(self, "session_stats")
+
+
+@dataclass(frozen=True)
+class RespawnOption(Part):
+    """One way for a destroyed avatar to live again."""
+
+    id: str
+    type: str = "spawn_point"
+    """"checkpoint", "bed", "spawn_point" or "random"; a game may use other words."""
+    location: Sequence[float] | str = ""
+    cost: Mapping[str, Any] | None = None
+    """Resources or currency it takes."""
+    penalties: Sequence[str] = ()
+    """"lose_inventory", "lose_xp", "debuff"; a game may use other words."""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "penalties")
+        if not isinstance(self.location, str):
+            freeze_sequences(self, "location")
+
+
+@dataclass(frozen=True)
+class DeathEvent(Part):
+    """What happened when an avatar died, and what can be done about it."""
+
+    avatar_id: str
+    cause: str
+    """"combat", "fall", "drowning", "starvation"; a game may use other words."""
+    killer: str | None = None
+    """Who or what killed it, if anything did."""
+    location: Sequence[float] = ()
+    timestamp: str = ""
+    """As the world keeps time."""
+    items_dropped: Mapping[str, int] = field(default_factory=dict)
+    xp_lost: float = 0.0
+    respawn_options: Sequence[RespawnOption] = ()
+    """Empty where death is final."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "location", "respawn_options")
+        freeze_mappings(self, "items_dropped")
+
+
+AVATAR_ACTIONS = ActionSpace(
+    actions=[
+        ActionDef(
+            name="jack_out",
+            description="Leave this avatar and return to menu/nexus",
+            parameters=[ParamDef("mode", "dormant|suspend|despawn", optional=True)],
+            preconditions=["Not in combat", "Not falling", "Safe location"],
+            category="meta",
+        ),
+        ActionDef(
+            name="look",
+            description="Turn avatar to face direction or entity",
+            parameters=[ParamDef("target", "direction or entity_id")],
+            preconditions=[],
+            category="avatar",
+        ),
+        ActionDef(
+            name="emote",
+            description="Express emotion through avatar body",
+            parameters=[ParamDef("emote", "wave|sit|dance|sleep|point")],
+            preconditions=[],
+            category="avatar",
+        ),
+        ActionDef(
+            name="inspect_self",
+            description="Check avatar's body, equipment, status",
+            parameters=[],
+            preconditions=[],
+            category="avatar",
+        ),
+    ]
+)
+"""The actions that every world with avatars has besides its own."""

@@ -1,0 +1,117 @@
+"""What an agent perceives at one step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.protocol.availability import ActionAvailability
+from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.goals import Goal
+from wsap_core.protocol.messages import AgentMessage
+from wsap_core.protocol.spatial import Entity, Location, Terrain
+from wsap_core.protocol.views import View
+
+NOWHERE = Location()
+
+
+@dataclass(frozen=True)
+class Event(Part):
+    """Something that just happened, as far as the agent perceived it."""
+
+    description: str
+    """For a reader: "The zombie hit you for 2"."""
+    type: str = "info"
+    """What kind: "damage", "achievement", "death", "world", "message", "info"; open."""
+    source: str | None = None
+    """Who or what caused it."""
+    step: int | None = None
+    """When, as the game counts steps; None for "just now"."""
+
+
+@dataclass(frozen=True)
+class Effect(Part):
+    """A buff, debuff or condition that acts on the agent now."""
+
+    name: str
+    """"poisoned", "asleep", "well fed"."""
+    description: str = ""
+    """What it does, for a reader."""
+    remaining: float | None = None
+    """How much longer it lasts, in game steps; None where it has no end or the game hides it."""
+
+
+@dataclass(frozen=True)
+class Observation(Part):
+    """Everything the agent needs to make a decision, and nothing it could not perceive."""
+
+    status: Mapping[str, Any] = field(default_factory=dict)
+    """Health, hunger, mana and the like, by name."""
+    inventory: Mapping[str, int] = field(default_factory=dict)
+    """What the agent possesses, with counts."""
+    location: Location = NOWHERE
+    """Where the agent is."""
+    nearby_entities: Sequence[Entity] = ()
+    """Objects, characters and enemies within the senses' range."""
+    nearby_terrain: Sequence[Terrain] = ()
+    """Ground, water, walls within the senses' range."""
+    active_effects: Sequence[Effect] = ()
+    """Buffs, debuffs and conditions."""
+    current_goals: Sequence[Goal] = ()
+    """Active objectives."""
+    recent_events: Sequence[Event] = ()
+    """What happened since the last observation, oldest first."""
+    step: int = 0
+    """The current game step, from 0."""
+    time_of_day: str | None = None
+    """"day", "night", ...; None where the game has no such thing."""
+    available_actions: Sequence[ActionAvailability] | None = field(default=None, kw_only=True)
+    """What is legal now, with reasons for what is not; None when all declared actions are."""
+    messages: Sequence[AgentMessage] = field(default=(), kw_only=True)
+    """What others in the same world said to this agent since the last observation."""
+    extras: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """What a newer or unknown kind of observation carried beyond these fields, kept as it came."""
+
+    def __post_init__(self) -> None:
+        freeze_mappings(self, "status", "inventory")
+        freeze_sequences(
+            self,
+            "nearby_entities",
+            "nearby_terrain",
+            "active_effects",
+            "current_goals",
+            "recent_events",
+            "messages",
+        )
+        if self.available_actions is not None:
+            freeze_sequences(self, "available_actions")
+
+    def is_available(self, action_name: str) -> ActionAvailability | None:
+        """Return what this observation says about an action, or None when it says nothing."""
+        for availability in self.available_actions or ():
+            if availability.name == action_name:
+                return availability
+        return None
+
+    def to_text(self) -> str:
+        """Return the state as text for a language model, in the protocol's message layout."""
+        # Deferred so that the types can be imported without the rendering (weight).
+        from wsap_core.protocol.text import render_observation
+
+        return render_observation(self)
+
+    def to_view(self) -> View:
+        """Return what a viewer can draw of what was perceived, such as a map; empty where there is nothing to draw.
+
+        A subclass with a map of its own overrides it. Unlike a world's `render()` it knows no more
+        than the agent did, and works for an observation read from a recording.
+        """
+        return View()
+
+    def to_structured(self) -> dict[str, Any]:
+        """Return the state as JSON-ready dicts, lists, strings and numbers, without loss."""
+        from wsap_core.protocol.wire import encode
+
+        data: dict[str, Any] = encode(self)
+        return data

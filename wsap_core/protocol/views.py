@@ -1,0 +1,128 @@
+"""What a viewer can draw: typed blocks, never HTML."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wsap_core.protocol.base import freeze_mappings, freeze_sequences
+
+
+@dataclass(frozen=True)
+class ImageBlock:
+    """A picture, as PNG."""
+
+    base64: str
+    """The PNG file in base64; `png()` gives the bytes."""
+    width: int = 0
+    """In pixels."""
+    height: int = 0
+    """In pixels."""
+    alt: str = ""
+    """What it shows, for those who can't see it."""
+    kind: Literal["image"] = "image"
+
+    @classmethod
+    def from_png(cls, png: bytes, *, width: int, height: int, alt: str = "") -> ImageBlock:
+        """Return a block that holds the given PNG file."""
+        return cls(base64.b64encode(png).decode("ascii"), width, height, alt)
+
+    def png(self) -> bytes:
+        """Return the PNG file."""
+        return base64.b64decode(self.base64)
+
+
+@dataclass(frozen=True)
+class GridMapBlock:
+    """A map of characters, one a tile."""
+
+    rows: Sequence[str] = ()
+    """Equal-length rows, north (or the top) first."""
+    legend: Mapping[str, str] = field(default_factory=dict)
+    """Character -> what it stands for."""
+    title: str = ""
+    kind: Literal["grid"] = "grid"
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "rows")
+        freeze_mappings(self, "legend")
+
+
+@dataclass(frozen=True)
+class PlaceGraphBlock:
+    """Places and the ways between them."""
+
+    places: Sequence[str] = ()
+    exits: Sequence[Sequence[str]] = ()
+    """Pairs (from, to)."""
+    here: str | None = None
+    occupants: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Place -> who is there."""
+    kind: Literal["places"] = "places"
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "places", "exits")
+        freeze_mappings(self, "occupants")
+        object.__setattr__(self, "exits", tuple(map(tuple, self.exits)))
+        object.__setattr__(self, "occupants", {place: tuple(who) for place, who in self.occupants.items()})
+
+
+@dataclass(frozen=True)
+class ChatLine:
+    """One line of a conversation."""
+
+    speaker: str
+    text: str
+    channel: str = ""
+
+
+@dataclass(frozen=True)
+class ChatBlock:
+    """A conversation, oldest line first."""
+
+    lines: Sequence[ChatLine] = ()
+    title: str = ""
+    kind: Literal["chat"] = "chat"
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "lines")
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """A table of text."""
+
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    title: str = ""
+    kind: Literal["table"] = "table"
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "columns", "rows")
+        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """A paragraph or more of plain text."""
+
+    text: str
+    title: str = ""
+    kind: Literal["text"] = "text"
+
+
+Block = ImageBlock | GridMapBlock | PlaceGraphBlock | ChatBlock | TableBlock | TextBlock
+"""Any block; told apart on the wire by `kind`."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a viewer shows of a world (or of one seat) now."""
+
+    blocks: Sequence[Block] = ()
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "blocks")

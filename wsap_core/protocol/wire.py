@@ -1,0 +1,325 @@
+"""Protocol types to JSON and back, without loss.
+
+There is one JSON form and it is canonical: keys sorted, no spaces, ASCII, numbers without a
+fraction written as integers (as RFC 8785 has it), so that equal values give equal bytes in
+any process. A subclass of a protocol type carries a `$type` tag; `Codec` knows the classes
+behind the tags. An unknown tag decodes to the base type with the rest kept as `extras`, and
+encodes again to what it was. Unknown fields are ignored, so a newer minor version can be read.
+
+Encoding is written out here, because it runs several times for every decision; decoding
+validates with pydantic, because it runs at the boundary.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from wsap_core.errors import WireError
+from wsap_core.protocol.base import Part
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import CoreSchema
+
+T = TypeVar("T")
+
+TYPE_TAG = "$type"
+"""The key that names a subclass on the wire."""
+
+_quote = json.encoder.encode_basestring_ascii
+_CACHE = "_wire_text"
+
+
+# --- encoding -----------------------------------------------------------------------------
+
+
+def dumps(value: Any) -> str:
+    """Return the canonical JSON text of a protocol type or of JSON-ready data.
+
+    Raises:
+        WireError: the value holds something that JSON has no word for, such as NaN or an object.
+    """
+    return _dump(value)
+
+
+def encode(value: Any) -> Any:
+    """Return the value as JSON-ready dicts, lists, strings, numbers, booleans and None."""
+    return json.loads(_dump(value))
+
+
+def keep_text(value: T, text: str) -> T:
+    """Return a value that was decoded from a canonical text, with that text kept, so that it is not made again."""
+    if is_dataclass(value) and _keepable(value):
+        object.__setattr__(value, _CACHE, text)
+    return value
+
+
+def wire_type(cls: type) -> str | None:
+    """Return the `$type` tag of a class, or None for a base type of the protocol, which needs none."""
+    if not any(b is not cls and is_dataclass(b) and issubclass(b, Part) for b in cls.__mro__):
+        return None
+    own = cls.__dict__.get("wire_type")
+    return own if isinstance(own, str) else cls.__name__
+
+
+def _dump(value: Any) -> str:
+    writer = _WRITERS.get(type(value))
+    if writer is None:
+        writer = _writer_for(type(value))
+    return writer(value)
+
+
+def _dump_float(value: float) -> str:
+    if not math.isfinite(value):
+        raise WireError(f"{value} is not a number that JSON can carry; use None for a missing value.")
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def _dump_sequence(value: Iterable[Any]) -> str:
+    return "[" + ",".join([_dump(item) for item in value]) + "]"
+
+
+def _dump_mapping(value: Mapping[Any, Any]) -> str:
+    try:
+        items = [(k, value[k]) for k in sorted(value)]
+        return "{" + ",".join([_quote(k) + ":" + _dump(v) for k, v in items]) + "}"
+    except TypeError:
+        wrong = next((k for k in value if not isinstance(k, str)), None)
+        if wrong is None:
+            raise
+        raise WireError(f"JSON objects have text keys; {wrong!r} is a {type(wrong).__name__}.") from None
+
+
+def _dump_enum(value: Enum) -> str:
+    return _dump(value.value)
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    str: _quote,
+    int: int.__repr__,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda value: "null",
+    float: _dump_float,
+    tuple: _dump_sequence,
+    list: _dump_sequence,
+    dict: _dump_mapping,
+}
+
+
+def _writer_for(cls: type) -> Callable[[Any], str]:
+    """Find (or make) the writer of a class; the table is a cache, filled as classes turn up."""
+    writer: Callable[[Any], str]
+    if is_dataclass(cls):
+        writer = _dataclass_writer(cls)
+    elif issubclass(cls, Enum):
+        writer = _dump_enum
+    elif issubclass(cls, str):
+        writer = _quote
+    elif issubclass(cls, Mapping):
+        writer = _dump_mapping
+    elif issubclass(cls, bool | int):
+        writer = _WRITERS[bool] if issubclass(cls, bool) else int.__repr__
+    elif issubclass(cls, float):
+        writer = _dump_float
+    elif issubclass(cls, list | tuple):
+        writer = _dump_sequence
+    elif hasattr(cls, "item") and hasattr(cls, "dtype"):
+        # A numpy scalar or array that a game let slip into an observation.
+        writer = lambda value: _dump(value.tolist())  # noqa: E731
+    else:
+        raise WireError(
+            f"A {cls.__module__}.{cls.__qualname__} can't travel as JSON; "
+            "use text, numbers, lists, mappings or protocol types."
+        )
+    _WRITERS[cls] = writer
+    return writer
+
+
+def _dataclass_writer(cls: type) -> Callable[[Any], str]:
+    names = sorted(f.name for f in fields(cls) if f.name != "extras")
+    tag = wire_type(cls) if issubclass(cls, Part) else None
+    keys = [_quote(name) + ":" for name in names]
+    get = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),) if names else ()
+    head = "{" + (f"{_quote(TYPE_TAG)}:{_quote(tag)}" + ("," if names else "") if tag else "")
+    has_extras = any(f.name == "extras" for f in fields(cls))
+
+    def write(value: Any) -> str:
+        # Parts are frozen and many are interned by their worlds, so their text is kept with them.
+        cached: str | None = value.__dict__.get(_CACHE)
+        if cached is not None:
+            return cached
+        if has_extras and value.extras:
+            text = _dump_with_extras(value, names, tag)
+        else:
+            text = head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
+        if _keepable(value):
+            object.__setattr__(value, _CACHE, text)
+        return text
+
+    def write_slotted(value: Any) -> str:
+        return head + ",".join([k + _dump(v) for k, v in zip(keys, get(value), strict=True)]) + "}"
+
+    frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]  # every dataclass has it
+    slotted = not hasattr(cls, "__dict__") or "__slots__" in cls.__dict__
+    return write if frozen and not slotted else write_slotted
+
+
+def _keepable(value: Any) -> bool:
+    return not hasattr(type(value), "__slots__")
+
+
+def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
+    data: dict[str, Any] = {TYPE_TAG: tag} if tag else {}
+    data.update(value.extras)  # the tag among them, where it came with one that is not known here
+    data.update((name, getattr(value, name)) for name in names)
+    return _dump_mapping(data)
+
+
+# --- decoding -----------------------------------------------------------------------------
+
+
+class Codec:
+    """Decodes JSON into protocol types, subclasses included.
+
+    Args:
+        subclasses: classes that may stand behind `$type` tags. The protocol's own are known.
+
+    Raises:
+        WireError: two different classes claim one tag.
+    """
+
+    def __init__(self, subclasses: Iterable[type] = ()) -> None:
+        from wsap_core.protocol import EmbodiedObservation, Possible
+
+        self._by_tag: dict[str, type] = {}
+        for cls in (EmbodiedObservation, Possible, *subclasses):
+            tag = wire_type(cls)
+            if tag is None:
+                continue
+            known = self._by_tag.setdefault(tag, cls)
+            if known is not cls:
+                raise WireError(
+                    f"Both {known.__module__}.{known.__qualname__} and {cls.__module__}.{cls.__qualname__} "
+                    f"travel as {tag!r}; set `wire_type` on one of them."
+                )
+
+    def lookup(self, tag: str) -> type | None:
+        """Return the class behind a tag, or None if it is not known here."""
+        return self._by_tag.get(tag)
+
+    def loads(self, cls: type[T], text: str | bytes, *, where: str = "message") -> T:
+        """Return the value that a JSON text stands for, validated.
+
+        Raises:
+            WireError: it is not JSON, or not a valid `cls`; the message says where and why.
+        """
+        try:
+            data = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as error:
+            raise WireError(f"The {where} is not valid JSON: {error}.") from None
+        except RecursionError:
+            raise WireError(f"The {where} is nested too deeply to be read.") from None
+        return self.decode(cls, data, where=where)
+
+    def decode(self, cls: type[T], data: Any, *, where: str = "message") -> T:
+        """Return the value that JSON-ready data stands for, validated.
+
+        Raises:
+            WireError: it is not a valid `cls`; the message says where and why.
+        """
+        from pydantic import ValidationError
+
+        try:
+            value: T = adapter(cls).validate_python(data, context=self)  # type: ignore[arg-type]  # classes hash
+            return value
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            path = ".".join(str(p) for p in first["loc"] if not str(p).startswith("function-")) or "it"
+            raise WireError(f"The {where} is not a valid {cls.__name__}: {path}: {first['msg']}.") from None
+        except RecursionError:
+            raise WireError(f"The {where} is nested too deeply to be a {cls.__name__}.") from None
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is not a number in JSON")
+
+
+@lru_cache(maxsize=256)
+def adapter(cls: type[T]) -> TypeAdapter[T]:
+    """Return the pydantic adapter that validates a protocol type."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
+def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
+    """Wrap the pydantic schema of a protocol type so that a `$type` tag chooses the subclass."""
+    from pydantic_core import core_schema
+
+    known = frozenset(f.name for f in fields(cls))
+    takes_extras = "extras" in known
+    own_tag = wire_type(cls)
+
+    def validate(value: Any, inner: Any, info: Any) -> Any:
+        if not isinstance(value, dict):
+            return inner(value)
+        if TYPE_TAG not in value:
+            return inner({k: v for k, v in value.items() if k != "extras"} if takes_extras else value)
+        tag = value[TYPE_TAG]
+        # `extras` is where the rest is kept on this side of the wire; on the wire it is a field like any other.
+        rest = {k: v for k, v in value.items() if k != TYPE_TAG and not (takes_extras and k == "extras")}
+        if tag == own_tag:
+            return inner(rest)
+        codec = info.context
+        target = codec.lookup(tag) if isinstance(codec, Codec) and isinstance(tag, str) else None
+        if target is not None and issubclass(target, cls):
+            return adapter(target).validate_python(rest, context=codec)  # type: ignore[arg-type]  # classes hash
+        if takes_extras:
+            extras = {k: v for k, v in value.items() if k not in known or k == "extras"}
+            return inner({**{k: v for k, v in rest.items() if k in known}, "extras": extras})
+        return inner(rest)
+
+    inside = _strict(schema)
+    # pydantic generates a class once and refers to it from then on; what it refers to must be the wrapped one.
+    reference = inside.pop("ref", None)
+    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", inside), ref=reference)
+
+
+_SCALARS: dict[str, dict[str, Any]] = {
+    "bool": {"strict": True},
+    "float": {"strict": True, "allow_inf_nan": False},
+    "int": {"strict": True},
+    "str": {"strict": True},
+}
+_NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
+
+
+def _strict(schema: Any) -> Any:
+    """Return a pydantic schema whose text, numbers and booleans are what JSON Schema means by them.
+
+    Without this, pydantic reads "3" as 3 and "yes" as true. Its own strict mode is no help: it
+    wants instances of dataclasses where these are to be made from mappings.
+    """
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(kind := schema.get("type"), str) and kind in _SCALARS and "strict" not in schema:
+        strict = {**schema, **_SCALARS[kind]}
+        return {"type": "function-before", "function": _WHOLE, "schema": strict} if kind == "int" else strict
+    return {k: v if k in _NOT_SCHEMAS else _strict(v) for k, v in schema.items()}
+
+
+def _whole(value: Any) -> Any:
+    """Read 3.0 as 3, which JSON does not tell apart."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+_WHOLE: Any = {"type": "no-info", "function": _whole}

@@ -1,0 +1,1 @@
+"""The seams: protocols for games, agents, models, memories, tools and services."""

@@ -1,0 +1,112 @@
+"""What a factory is given: its seed, configuration, clock, ids, random numbers and services."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wsap_core.seams.services import Services
+
+if TYPE_CHECKING:
+    from wsap_core.specs import AdapterSpec
+
+SEED_LIMIT = 2**31 - 1
+"""Seeds are whole numbers from 0 to this, which every random generator in use accepts."""
+
+
+class Clock(Protocol):
+    """Where time comes from. Worlds keep logical time; this is for deadlines and pacing."""
+
+    def now(self) -> float:
+        """Return seconds on a clock that never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> float:
+        """Return seconds on the monotonic clock."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait that long."""
+        import asyncio  # deferred for weight: listing plugins needs no event loop
+
+        await asyncio.sleep(seconds)
+
+
+def derive_seed(seed: int, *path: int | str) -> int:
+    """Return the seed of a part or episode: the seed itself for an empty path or episode 0.
+
+    Any other path gives a number from 0 to `SEED_LIMIT` that depends on nothing but the
+    arguments (SHA-256 of their text).
+    """
+    if not path or path == (0,):
+        return seed
+    text = ":".join(str(part) for part in (seed, *path))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % (SEED_LIMIT + 1)
+
+
+def id_sequence(prefix: str = "id") -> Callable[[], str]:
+    """Return a source of ids that counts: `id-1`, `id-2`, ..."""
+    counter = itertools.count(1)
+    return lambda: f"{prefix}-{next(counter)}"
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that a game, agent or tool may take from outside itself."""
+
+    seed: int = 0
+    """From 0 to `SEED_LIMIT`."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Options of this one instance, as the user gave them."""
+    clock: Clock = field(default_factory=SystemClock)
+    new_id: Callable[[], str] = field(default_factory=id_sequence)
+    """Gives a new id at each call; the same ids in the same order for the same seed."""
+    random: random.Random = field(default_factory=lambda: random.Random(0))  # play, not secrets
+    """A generator of this instance's own."""
+    services: Services = field(default_factory=Services)
+    """What the runtime offers; each is None where only the kernel is installed."""
+    agent_id: str | None = None
+    """For an agent: who it is in the world."""
+    world: str = ""
+    """For an agent: the game that it plays."""
+    game: AdapterSpec | None = None
+    """For an agent: what that game says of itself; None where it is not known."""
+
+    @classmethod
+    def create(
+        cls,
+        seed: int = 0,
+        *path: int | str,
+        config: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+        services: Services | None = None,
+        agent_id: str | None = None,
+        world: str = "",
+        game: AdapterSpec | None = None,
+    ) -> Context:
+        """Return a context whose generator and ids follow from the seed and the path alone."""
+        own = derive_seed(seed, *path)
+        return cls(
+            seed=own,
+            config={} if config is None else config,
+            clock=clock or SystemClock(),
+            new_id=id_sequence("-".join(str(p) for p in path) or "id"),
+            random=random.Random(own),  # play, not secrets
+            services=services or Services(),
+            agent_id=agent_id,
+            world=world,
+            game=game,
+        )

@@ -1,0 +1,248 @@
+"""What a runtime offers to games, agents and commands, as protocols.
+
+The kernel has no database, network or model client. A plugin that needs one takes it from
+its `Context`; with the kernel alone it gets a sentence that says which package to install.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from wsap_core.errors import MissingServiceError
+from wsap_core.protocol import Observation, View
+
+if TYPE_CHECKING:
+    from wsap_core.seams.model import Backend, Price, SpendingLimit
+
+T = TypeVar("T")
+
+RUNTIME_SERVICES = "wsap_nexus.services:opened"
+"""Where the runtime opens its services for commands; a name, as in `wsap_core.cli.commands`, because nothing of it is
+imported before it is used."""
+
+
+class EventLog(Protocol):
+    """The append-only log of everything that happened in a run."""
+
+    def append(self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None) -> int:
+        """Add an event and return its number; it is durable once `flush` has returned."""
+        ...
+
+    def flush(self) -> None:
+        """Return when everything appended so far is committed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who takes a seat."""
+
+    agent: str
+    """A registered agent, such as `llm`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The agent's own, such as `model`."""
+
+
+@dataclass(frozen=True)
+class CallSize:
+    """What one decision of a seat takes of its model, as far as that can be told before."""
+
+    model: str
+    """The address."""
+    prompt: int
+    """Tokens of the first prompt; rather too many than too few."""
+    reply: float
+    """Tokens of a reply: as measured when the model was used last, or assumed."""
+    seconds: float | None
+    """Of one call, as measured then; None where it never was used."""
+    price: Price | None
+    """None where it is not known."""
+    plan: int = 0
+    """Tokens of the prompt of the first plan; 0 where none is made."""
+    assumed: tuple[str, ...] = ()
+    """What this rests on, in sentences."""
+
+
+class Runner(Protocol):
+    """Plays games, one or several at once, each as a recorded run."""
+
+    async def play(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+        run: str | None = None,
+        begun: Callable[[str], None] | None = None,
+    ) -> Mapping[str, Any]:
+        """Play one episode to its end and return its summary, as `wsap play --json` prints it.
+
+        Args:
+            game: a registered game.
+            seats: who takes each seat that the game has with these options.
+            seed: of the run.
+            options: the game's own.
+            run: a run of the same that was begun before, to go on with; one that is finished is not played again.
+            begun: told the run's id before it begins.
+
+        Raises:
+            WsapError: whatever ended the run; it can be gone on with.
+        """
+        ...
+
+    async def size(
+        self,
+        game: str,
+        seats: Mapping[str, Player],
+        seat: str,
+        *,
+        seed: int = 0,
+        options: Mapping[str, Any] | None = None,
+    ) -> CallSize:
+        """Return what one decision of a seat takes of its model; the model itself is not asked to decide.
+
+        Args:
+            game: a registered game.
+            seats: who takes each seat, as for `play`.
+            seat: one of those who decide first, and are played by an agent that asks a model.
+            seed: of the run.
+            options: the game's own.
+
+        Raises:
+            WsapError: the game or the agent can't be made, or the seat asks no model.
+        """
+        ...
+
+
+class ViewSink(Protocol):
+    """Where a live picture goes."""
+
+    def show(self, seat: str, observation: Observation, view: View | None) -> None:
+        """Draw the state of one seat."""
+        ...
+
+
+class RunReader(Protocol):
+    """Recorded runs, read back."""
+
+    def events(self, run: str) -> Iterator[Mapping[str, Any]]:
+        """Give the events of a run, oldest first."""
+        ...
+
+    def runs(self) -> Sequence[str]:
+        """Return the ids of all runs, newest first."""
+        ...
+
+
+class Models(Protocol):
+    """Language models by address; the runtime resolves names such as `ollama/qwen3:8b`."""
+
+    def backend(self, name: str) -> object:
+        """Return the backend of that name."""
+        ...
+
+
+class CommandModels(Models, Protocol):
+    """The models of one command: all its games and whatever else it asks share them, their limits and their prices."""
+
+    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
+        """Return the backend of an address once it knows what its model can do.
+
+        Args:
+            name: the address.
+            options: an agent's, of which those that begin with `model.` are the backend's.
+
+        Raises:
+            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close all of them, in the event loop that used them."""
+        ...
+
+
+class Parts(Protocol):
+    """What is installed, for agents that are put together from parts."""
+
+    def memory(self, name: str) -> object:
+        """Return the `MemorySpec` of that name."""
+        ...
+
+    def tool(self, name: str) -> object:
+        """Return the `ToolSpec` of that name."""
+        ...
+
+
+class Journal(Protocol):
+    """Where the calls of one agent to its models are kept; see `wsap_llm.wrappers.record`."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether a recorded run is played again, so that no model may be asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Services:
+    """The services at hand; None for each that no installed package provides."""
+
+    log: EventLog | None = None
+    runner: Runner | None = None
+    views: ViewSink | None = None
+    runs: RunReader | None = None
+    models: Models | None = None
+    parts: Parts | None = None
+    journal: Journal | None = None
+    progress: Callable[[str], None] | None = None
+    """Tells a waiting person what is going on."""
+
+    def require(self, name: str, *, package: str = "wsap-nexus") -> Any:
+        """Return a service, or say what to install.
+
+        Raises:
+            MissingServiceError: nothing installed provides it.
+        """
+        # Any: the caller knows the protocol of the service it names.
+        service = getattr(self, name)
+        if service is None:
+            raise MissingServiceError(
+                f"This needs the service {name!r}, which the kernel alone does not have; "
+                f"install it with: pip install {package}"
+            )
+        return service
+
+
+def runtime_services(
+    database: str | None = None, *, budgets: Sequence[SpendingLimit] = (), prices: Mapping[str, Price] | None = None
+) -> AbstractContextManager[Services]:
+    """Open the services of the installed runtime, for a command; those of a game or agent are in its context.
+
+    The service `models` is a `CommandModels` there: await its `aclose` in the event loop that games were played in.
+
+    Args:
+        database: path or URL of the database that runs are recorded in; the usual one when None.
+        budgets: what may be spent on models, over all games and everything else that is asked. What was had from
+            a record when a game is gone on with counts only if it is in them from the beginning.
+        prices: address -> price, in place of what is remembered of the model on this machine.
+
+    Raises:
+        MissingServiceError: there is no runtime.
+        StorageError: the database can't be used.
+    """
+    name, _, attribute = RUNTIME_SERVICES.partition(":")
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise MissingServiceError(
+            "This needs the runtime, which is not installed; install it with: pip install wsap-nexus"
+        ) from None
+    opened: AbstractContextManager[Services] = getattr(module, attribute)(database, budgets=budgets, prices=prices)
+    return opened
