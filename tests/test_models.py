@@ -28,10 +28,11 @@ from wsap_core import (
     PlaceGraphBlock,
     TableBlock,
 )
-from wsap_core.envelope import MESSAGES
 from wsap_core.errors import ProtocolVersionError
 from wsap_core.protocol.avatars import can_become
+from wsap_core.protocol.schema import MESSAGES
 from wsap_core.seams import game as interfaces
+from wsap_core.seams.agent import Agent
 from wsap_core.seams.context import SEED_LIMIT, Context, derive_seed
 from wsap_core.version import PROTOCOL_VERSION, check_protocol_version
 
@@ -72,7 +73,7 @@ def test_a_message_is_frozen(cls: type) -> None:
     ("face", "members"),
     [
         (interfaces.GameAdapter, "game_description action_space observe act reset"),
-        (interfaces.Agent, "initialize decide reflect plan"),
+        (Agent, "initialize decide reflect plan"),
         (interfaces.AvatarGameAdapter, "list_avatars create_avatar jack_in jack_out handle_death respawn"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Codec, EmbodiedObservation, Observation, PluginHost
-from wsap_core.envelope import MESSAGES, decode_envelope, encode_envelope
 from wsap_core.errors import UnknownNameError, WireError
-from wsap_core.protocol.schema import all_schemas, field_texts, message_schema, names, to_json
+from wsap_core.protocol.schema import MESSAGES, all_schemas, field_texts, message_schema, names, to_json
 from wsap_core.protocol.wire import encode
+from wsap_core.version import PROTOCOL_VERSION
 
 KEPT = Path(__file__).parent.parent / "docs" / "reference" / "schemas"
 
@@ -57,7 +56,7 @@ def test_what_is_sent_fits_its_schema(
 ) -> None:
     sent = data.draw(messages[name])
     validators[name].validate(encode(sent))
-    validators["Envelope"].validate(json.loads(encode_envelope(sent)))
+    validators["Envelope"].validate({"protocol_version": PROTOCOL_VERSION, "type": name, "body": encode(sent)})
 
 
 WRONG = [None, True, 3, 2.5, "text", [], ["text"], {}, {"a": None}]
@@ -118,8 +117,6 @@ def test_an_envelope_is_checked_with_its_body(change: dict[str, Any], validators
     good = {"protocol_version": "1.0.0", "type": "Entity", "body": {"type": "tree"}}
     validators["Envelope"].validate(good)
     assert not validators["Envelope"].is_valid({**good, **change})
-    with pytest.raises(WireError):
-        decode_envelope({**good, **change})
 
 
 def test_every_field_of_every_message_is_there_but_what_stays_on_this_side() -> None:

@@ -28,8 +28,8 @@ from wsap_core import (
     system_message,
     user_message,
 )
-from wsap_core.protocol.text import one_line, render_observation
-from wsap_core.untrusted import printable
+from wsap_core.protocol.observation import render_observation
+from wsap_core.untrusted import one_line, printable
 
 GOLDEN = Path(__file__).parent / "golden"
 

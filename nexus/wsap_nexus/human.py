@@ -10,9 +10,8 @@ from typing import Protocol, runtime_checkable
 from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.context import Context
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import one_line, printable
 from wsap_nexus.terminal.keymap import why_not
 from wsap_nexus.terminal.keys import has_keyboard
 

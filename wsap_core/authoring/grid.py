@@ -31,7 +31,8 @@ class GridObservation(EmbodiedObservation):
     def to_text(self) -> str:
         """Return the observation as text for a language model, with the map and what is possible."""
         # Deferred for weight: who only plays by structure needs no text.
-        from wsap_core.protocol.text import render_avatar, render_observation
+        from wsap_core.protocol.avatars import render_avatar
+        from wsap_core.protocol.observation import render_observation
 
         present = set("".join(self.local_map))
         words = ", ".join(f"{'space' if c == ' ' else c} {word}" for c, word in self.legend.items() if c in present)

@@ -34,7 +34,7 @@ from wsap_core.protocol import (
     RespawnOption,
     TransitPackage,
 )
-from wsap_core.protocol.text import entity_line
+from wsap_core.protocol.spatial import entity_line
 from wsap_core.protocol.transit import Bonus, TransferRule
 from wsap_core.seams.game import AvatarGameAdapter
 from wsap_core.worlds.legality import check_action, index_actions

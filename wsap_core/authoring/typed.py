@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 
 __all__ = ["in_order", "typed_action"]

@@ -23,7 +23,7 @@ from wsap_core.protocol.avatars import (
 )
 from wsap_core.protocol.base import Part
 from wsap_core.protocol.goals import Achievement, Goal
-from wsap_core.protocol.minds import AgentMessage, HistoryEntry, Memory, Tool
+from wsap_core.protocol.memory import AgentMessage, HistoryEntry, Memory, Tool
 from wsap_core.protocol.observation import Effect, Event, Observation
 from wsap_core.protocol.spatial import Entity, Location, Terrain
 from wsap_core.protocol.transit import (

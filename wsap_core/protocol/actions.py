@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from wsap_core.protocol.availability import ActionAvailability
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.observation import Observation
+from wsap_core.untrusted import one_line
 
 __all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
 
@@ -129,9 +131,7 @@ class ActionSpace(Part):
 
     def to_text(self) -> str:
         """Return a description of all actions for a language model, one line each."""
-        from wsap_core.protocol.text import render_action_space
-
-        return render_action_space(self)
+        return "\n".join(_action_line(action) for action in self.actions)
 
 
 @dataclass(frozen=True)
@@ -168,3 +168,21 @@ class ActionResult(Part):
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "achievements")
+
+
+def _action_line(action: ActionDef) -> str:
+    signature = ", ".join(_parameter(p) for p in action.parameters)
+    line = f"- {one_line(action.name)}" + (f"({signature})" if signature else "")
+    if action.description:
+        line += f": {one_line(action.description)}"
+    if action.preconditions:
+        line += f" [requires: {'; '.join(one_line(p) for p in action.preconditions)}]"
+    return line
+
+
+def _parameter(parameter: ParamDef) -> str:
+    if parameter.schema is None or parameter.spec:  # beside a schema it says the same in words
+        kind = one_line(parameter.spec)
+    else:
+        kind = json.dumps(dict(parameter.schema))
+    return one_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")

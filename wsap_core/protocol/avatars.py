@@ -9,7 +9,9 @@ from typing import Any
 
 from wsap_core.protocol.actions import ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
+from wsap_core.protocol.lines import number
 from wsap_core.protocol.observation import Observation
+from wsap_core.untrusted import one_line
 
 
 class AvatarState(Enum):
@@ -148,9 +150,18 @@ class EmbodiedObservation(Observation):
 
     def to_text(self) -> str:
         """Return the body's state, then the observation in the protocol's message layout."""
-        from wsap_core.protocol.text import render_avatar
-
         return render_avatar(self) + "\n" + super().to_text()
+
+
+def render_avatar(observation: EmbodiedObservation) -> str:
+    """Return the body's section, as the protocol lays it out."""
+    a = observation.avatar
+    return (
+        f"\n=== AVATAR: {one_line(a.name)} ===\n"
+        f"Health: {number(a.health)}/{number(a.max_health)}\n"
+        f"Position: ({', '.join(number(c) for c in a.position)})\n"
+        f"Facing: {one_line(observation.facing)} | Stance: {one_line(observation.stance)}\n"
+    )
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
     from pydantic_core import CoreSchema
+
+T = TypeVar("T")
+
+TYPE_TAG = "$type"
+"""The key that names a subclass on the wire."""
+
+
+_OWN: list[type] = []
+"""The protocol's own types, in the order of their definition."""
 
 
 class Part:
@@ -19,12 +31,13 @@ class Part:
     wire_type: str | None = None
     """The tag on the wire; None for the class name. Only the class's own value counts."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            _OWN.append(cls)
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
-        # Only pydantic calls this, so it is imported already; the deferral keeps the
-        # kernel's import light for programs that never decode anything.
-        from wsap_core.protocol.wire import polymorphic_schema
-
         return polymorphic_schema(cls, handler(source))
 
 
@@ -41,3 +54,90 @@ def freeze_mappings(part: object, *names: str) -> None:
     for name in names:
         if getattr(part, name) is None:
             object.__setattr__(part, name, {})
+
+
+def wire_type(cls: type) -> str | None:
+    """Return the `$type` tag of a class, or None for a base type of the protocol, which needs none."""
+    if not any(b is not cls and is_dataclass(b) and issubclass(b, Part) for b in cls.__mro__):
+        return None
+    own = cls.__dict__.get("wire_type")
+    return own if isinstance(own, str) else cls.__name__
+
+
+def protocol_subclasses() -> list[type]:
+    """Return the protocol's own types that travel with a `$type` tag."""
+    return [cls for cls in _OWN if wire_type(cls) is not None]
+
+
+@lru_cache(maxsize=256)
+def adapter(cls: type[T]) -> TypeAdapter[T]:
+    """Return the pydantic adapter that validates a protocol type."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
+def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
+    """Wrap the pydantic schema of a protocol type so that a `$type` tag chooses the subclass."""
+    from pydantic_core import core_schema
+
+    known = frozenset(f.name for f in fields(cls))
+    takes_extras = "extras" in known
+    own_tag = wire_type(cls)
+
+    def validate(value: Any, inner: Any, info: Any) -> Any:
+        if not isinstance(value, dict):
+            return inner(value)
+        if TYPE_TAG not in value:
+            return inner({k: v for k, v in value.items() if k != "extras"} if takes_extras else value)
+        tag = value[TYPE_TAG]
+        # `extras` is where the rest is kept on this side of the wire; on the wire it is a field like any other.
+        rest = {k: v for k, v in value.items() if k != TYPE_TAG and not (takes_extras and k == "extras")}
+        if tag == own_tag:
+            return inner(rest)
+        codec = info.context  # a `Codec`, where the caller decodes with one
+        target = codec.lookup(tag) if codec is not None and isinstance(tag, str) else None
+        if target is not None and issubclass(target, cls):
+            return adapter(target).validate_python(rest, context=codec)
+        if takes_extras:
+            extras = {k: v for k, v in value.items() if k not in known or k == "extras"}
+            return inner({**{k: v for k, v in rest.items() if k in known}, "extras": extras})
+        return inner(rest)
+
+    inside = _strict(schema)
+    # pydantic generates a class once and refers to it from then on; what it refers to must be the wrapped one.
+    reference = inside.pop("ref", None)
+    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", inside), ref=reference)
+
+
+_SCALARS: dict[str, dict[str, Any]] = {
+    "bool": {"strict": True},
+    "float": {"strict": True, "allow_inf_nan": False},
+    "int": {"strict": True},
+    "str": {"strict": True},
+}
+_NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
+
+
+def _strict(schema: Any) -> Any:
+    """Return a pydantic schema whose text, numbers and booleans are what JSON Schema means by them.
+
+    Without this, pydantic reads "3" as 3 and "yes" as true. Its own strict mode is no help: it
+    wants instances of dataclasses where these are to be made from mappings.
+    """
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if isinstance(kind := schema.get("type"), str) and kind in _SCALARS and "strict" not in schema:
+        strict = {**schema, **_SCALARS[kind]}
+        return {"type": "function-before", "function": _WHOLE, "schema": strict} if kind == "int" else strict
+    return {k: v if k in _NOT_SCHEMAS else _strict(v) for k, v in schema.items()}
+
+
+def _whole(value: Any) -> Any:
+    """Read 3.0 as 3, which JSON does not tell apart."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+_WHOLE: Any = {"type": "no-info", "function": _whole}

@@ -9,9 +9,12 @@ from typing import Any
 from wsap_core.protocol.availability import ActionAvailability
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.goals import Goal
+from wsap_core.protocol.lines import bullets, number, pairs
 from wsap_core.protocol.messages import AgentMessage
-from wsap_core.protocol.spatial import Entity, Location, Terrain
+from wsap_core.protocol.spatial import Entity, Location, Terrain, entity_line, terrain_line
 from wsap_core.protocol.views import View
+from wsap_core.protocol.wire import encode
+from wsap_core.untrusted import one_line
 
 NOWHERE = Location()
 
@@ -96,9 +99,6 @@ class Observation(Part):
 
     def to_text(self) -> str:
         """Return the state as text for a language model, in the protocol's message layout."""
-        # Deferred so that the types can be imported without the rendering (weight).
-        from wsap_core.protocol.text import render_observation
-
         return render_observation(self)
 
     def to_view(self) -> View:
@@ -111,7 +111,51 @@ class Observation(Part):
 
     def to_structured(self) -> dict[str, Any]:
         """Return the state as JSON-ready dicts, lists, strings and numbers, without loss."""
-        from wsap_core.protocol.wire import encode
-
         data: dict[str, Any] = encode(self)
         return data
+
+
+def render_observation(observation: Observation, *, extra_sections: Sequence[tuple[str, str]] = ()) -> str:
+    """Return an observation as text; sections that are empty are left out.
+
+    Args:
+        observation: what to render.
+        extra_sections: (title, body) pairs of a world's own, shown after NEARBY.
+    """
+    o = observation
+    sections: list[tuple[str, str]] = [
+        ("TIME", one_line(o.time_of_day) if o.time_of_day else ""),
+        ("STATUS", pairs(o.status)),
+        ("INVENTORY", pairs(o.inventory)),
+        ("EFFECTS", bullets(_effect(e.name, e.description, e.remaining) for e in o.active_effects)),
+        ("LOCATION", one_line(o.location.description or o.location.region or _coordinates(o))),
+        ("NEARBY", bullets([*map(entity_line, o.nearby_entities), *map(terrain_line, o.nearby_terrain)])),
+        *extra_sections,
+        ("RECENT EVENTS", bullets(e.description for e in o.recent_events)),
+        ("MESSAGES", bullets(_message(m.sender, m.type, m.content) for m in o.messages)),
+        (
+            "CURRENT GOALS",
+            bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals),
+        ),
+    ]
+    parts = [f"Step {o.step}"]
+    parts += [f"{title}:\n{body}" for title, body in sections if body]
+    return "\n\n".join(parts)
+
+
+def _coordinates(observation: Observation) -> str:
+    return ", ".join(number(c) for c in observation.location.coordinates)
+
+
+def _effect(name: str, description: str, remaining: float | None) -> str:
+    text = f"{name}: {description}" if description else name
+    return text if remaining is None else f"{text} ({number(remaining)} steps left)"
+
+
+def _message(sender: str, kind: str, content: str) -> str:
+    return f"{sender} ({kind}): {content}"
+
+
+def _goal(description: str, progress: str | None, hints: Sequence[str]) -> str:
+    text = f"{description} ({progress})" if progress else description
+    return f"{text} - {'; '.join(hints)}" if hints else text

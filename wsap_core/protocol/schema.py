@@ -14,20 +14,39 @@ import functools
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from wsap_core.envelope import MESSAGES, Envelope
+from wsap_core import protocol
 from wsap_core.errors import UnknownNameError
-from wsap_core.protocol.base import Part
-from wsap_core.protocol.wire import TYPE_TAG, wire_type
+from wsap_core.protocol.base import TYPE_TAG, Part, wire_type
 from wsap_core.version import PROTOCOL_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 # Any: a JSON Schema has every kind of value.
 JsonSchema = dict[str, Any]
+
+MESSAGES: Mapping[str, type] = {
+    name: found
+    for name in protocol.__all__
+    if isinstance(found := getattr(protocol, name), type) and hasattr(found, "__dataclass_fields__")
+}
+"""Every message of the protocol by its name, which is also what an envelope's `type` says."""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A message with what a reader must know before reading it."""
+
+    protocol_version: str
+    """The version that the sender follows (SemVer); a reader of the same major number understands it."""
+    type: str
+    """The name of the message; what a world adds to it is told apart by the body's `$type`."""
+    body: Any
+    """The message. Any: it is one of the protocol's types, or one that a plugin derived from them."""
+
 
 _TAG_TEXT = "The name of a subclass whose fields are here, too; left out where it is just this."
 _DROPPED = ("extras",)

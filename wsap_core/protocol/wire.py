@@ -17,21 +17,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from wsap_core.errors import WireError
-from wsap_core.protocol.base import Part
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-    from pydantic_core import CoreSchema
+from wsap_core.protocol.base import TYPE_TAG, Part, adapter, protocol_subclasses, wire_type
 
 T = TypeVar("T")
-
-TYPE_TAG = "$type"
-"""The key that names a subclass on the wire."""
 
 _quote = json.encoder.encode_basestring_ascii
 _CACHE = "_wire_text"
@@ -59,14 +51,6 @@ def keep_text(value: T, text: str) -> T:
     if is_dataclass(value) and _keepable(value):
         object.__setattr__(value, _CACHE, text)
     return value
-
-
-def wire_type(cls: type) -> str | None:
-    """Return the `$type` tag of a class, or None for a base type of the protocol, which needs none."""
-    if not any(b is not cls and is_dataclass(b) and issubclass(b, Part) for b in cls.__mro__):
-        return None
-    own = cls.__dict__.get("wire_type")
-    return own if isinstance(own, str) else cls.__name__
 
 
 def _dump(value: Any) -> str:
@@ -196,10 +180,8 @@ class Codec:
     """
 
     def __init__(self, subclasses: Iterable[type] = ()) -> None:
-        from wsap_core.protocol import EmbodiedObservation, Possible
-
         self._by_tag: dict[str, type] = {}
-        for cls in (EmbodiedObservation, Possible, *subclasses):
+        for cls in (*protocol_subclasses(), *subclasses):
             tag = wire_type(cls)
             if tag is None:
                 continue
@@ -249,77 +231,3 @@ class Codec:
 
 def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is not a number in JSON")
-
-
-@lru_cache(maxsize=256)
-def adapter(cls: type[T]) -> TypeAdapter[T]:
-    """Return the pydantic adapter that validates a protocol type."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(cls)
-
-
-def polymorphic_schema(cls: type, schema: CoreSchema) -> CoreSchema:
-    """Wrap the pydantic schema of a protocol type so that a `$type` tag chooses the subclass."""
-    from pydantic_core import core_schema
-
-    known = frozenset(f.name for f in fields(cls))
-    takes_extras = "extras" in known
-    own_tag = wire_type(cls)
-
-    def validate(value: Any, inner: Any, info: Any) -> Any:
-        if not isinstance(value, dict):
-            return inner(value)
-        if TYPE_TAG not in value:
-            return inner({k: v for k, v in value.items() if k != "extras"} if takes_extras else value)
-        tag = value[TYPE_TAG]
-        # `extras` is where the rest is kept on this side of the wire; on the wire it is a field like any other.
-        rest = {k: v for k, v in value.items() if k != TYPE_TAG and not (takes_extras and k == "extras")}
-        if tag == own_tag:
-            return inner(rest)
-        codec = info.context
-        target = codec.lookup(tag) if isinstance(codec, Codec) and isinstance(tag, str) else None
-        if target is not None and issubclass(target, cls):
-            return adapter(target).validate_python(rest, context=codec)  # type: ignore[arg-type]  # classes hash
-        if takes_extras:
-            extras = {k: v for k, v in value.items() if k not in known or k == "extras"}
-            return inner({**{k: v for k, v in rest.items() if k in known}, "extras": extras})
-        return inner(rest)
-
-    inside = _strict(schema)
-    # pydantic generates a class once and refers to it from then on; what it refers to must be the wrapped one.
-    reference = inside.pop("ref", None)
-    return core_schema.with_info_wrap_validator_function(validate, cast("CoreSchema", inside), ref=reference)
-
-
-_SCALARS: dict[str, dict[str, Any]] = {
-    "bool": {"strict": True},
-    "float": {"strict": True, "allow_inf_nan": False},
-    "int": {"strict": True},
-    "str": {"strict": True},
-}
-_NOT_SCHEMAS = frozenset({"cls", "default", "metadata", "serialization"})
-
-
-def _strict(schema: Any) -> Any:
-    """Return a pydantic schema whose text, numbers and booleans are what JSON Schema means by them.
-
-    Without this, pydantic reads "3" as 3 and "yes" as true. Its own strict mode is no help: it
-    wants instances of dataclasses where these are to be made from mappings.
-    """
-    if isinstance(schema, list):
-        return [_strict(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if isinstance(kind := schema.get("type"), str) and kind in _SCALARS and "strict" not in schema:
-        strict = {**schema, **_SCALARS[kind]}
-        return {"type": "function-before", "function": _WHOLE, "schema": strict} if kind == "int" else strict
-    return {k: v if k in _NOT_SCHEMAS else _strict(v) for k, v in schema.items()}
-
-
-def _whole(value: Any) -> Any:
-    """Read 3.0 as 3, which JSON does not tell apart."""
-    return int(value) if type(value) is float and value.is_integer() else value
-
-
-_WHOLE: Any = {"type": "no-info", "function": _whole}

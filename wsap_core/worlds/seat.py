@@ -21,8 +21,8 @@ from wsap_core.protocol import (
     Observation,
     View,
 )
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.game import GameAdapter, HasDefaultAction, Renders
+from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, message_of
 

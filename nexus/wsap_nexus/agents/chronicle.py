@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, bindparam, select
 
 from wsap_core.protocol import Event
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import NexusEvent, SessionRecord
 from wsap_nexus.store.tables import METADATA

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest, session_facts
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord

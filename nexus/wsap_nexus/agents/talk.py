@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import insert
 
 from wsap_core.errors import UsageError
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest, news, session_facts
 from wsap_nexus.agents.letters import PERSON, present
 from wsap_nexus.agents.metagoals import pursuits

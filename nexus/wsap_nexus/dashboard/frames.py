@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.shown import view_shown
 from wsap_nexus.hub.hub import Nexus
 

@@ -14,8 +14,8 @@ from typing import Any
 from fastapi import Request, Response
 
 from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import dumps, encode
+from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.terminal.story import action_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest
 from wsap_nexus.store.book import Book
 

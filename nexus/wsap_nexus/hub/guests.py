@@ -29,8 +29,8 @@ from wsap_core.protocol import (
     ParamDef,
     View,
 )
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
 from wsap_nexus.agents.exit_rules import OWN_GOAL

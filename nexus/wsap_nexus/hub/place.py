@@ -19,8 +19,8 @@ from wsap_core.protocol import (
     ParamDef,
 )
 from wsap_core.protocol.base import Part, freeze_sequences
-from wsap_core.protocol.text import one_line
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.letters import Letter

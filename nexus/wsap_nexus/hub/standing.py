@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from sqlalchemy import insert, select, update
 
 from wsap_core.errors import UsageError
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.tables import METADATA
 

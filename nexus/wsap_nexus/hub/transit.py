@@ -31,10 +31,10 @@ from wsap_core.protocol import (
     Receipt,
     TransitPackage,
 )
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import one_line
 from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.agents.skills import skill_gains

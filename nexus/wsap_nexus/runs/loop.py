@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.protocol import Action, ActionResult, Observation
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, Sees
+from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.goals import GoalWatch

@@ -15,9 +15,8 @@ from wsap_core.protocol import (
     TextBlock,
     View,
 )
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.views import Block
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import one_line, printable
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.picture import Picture
 from wsap_nexus.terminal.sheets import MOST_ROWS, Sheet, Talk

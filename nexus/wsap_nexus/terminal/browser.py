@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.recorded import Recording
 from wsap_nexus.terminal.screen import Look, compose

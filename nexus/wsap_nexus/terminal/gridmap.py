@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from wsap_core.protocol import GridMapBlock
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.terminal.palette import FACING, GRASS, Colour, shaded, tile_for
 
 BIGGEST = 4

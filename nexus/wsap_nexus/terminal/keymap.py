@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.authoring.typed import in_order
 from wsap_core.protocol import Action, ActionSpace, Observation
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""

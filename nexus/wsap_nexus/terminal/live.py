@@ -20,8 +20,8 @@ from rich.text import Text
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, ActionSpace, Observation, View
-from wsap_core.protocol.text import one_line
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import one_line
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run

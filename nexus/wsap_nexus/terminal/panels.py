@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.terminal.spending import brief, packed, parts
 from wsap_nexus.terminal.story import Note, SeatScene, Stage, folded
 

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from wsap_core.protocol import ImageBlock
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 
 LARGEST = 4096
 """Pixels in width or height that are decoded at most."""

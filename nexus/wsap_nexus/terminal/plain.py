@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, spending_of

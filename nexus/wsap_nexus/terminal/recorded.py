@@ -12,10 +12,10 @@ from typing import Any
 from wsap_core.errors import StorageError, WireError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_core.untrusted import one_line
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.spending import Spent

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from wsap_core.protocol import ChatBlock, GridMapBlock, ImageBlock, View
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_nexus.terminal import panels
 from wsap_nexus.terminal.blocks import blocks_of, draw_block, image_of, map_of, title_of
 from wsap_nexus.terminal.gridmap import GridMap

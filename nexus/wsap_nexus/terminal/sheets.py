@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wsap_core.protocol import ChatBlock, TableBlock
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 
 __all__ = ["Sheet", "Talk"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.agent import DecisionInfo
+from wsap_core.untrusted import one_line
 from wsap_nexus.terminal.spending import Spent
 
 KEPT = 200

@@ -19,11 +19,11 @@ from wsap_core.protocol import (
     TransitPackage,
     View,
 )
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, Transits
 from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AdapterSpec
+from wsap_core.untrusted import one_line
 from wsap_core.worlds import World
 from wsap_llm.secrets import resolved
 from wsap_nexus.errors import WorldFailedError

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wsap_core.protocol import Entity, Goal, Terrain
-from wsap_core.protocol.text import entity_line, render_avatar, render_observation
+from wsap_core.protocol.avatars import render_avatar
+from wsap_core.protocol.observation import render_observation
+from wsap_core.protocol.spatial import entity_line
 from wsap_crafter.goals import NEXT
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.sight import PLAYER_CHARACTER, WORDS

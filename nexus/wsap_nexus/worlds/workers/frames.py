@@ -15,8 +15,8 @@ from typing import Any
 
 from wsap_core import errors as core_errors
 from wsap_core.errors import WireError, WorldError, WsapError
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import one_line
 from wsap_nexus import errors as hub_errors
 from wsap_nexus.errors import WorldFailedError
 

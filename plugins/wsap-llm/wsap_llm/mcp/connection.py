@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError, WsapError
-from wsap_core.protocol.text import one_line
+from wsap_core.untrusted import one_line
 from wsap_llm.mcp.config import ServerConfig
 from wsap_llm.mcp.mapping import MOST_TOOLS, text_of
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.protocol import ParamDef, Tool
-from wsap_core.protocol.text import one_line
 from wsap_core.protocol.values import ANNOTATIONS, KEYWORDS, TYPES, check_schema
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.protocol import Tool
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.context import Context
+from wsap_core.untrusted import one_line
 from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
 from wsap_llm.mcp.mapping import UnusableTool, tool_of, without_doubles

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wsap_core.protocol import Action, HistoryEntry
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.memory import Recollection
+from wsap_core.untrusted import one_line
 
 MAX_TEXT = 600
 """Most characters in a cell; a longer text is cut and ends in an ellipsis."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import HistoryEntry, Memory, wire
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
+from wsap_core.untrusted import one_line
 from wsap_llm.memories import options
 from wsap_llm.memories.budget import within
 from wsap_llm.memories.cells import FACT, Cell, cell_of, cut, note_cell

@@ -8,10 +8,10 @@ from typing import Any
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
+from wsap_core.untrusted import one_line
 from wsap_llm.memories import options
 from wsap_llm.memories.budget import cost, within
 from wsap_llm.memories.cells import Cell, cell_of, note_cell

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.model import Backend, Message, Request, Sampling, collect
 from wsap_core.seams.model_errors import BackendError
+from wsap_core.untrusted import one_line
 from wsap_llm.memories.cells import Cell, cut
 from wsap_llm.parsing.thinking import split_thinking
 

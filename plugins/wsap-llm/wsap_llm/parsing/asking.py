@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wsap_core.protocol import ActionDef, ActionSpace
-from wsap_core.protocol.text import render_action_space
 from wsap_core.untrusted import one_line
 
 MOST_LISTED = 60
@@ -19,7 +18,7 @@ def reask(reason: str, actions: Sequence[ActionDef]) -> str:
         reason: from `NotUnderstood`; shown on one line, because it may quote the model.
         actions: legal now.
     """
-    listed = render_action_space(ActionSpace(tuple(actions[:MOST_LISTED])))
+    listed = ActionSpace(tuple(actions[:MOST_LISTED])).to_text()
     more = f"\n(and {len(actions) - MOST_LISTED} more)" if len(actions) > MOST_LISTED else ""
     return (
         f"Your reply could not be used: {one_line(reason)[:400]}\n\n"

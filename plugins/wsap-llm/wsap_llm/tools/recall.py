@@ -7,9 +7,9 @@ from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol import ParamDef, Tool
-from wsap_core.protocol.text import one_line
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
+from wsap_core.untrusted import one_line
 from wsap_llm.memories import options
 
 TOKENS = 200

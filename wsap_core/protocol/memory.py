@@ -1,4 +1,4 @@
-"""What belongs to minds: memory, messages and tools."""
+"""What an agent keeps and uses: history, memory and tools."""
 
 from __future__ import annotations
 

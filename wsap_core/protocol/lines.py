@@ -1,0 +1,49 @@
+"""Lines and lists of the protocol's text form, below every protocol type, so that each type can render itself.
+
+Whatever a game or player wrote is data: line breaks and control characters are removed, so that it can't forge a
+section of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from wsap_core.untrusted import one_line
+
+
+def pairs(values: Mapping[str, Any]) -> str:
+    """Return one `name: value` line for each item."""
+    return "\n".join(f"{one_line(key)}: {shown(value)}" for key, value in values.items())
+
+
+def shown(value: Any) -> str:
+    """Return a value as a reader wants it: yes and no, short numbers, one line of text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, int | float) else one_line(value)
+
+
+def number(value: float) -> str:
+    """Return a number without needless digits."""
+    if isinstance(value, int):
+        # Python refuses to write out more than 4300 digits, and no reader wants them.
+        return str(value) if value.bit_length() < 1024 else "beyond counting"
+    return str(int(value)) if value.is_integer() else f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Return one `- ` line for each item."""
+    return "\n".join(f"- {one_line(line)}" for line in lines)
+
+
+def where(direction: str, distance: float | None) -> str:
+    """Return a distance and a direction, such as `3 north`."""
+    if distance is None:
+        return one_line(direction)
+    return one_line(direction) if distance == 0 else f"{number(distance)} {one_line(direction)}"
+
+
+def dedent(text: str) -> str:
+    """Return a text with every line stripped."""
+    return "\n".join(line.strip() for line in text.strip().splitlines())
