@@ -28,7 +28,7 @@ from wsap_llm.pictures import in_words, picture_of, size_of
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_llm.tokens import estimate_request
-from wsap_llm.window import Turn, Window
+from wsap_llm.window import HistoryTurn, Window
 
 SPACE = ActionSpace([ActionDef("wait", "Stay silent")])
 SEEING = Abilities(images=True)
@@ -150,7 +150,7 @@ def test_no_picture_is_used_for_two_moments() -> None:
 def test_a_window_counts_the_tokens_of_the_pictures_that_it_keeps(kept: int, seen: list[bool]) -> None:
     window = Window(4, pictures=kept)
     for number, there in enumerate(seen):
-        window.add(Turn(f"step {number}", "wait", part(number) if there else None))
+        window.add(HistoryTurn(f"step {number}", "wait", part(number) if there else None))
     anew = Window(4, pictures=kept)
     anew.restore(window.turns)
     assert window._size == anew._size == sum(turn.tokens for turn in window.turns)

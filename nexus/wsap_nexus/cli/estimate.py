@@ -190,10 +190,10 @@ def _prompts(size: PromptSize, steps: int, reply: int, context: int | None) -> t
 
     The agent's own window is gone through, so that it is cut where it will be cut.
     """
-    from wsap_llm.window import Turn, Window
+    from wsap_llm.window import HistoryTurn, Window
 
     # A turn of the same size as those to come: a digit is a token, and each message has four more.
-    turn = Turn("0" * max(0, size.turn - 4), "0" * reply)
+    turn = HistoryTurn("0" * max(0, size.turn - 4), "0" * reply)
     window = Window(size.window)
     total = shared = before = 0
     counted = min(steps, SIMULATED)

@@ -22,16 +22,16 @@ from wsap_llm.binding import Binding
 from wsap_llm.conversation import Conversation
 from wsap_llm.json_style import legal_actions
 from wsap_llm.lookup import split
-from wsap_llm.open_turn import OpenTurn
+from wsap_llm.open_turn import PausedTurn
 from wsap_llm.options import LLMOptions
 from wsap_llm.pace import Pace, fallback_action
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
 from wsap_llm.sight import Sight
 from wsap_llm.speech import Voice
-from wsap_llm.styles import JsonStyle, Made, Style, Turn
+from wsap_llm.styles import Decision, DecisionTurn, JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
-from wsap_llm.window import Turn as WindowTurn
+from wsap_llm.window import HistoryTurn
 
 __all__ = ["Call", "LLMAgent", "LLMOptions"]
 
@@ -95,7 +95,7 @@ class LLMAgent:
         """How the last decision came about."""
         self.last_reflection: ReflectionInfo | None = None
         """The lessons that were drawn from the last result, if any were."""
-        self.last_made: Made | None = None
+        self.last_made: Decision | None = None
         """The last decision as its style made it."""
         self._style = style or JsonStyle()
         self._prompts = prompts or Prompts()
@@ -120,7 +120,7 @@ class LLMAgent:
         self._plan: list[str] = []
         self._account = account or Account()
         self._seen: tuple[Observation, Action] | None = None
-        self._open: OpenTurn | None = None
+        self._open: PausedTurn | None = None
 
     async def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Make the system message: the prefix that never changes.
@@ -202,8 +202,8 @@ class LLMAgent:
                 self._seen = (observation, carried_on)
                 return carried_on
             caught_up = self._pace.caught_up(observation)
-            opened = OpenTurn.begin(caught_up, self._show(caught_up), await self._sight.look())
-        turn = Turn(
+            opened = PausedTurn.begin(caught_up, self._show(caught_up), await self._sight.look())
+        turn = DecisionTurn(
             opened.shown,
             legal,
             self._space.actions,
@@ -215,7 +215,7 @@ class LLMAgent:
             self._prompts,
             self._binding.refused,
             picture=opened.picture,
-            thought=opened.thought,
+            pending=opened.pending,
         )
         try:
             made = await self._style.decide(turn)
@@ -237,11 +237,11 @@ class LLMAgent:
         )
         self.last_made = made
         self._seen = (observation, action)
-        if made.thought is not None:
-            self._open = replace(opened, thought=made.thought)
+        if made.pending is not None:
+            self._open = replace(opened, pending=made.pending)
             return action
         said = made.said or f'{{"action": "{action.name}", "params": {{}}}}'
-        self._conversation.add(WindowTurn(opened.shown, said, opened.picture))
+        self._conversation.add(HistoryTurn(opened.shown, said, opened.picture))
         self._pace.begin(observation, legal, action, made.steps)
         self._pace.put_off(opened.late)
         self._open = None
@@ -327,11 +327,11 @@ class LLMAgent:
         """
         try:
             found = json.loads(data)
-            turns = [WindowTurn.from_json(turn) for turn in found["turns"]]
+            turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]
             plan = [str(line) for line in found["plan"]]
             cut = int(found["cut"])
             unbound = str(found.get("unbound", ""))
-            opened = OpenTurn.from_json(found["open"]) if found.get("open") is not None else None
+            opened = PausedTurn.from_json(found["open"]) if found.get("open") is not None else None
             self._pace.restore(found.get("pace"))
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}

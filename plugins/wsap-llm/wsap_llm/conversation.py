@@ -10,7 +10,7 @@ from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
 from wsap_llm.tokens import estimate_message, estimate_request
-from wsap_llm.window import Turn, Window
+from wsap_llm.window import HistoryTurn, Window
 
 __all__ = ["Conversation"]
 
@@ -41,7 +41,7 @@ class Conversation:
         return self._opening.text()
 
     @property
-    def turns(self) -> Sequence[Turn]:
+    def turns(self) -> Sequence[HistoryTurn]:
         """The steps that go along, oldest first."""
         return self._window.turns
 
@@ -55,11 +55,11 @@ class Conversation:
         self._opening = Message("system", system)  # the same each time: its encoding is kept with it
         self._window.clear()
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: HistoryTurn) -> None:
         """Add a step at the end."""
         self._window.add(turn)
 
-    def restore(self, turns: Sequence[Turn], cut: int = 0) -> None:
+    def restore(self, turns: Sequence[HistoryTurn], cut: int = 0) -> None:
         """Become a conversation with these steps."""
         self._window.restore(turns, cut)
 

@@ -1,7 +1,7 @@
 """Looking things up in mid-turn: with the agent's own tools, which answer at once, and with the world's.
 
 A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`). Only the
-runtime can carry it out, so the style returns it as the decision, together with its `Thought`: what
+runtime can carry it out, so the style returns it as the decision, together with its `PendingCall`: what
 it has to know to go on with the same turn once the world has answered.
 """
 
@@ -19,7 +19,7 @@ from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import one_line
 from wsap_llm.parsing import ToolCall
 
-__all__ = ["LONGEST_RESULT", "Calls", "Thought", "split"]
+__all__ = ["LONGEST_RESULT", "PendingCall", "ToolCalls", "split"]
 
 LONGEST_RESULT = 2000
 """Characters of a tool's result that a model is shown."""
@@ -40,8 +40,8 @@ def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[Act
 
 
 @dataclass(frozen=True)
-class Thought:
-    """A turn's thought as far as it has come: the world was asked something, and has answered or not yet."""
+class PendingCall:
+    """A call to a tool of the world, with what is needed to resume the turn that made it."""
 
     name: str
     """The tool of the world."""
@@ -64,7 +64,7 @@ class Thought:
         return {**vars(self), "messages": messages, "answered": dict(self.answered)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Thought:
+    def from_json(cls, data: Mapping[str, Any]) -> PendingCall:
         """Return what `to_json` gave.
 
         Raises:
@@ -81,18 +81,18 @@ class Thought:
         )
 
 
-class Calls:
+class ToolCalls:
     """The calls of one turn, of the agent's own tools and the world's, counted together.
 
     Args:
         own: the agent's tools.
         world: the world's, as far as they are legal now.
         most: calls in the whole turn.
-        before: the thought that is gone on with; None where a turn begins.
+        before: the call that the turn resumes from; None for a new turn.
     """
 
     def __init__(
-        self, own: Mapping[str, AgentTool], world: Sequence[ActionDef], most: int, before: Thought | None
+        self, own: Mapping[str, AgentTool], world: Sequence[ActionDef], most: int, before: PendingCall | None
     ) -> None:
         self._own = own
         self._world = world
@@ -132,9 +132,9 @@ class Calls:
         before = self._before
         return before.result if before is not None and before.key == key else None
 
-    def thought(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> Thought:
+    def pending(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
         """Return what the turn goes on with once the world has answered this call."""
-        return Thought(call.tool, _key(call), tuple(messages), so_far, self.made, dict(self._answered))
+        return PendingCall(call.tool, _key(call), tuple(messages), so_far, self.made, dict(self._answered))
 
 
 async def _use(tool: AgentTool, call: ToolCall) -> str:

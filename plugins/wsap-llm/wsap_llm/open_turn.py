@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 from wsap_core.protocol import ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.model import ImagePart
-from wsap_llm.lookup import NO_RESULT, Thought
+from wsap_llm.lookup import NO_RESULT, PendingCall
 
-__all__ = ["OpenTurn"]
+__all__ = ["PausedTurn"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class OpenTurn:
-    """What was shown when a turn began, and how far the thought has come.
+class PausedTurn:
+    """What was shown when a turn began, and the call that it waits for.
 
     Worlds tell an event and deliver a message once. Those of the observation that began the turn,
     and those that come while it is open, are kept, so that none is lost to the model: the later
@@ -30,7 +30,7 @@ class OpenTurn:
     step: int
     """The game's step at which it began."""
     picture: ImagePart | None = None
-    thought: Thought | None = None
+    pending: PendingCall | None = None
     """None before the first call of a tool of the world."""
     told: Observation = field(default_factory=Observation)
     """Events and messages that are in the user message."""
@@ -40,22 +40,22 @@ class OpenTurn:
     """Whether something else was done meanwhile, so that it can't be gone on with."""
 
     @classmethod
-    def begin(cls, observation: Observation, shown: str, picture: ImagePart | None) -> OpenTurn:
+    def begin(cls, observation: Observation, shown: str, picture: ImagePart | None) -> PausedTurn:
         """Return a turn that begins with an observation."""
         return cls(shown, observation.step, picture, told=_heard(observation))
 
     def goes_on(self, observation: Observation) -> bool:
         """Return whether the turn goes on: the world has answered, and is still at the same step."""
-        answered = self.thought is not None and self.thought.result is not None
+        answered = self.pending is not None and self.pending.result is not None
         return answered and not self.dropped and observation.step == self.step
 
-    def with_result(self, result: ActionResult) -> OpenTurn:
+    def with_result(self, result: ActionResult) -> PausedTurn:
         """Return the turn after something was done: the call that it waits for, or else what ends it."""
-        if self.thought is None or self.thought.result is not None or result.done:
+        if self.pending is None or self.pending.result is not None or result.done:
             return replace(self, dropped=True)
-        return replace(self, thought=replace(self.thought, result=result.message.strip() or NO_RESULT))
+        return replace(self, pending=replace(self.pending, result=result.message.strip() or NO_RESULT))
 
-    def hearing(self, observation: Observation) -> OpenTurn:
+    def hearing(self, observation: Observation) -> PausedTurn:
         """Return the turn with the events and messages that are new in an observation."""
         return replace(self, late=_together(self.late, _new(observation, self.told, self.late)))
 
@@ -70,14 +70,14 @@ class OpenTurn:
             "shown": self.shown,
             "step": self.step,
             "picture": None if seen is None else [seen.base64, seen.media_type, seen.alt],
-            "thought": None if self.thought is None else self.thought.to_json(),
+            "thought": None if self.pending is None else self.pending.to_json(),
             "told": _to_json(self.told),
             "late": _to_json(self.late),
             "dropped": self.dropped,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> OpenTurn:
+    def from_json(cls, data: Mapping[str, Any]) -> PausedTurn:
         """Return what `to_json` gave.
 
         Raises:
@@ -87,7 +87,7 @@ class OpenTurn:
             str(data["shown"]),
             int(data["step"]),
             None if data["picture"] is None else ImagePart(*map(str, data["picture"])),
-            None if data["thought"] is None else Thought.from_json(data["thought"]),
+            None if data["thought"] is None else PendingCall.from_json(data["thought"]),
             _from_json(data["told"]),
             _from_json(data["late"]),
             bool(data["dropped"]),

@@ -16,7 +16,7 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import harmless
 from wsap_llm.json_style import reply_schema
-from wsap_llm.lookup import LONGEST_RESULT, Calls, Thought, split
+from wsap_llm.lookup import LONGEST_RESULT, PendingCall, ToolCalls, split
 from wsap_llm.openai_subset import unwrapped
 from wsap_llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_llm.pictures import with_picture
@@ -46,7 +46,7 @@ class Ask(Protocol):
 
 
 @dataclass(frozen=True)
-class Made:
+class Decision:
     """A decision as a style made it."""
 
     action: Action | None
@@ -59,12 +59,12 @@ class Made:
     """How it went on after tools; None without any."""
     steps: Steps = NOTHING_SAID
     """How many steps it is for, as far as the model said."""
-    thought: Thought | None = None
+    pending: PendingCall | None = None
     """Where the action is a tool of the world: what the same turn goes on with once there is a result."""
 
 
 @dataclass
-class Turn:
+class DecisionTurn:
     """What one decision has at hand."""
 
     shown: str
@@ -86,8 +86,8 @@ class Turn:
     """Whether a reply was cut off at its limit of tokens."""
     picture: ImagePart | None = None
     """What the agent sees beside the text."""
-    thought: Thought | None = None
-    """The thought that is gone on with, with the world's answer; None where the turn begins."""
+    pending: PendingCall | None = None
+    """The call that the turn resumes from, with the world's answer; None for a new turn."""
 
     @property
     def opening(self) -> Message:
@@ -144,7 +144,7 @@ class Style(Protocol):
         """Return whether a backend can bind replies to what is legal in this style."""
         ...
 
-    async def decide(self, turn: Turn) -> Made:
+    async def decide(self, turn: DecisionTurn) -> Decision:
         """Ask for an action."""
         ...
 
@@ -172,14 +172,14 @@ class JsonStyle:
         """Return whether the backend constrains by JSON Schema."""
         return abilities.json_schema
 
-    async def decide(self, turn: Turn) -> Made:
+    async def decide(self, turn: DecisionTurn) -> Decision:
         """Ask, answer tool calls, ask again once if nothing is understood."""
         finals, tools = split(turn.legal)
         world = {tool.name for tool in tools}
-        calls = Calls(turn.tools, tools, turn.most_calls, turn.thought)
-        messages, used = [turn.opening], turn.thought is not None
-        if turn.thought is not None:
-            messages += [*turn.thought.messages, self._told(turn, turn.thought.name, turn.thought.result or "")]
+        calls = ToolCalls(turn.tools, tools, turn.most_calls, turn.pending)
+        messages, used = [turn.opening], turn.pending is not None
+        if turn.pending is not None:
+            messages += [*turn.pending.messages, self._told(turn, turn.pending.name, turn.pending.result or "")]
         usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
         while True:
             legal = [*finals, *calls.world] if world else finals
@@ -194,7 +194,7 @@ class JsonStyle:
             reading = read_reply(text, legal, calls.own, declared=turn.declared)
             if isinstance(reading, NotUnderstood):
                 if repaired:
-                    return Made(None, usage)
+                    return Decision(None, usage)
                 repaired, purpose = True, "re-ask"
                 reason = _reason(reading.reason, reply)
                 messages += [Message("assistant", _short(reply.text)), Message("user", reask(reason, legal))]
@@ -211,21 +211,21 @@ class JsonStyle:
             head = {"action": action.name, "params": dict(action.parameters), **steps.told()}
             said = json.dumps({**head, "reasoning": action.reasoning or ""}, ensure_ascii=False)
             if action.name not in world:
-                return Made(action, usage, mended, said, resumption, steps)
+                return Decision(action, usage, mended, said, resumption, steps)
             call = ToolCall(action.name, action.parameters)
             answer = await calls.answer(call)
             messages.append(Message("assistant", said))
             if answer is None:
-                thought = calls.thought(call, messages[1:])
-                return Made(action, usage, mended, said, resumption, thought=thought)
+                pending = calls.pending(call, messages[1:])
+                return Decision(action, usage, mended, said, resumption, pending=pending)
             used, purpose = True, "tool"
             messages.append(self._told(turn, action.name, answer))
 
-    def _told(self, turn: Turn, tool: str, result: str) -> Message:
+    def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
         """Return the message with what a tool gave."""
         return Message("user", f"Result of {tool}: {harmless(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
 
-    def _constraint(self, turn: Turn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
+    def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
         # By identity, which is cheap; the definitions are kept with the constraint, so that no other gets theirs.
         subset = turn.abilities.schema_subset
@@ -269,11 +269,11 @@ class TagStyle:
         """Return whether the backend constrains by regular expression."""
         return abilities.regex
 
-    async def decide(self, turn: Turn) -> Made:
+    async def decide(self, turn: DecisionTurn) -> Decision:
         """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
         finals, world = split(turn.legal)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
-        calls = Calls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.thought)
+        calls = ToolCalls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.pending)
         tags = TagTurn(
             [*(t.definition for t in turn.tools.values()), *(Tool(a.name, a.description, a.parameters) for a in world)],
             finals,
@@ -282,10 +282,10 @@ class TagStyle:
         )
         messages = [turn.opening]
         so_far = "" if how == "turns" else OPENING
-        inside, used = bool(so_far), turn.thought is not None
-        if turn.thought is not None:
-            messages += turn.thought.messages
-            so_far = _gone_on(messages, turn.thought.so_far, turn.thought.result or "", turns=how == "turns")
+        inside, used = bool(so_far), turn.pending is not None
+        if turn.pending is not None:
+            messages += turn.pending.messages
+            so_far = _gone_on(messages, turn.pending.so_far, turn.pending.result or "", turns=how == "turns")
             inside = True
         usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
         while True:
@@ -296,7 +296,7 @@ class TagStyle:
                 steps = steps_in_tags(text, tags.steps)
                 told = "".join(f"<{name}>{value}</{name}>" for name, value in steps.told().items())
                 mended = repaired or event.repaired
-                return Made(event.action, usage, mended, told + said(event.action, tags), resumption, steps)
+                return Decision(event.action, usage, mended, told + said(event.action, tags), resumption, steps)
             if isinstance(event, ToolTag):
                 result = await calls.answer(event.call)
                 if how == "turns":
@@ -305,13 +305,13 @@ class TagStyle:
                     so_far += text
                 if result is None:
                     action = Action(event.call.tool, event.call.parameters, event.thought)
-                    thought = calls.thought(event.call, messages[1:], so_far)
-                    return Made(action, usage, repaired, resumption=resumption, thought=thought)
+                    pending = calls.pending(event.call, messages[1:], so_far)
+                    return Decision(action, usage, repaired, resumption=resumption, pending=pending)
                 used, purpose, inside = True, "tool", True
                 so_far = _gone_on(messages, so_far, result, turns=how == "turns")
                 continue
             if repaired:
-                return Made(None, usage)
+                return Decision(None, usage)
             repaired, purpose = True, "re-ask"
             listed = ", ".join(_example(a.name, bool(a.parameters)) for a in finals[:40])
             told = f"{_reason(event.reason, reply)} End your turn with one of: {listed}"
@@ -320,7 +320,7 @@ class TagStyle:
 
     async def _leg(
         self,
-        turn: Turn,
+        turn: DecisionTurn,
         tags: TagTurn,
         messages: Sequence[Message],
         so_far: str,

@@ -13,7 +13,7 @@ from wsap_llm.tokens import estimate_message
 
 
 @dataclass(frozen=True)
-class Turn:
+class HistoryTurn:
     """One step of the conversation: what was shown and what was answered."""
 
     user: str
@@ -33,7 +33,7 @@ class Turn:
         return [self.user, self.assistant, *([] if seen is None else [[seen.base64, seen.media_type, seen.alt]])]
 
     @classmethod
-    def from_json(cls, data: Sequence[Any]) -> Turn:
+    def from_json(cls, data: Sequence[Any]) -> HistoryTurn:
         """Return the turn that a snapshot holds.
 
         Raises:
@@ -68,17 +68,17 @@ class Window:
         self._steps = steps
         self._tokens = tokens
         self._pictures = pictures
-        self._turns: list[Turn] = []
+        self._turns: list[HistoryTurn] = []
         self._size = 0
         self.cut = 0
         """How many turns have been cut off so far."""
 
     @property
-    def turns(self) -> Sequence[Turn]:
+    def turns(self) -> Sequence[HistoryTurn]:
         """The turns that are kept, oldest first."""
         return tuple(self._turns)
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: HistoryTurn) -> None:
         """Add a turn at the end, and cut old ones off if there are too many."""
         if not self._steps:
             return
@@ -105,7 +105,7 @@ class Window:
         self._turns.clear()
         self._size = 0
 
-    def restore(self, turns: Sequence[Turn], cut: int = 0) -> None:
+    def restore(self, turns: Sequence[HistoryTurn], cut: int = 0) -> None:
         """Become a window with these turns."""
         self._turns = list(turns)
         self._size = sum(turn.tokens for turn in self._turns)
