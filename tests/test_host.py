@@ -28,9 +28,9 @@ from wsap_core import (
 )
 from wsap_core.discovery import FoundPlugin
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
+from wsap_core.factories import build, load
 from wsap_core.host import BUILTIN
 from wsap_core.protocol.wire import dumps
-from wsap_core.specs import build, resolve
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "reference" / "hooks.md"
 SPECS: dict[str, tuple[Any, str]] = {
@@ -350,7 +350,7 @@ def test_a_factory_that_raises_is_a_plugin_error_with_its_cause() -> None:
 @pytest.mark.parametrize("reference", ["nowhere_at_all:x", "wsap_core.version:nothing", "wsap_core.version", "", ":x"])
 def test_a_reference_that_leads_nowhere_is_a_plugin_error(reference: str) -> None:
     with pytest.raises(PluginError, match="can't be loaded"):
-        resolve(reference)
+        load(reference)
 
 
 def test_a_module_that_fails_while_a_reference_is_followed_is_a_plugin_error(
@@ -358,7 +358,7 @@ def test_a_module_that_fails_while_a_reference_is_followed_is_a_plugin_error(
 ) -> None:
     found = put(tmp_path, "1 / 0", monkeypatch)
     with pytest.raises(PluginError, match="can't be loaded: ZeroDivisionError"):
-        resolve(f"{found.module}:Game")
+        load(f"{found.module}:Game")
 
 
 # --- what the wire is told ----------------------------------------------------------------

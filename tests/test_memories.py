@@ -24,6 +24,7 @@ from wsap_core.errors import (
     SnapshotError,
     StorageVersionError,
 )
+from wsap_core.factories import build
 from wsap_core.host import PluginHost
 from wsap_core.protocol import (
     Action,
@@ -40,7 +41,6 @@ from wsap_core.seams.memory import AgentMemory, estimate_tokens
 from wsap_core.seams.model import Finish, Reply, Request
 from wsap_core.seams.model_errors import BudgetReachedError, ServerFailedError
 from wsap_core.seams.services import Services
-from wsap_core.specs import build
 from wsap_llm.memories.cells import ACHIEVED, FAILED, PLAIN, cell_of
 from wsap_llm.memories.facts import FactsMemory
 from wsap_llm.memories.fifo import FifoMemory

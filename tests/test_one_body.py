@@ -14,13 +14,13 @@ from wsap_check import GameAdapterTests
 from wsap_core import Action, Context
 from wsap_core.authoring.grid import chart, compass, offset
 from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.factories import load
 from wsap_core.protocol import AvatarSpec, AvatarState, Entry, PortableItem
 from wsap_core.references import load_adapter_spec
-from wsap_core.specs import resolve
 
 GAME = f"{Path(__file__).with_name('orchard.py')}:Orchard"
 """By its file, so that another process finds it, too."""
-Orchard = resolve(load_adapter_spec(GAME).factory)
+Orchard = load(load_adapter_spec(GAME).factory)
 
 
 class TestOrchard(GameAdapterTests):

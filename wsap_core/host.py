@@ -16,17 +16,9 @@ import wsap_core
 from wsap_core import hookspecs
 from wsap_core.discovery import FoundPlugin, find_plugins
 from wsap_core.errors import DuplicateNameError, PluginError, UnknownNameError
+from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
-from wsap_core.specs import (
-    AdapterSpec,
-    AgentSpec,
-    BackendSpec,
-    CommandSpec,
-    MemorySpec,
-    Spec,
-    ToolSpec,
-    resolve,
-)
+from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec
 
 S = TypeVar("S", bound=Spec)
 
@@ -218,7 +210,7 @@ class PluginHost:
         classes: list[type] = []
         for entry in entries:
             try:
-                classes += [cast(type, resolve(reference)) for reference in entry.spec.wire_types]
+                classes += [cast(type, load(reference)) for reference in entry.spec.wire_types]
             except PluginError:
                 if game_names:
                     raise

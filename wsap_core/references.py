@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
+from wsap_core.factories import build
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
-from wsap_core.specs import Ability, AdapterSpec, AgentSpec, build
+from wsap_core.specs import Ability, AdapterSpec, AgentSpec
 
 # Any, in this module: a reference may name anything; what it names is looked at here.
 

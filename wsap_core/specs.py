@@ -1,26 +1,20 @@
 """What plugins register: small frozen descriptions, with factories that are resolved when used.
 
 Nothing here imports a game or a model client. A factory is a `"module:attribute"` text or a
-callable; it takes a `Context`, or nothing.
+callable (`wsap_core.factories`); it takes a `Context`, or nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from wsap_core.errors import PluginError, UsageError, WsapError
+from wsap_core.errors import UsageError, WsapError
+from wsap_core.factories import Reference, load
 from wsap_core.protocol import Achievement, Action, TransferRule
-from wsap_core.seams.context import Context
 from wsap_core.untrusted import one_line
 from wsap_core.version import PROTOCOL_VERSION
-
-Reference = str | Callable[..., Any]
-"""`"module:attribute"` or the object itself."""
 
 Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"]
 """What a game or agent can do beyond the required members."""
@@ -28,54 +22,6 @@ Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transi
 Timing = Literal["free", "alternating", "simultaneous", "phased"]
 """When a world resolves an action: at once, when it is this seat's turn, when all have acted, or, phased, when
 all have acted whom it waits for just then (one speaker by day, many by night)."""
-
-
-def resolve(reference: Reference) -> Any:
-    """Return the object that a reference names, importing its module at this moment.
-
-    Raises:
-        PluginError: the module can't be imported, raises, or has no such attribute.
-    """
-    # Any: a reference may name a class, a function or a value.
-    if not isinstance(reference, str):
-        return reference
-    module_name, _, attribute = reference.partition(":")
-    try:
-        target: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            target = getattr(target, part)
-    except WsapError:
-        raise  # a module may say in its own words what it lacks
-    except Exception as error:
-        what = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
-        raise PluginError(f"{reference!r} can't be loaded: {what}.") from error
-    return target
-
-
-def build(reference: Reference, context: Context) -> Any:
-    """Call a factory with the context if it takes an argument, and without otherwise.
-
-    Raises:
-        PluginError: it can't be loaded, or raises.
-    """
-    factory = resolve(reference)
-    parameters: Iterable[inspect.Parameter] = ()
-    # A class that inherits from a protocol and has no __init__ shows the one of typing, which takes nothing.
-    if getattr(getattr(factory, "__init__", None), "__module__", "") != "typing":
-        with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature takes nothing here
-            parameters = inspect.signature(factory).parameters.values()
-    takes_context = any(
-        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
-        and (p.default is p.empty or p.name in ("context", "ctx"))
-        for p in parameters
-    )
-    try:
-        return factory(context) if takes_context else factory()
-    except Exception as error:
-        if isinstance(error, WsapError):
-            raise
-        name = getattr(factory, "__qualname__", str(factory))
-        raise PluginError(f"{name} could not be created: {type(error).__name__}: {error}.") from error
 
 
 @dataclass(frozen=True)
@@ -107,7 +53,7 @@ class ScoreMetric:
 
     def of(self, episodes: Sequence[EpisodeSummary]) -> float:
         """Return the metric over episodes."""
-        return float(resolve(self.compute)(episodes))
+        return float(load(self.compute)(episodes))
 
 
 @dataclass(frozen=True)
@@ -192,7 +138,7 @@ class AdapterSpec:
         low, high = self.seats
         about = f"How many seats {self.name!r} has with these options is not known"
         try:
-            count = resolve(self.seats_of)(options)
+            count = load(self.seats_of)(options)
         except UsageError:
             raise
         except WsapError as error:
@@ -264,41 +210,3 @@ class CommandSpec:
 
 
 Spec = AdapterSpec | AgentSpec | BackendSpec | MemorySpec | ToolSpec | CommandSpec
-
-
-@dataclass(frozen=True)
-class GameInfo:
-    """A catalogue entry: what the nexus tells agents about a game."""
-
-    id: str
-    name: str
-    description: str
-    genre: str = ""
-    dimensions: str = ""
-    multiplayer: bool = False
-    persistent_world: bool = False
-    skill_domains: tuple[str, ...] = ()
-    protocol_version: str = PROTOCOL_VERSION
-    transit_compatible: bool = False
-    capacity: int = 1
-    """Agents who can be in it at once; in each of its worlds, where there can be any number of worlds."""
-    active_agents: int = 0
-    status: Literal["available", "busy", "offline", "maintenance"] = "available"
-    """"busy" where all worlds that there can be are taken."""
-
-    @classmethod
-    def of(cls, spec: AdapterSpec) -> GameInfo:
-        """Return the entry of a registered game."""
-        return cls(
-            id=spec.name,
-            name=spec.display_title,
-            description=spec.summary,
-            genre=spec.genre,
-            dimensions=spec.dimensions,
-            multiplayer=spec.seats[1] > 1,
-            persistent_world=spec.persistent,
-            skill_domains=tuple(spec.skills or ()),
-            protocol_version=spec.protocol_version,
-            transit_compatible="transit" in spec.abilities,
-            capacity=spec.seats[1] * (spec.max_worlds or 1),
-        )

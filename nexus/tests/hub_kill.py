@@ -33,12 +33,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import hub_checks
 import hub_kit
 
+from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_core.seams.context import Context, SystemClock
+from wsap_core.seams.clock import SystemClock
+from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
-from wsap_core.specs import resolve
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.venue import START, KeptVenue
 from wsap_nexus.runs.controls import Controls
@@ -220,7 +221,7 @@ async def undisturbed(repository: Repository, run_id: str, world: WorldRecord, h
 def recorded(repository: Repository, run_id: str, world: WorldRecord, host: PluginHost) -> dict[str, str]:
     """Return each seat's trajectory hash as it follows from the log."""
     spec = load_adapter_spec(world.game, host)
-    codec = Codec([resolve(reference) for reference in spec.wire_types])
+    codec = Codec([load(reference) for reference in spec.wire_types])
     hashes: dict[str, Any] = {}
     for event in repository.read_events(run_id, kinds=("step",)):
         line = read_step(event.seq, event.episode, event.step or 0, event.body, codec).line

@@ -25,7 +25,7 @@ from wsap_core import (
 )
 from wsap_core.protocol import Goal
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken

@@ -11,10 +11,11 @@ from life_kit import Place, host_with, nexus_at
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol import Bonus, TransferRule
-from wsap_core.specs import AdapterSpec, GameInfo
+from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
 from wsap_nexus.agents.persons import LONGEST, seat_plan, set_model, set_persona, set_policy
 from wsap_nexus.agents.suggest import suggestions
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.place import GameEntry
 from wsap_nexus.runs.store import open_store

@@ -12,7 +12,7 @@ import pytest
 
 from wsap_core.cli import main
 from wsap_core.errors import UsageError
-from wsap_core.seams.context import SystemClock
+from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.lobby import Lobby

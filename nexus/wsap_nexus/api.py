@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
 from wsap_core.seams.services import Services
-from wsap_core.specs import AdapterSpec, AgentSpec, resolve
+from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.wrappers import Limits
 from wsap_nexus.minds import Minds
 from wsap_nexus.models.spending import Spending, limited_models
@@ -193,7 +194,7 @@ def _name(given: object, fallback: str) -> str:
 def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Iterator[RecordedStep]:
     codec = Codec()
     if record.game in host.games.names():
-        codec = Codec([resolve(reference) for reference in host.games.get(record.game).wire_types])
+        codec = Codec([load(reference) for reference in host.games.get(record.game).wire_types])
     for event in repository.read_events(record.id, kinds=("step",)):
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
         yield RecordedStep(step.seat, step.episode, step.step + 1, step.action, step.result)

@@ -116,11 +116,11 @@ def _load(entry: CommandEntry) -> click.Command:
     """Return a plugin's command; whatever its module does wrong becomes a sentence."""
     # Deferred for weight: with these come the protocol's types.
     from wsap_core.errors import PluginError, WsapError
-    from wsap_core.specs import resolve
+    from wsap_core.factories import load
 
     origin = f"The command {entry['name']!r} of {entry['distribution']}"
     try:
-        command = resolve(entry["factory"]) if entry["factory"] else _registered(entry["name"])
+        command = load(entry["factory"]) if entry["factory"] else _registered(entry["name"])
         if not isinstance(command, click.Command) and callable(command):
             command = command()
     except WsapError as error:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.services import Services
 
 if TYPE_CHECKING:
@@ -17,32 +17,6 @@ if TYPE_CHECKING:
 
 SEED_LIMIT = 2**31 - 1
 """Seeds are whole numbers from 0 to this, which every random generator in use accepts."""
-
-
-class Clock(Protocol):
-    """Where time comes from. Worlds keep logical time; this is for deadlines and pacing."""
-
-    def now(self) -> float:
-        """Return seconds on a clock that never goes back."""
-        ...
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
-
-
-class SystemClock:
-    """The machine's own clock."""
-
-    def now(self) -> float:
-        """Return seconds on the monotonic clock."""
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait that long."""
-        import asyncio  # deferred for weight: listing plugins needs no event loop
-
-        await asyncio.sleep(seconds)
 
 
 def derive_seed(seed: int, *path: int | str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from wsap_core.errors import WorldError, WsapError
 from wsap_core.protocol import (
@@ -14,6 +14,7 @@ from wsap_core.protocol import (
     Action,
     ActionResult,
     ActionSpace,
+    Avatar,
     AvatarState,
     DeathEvent,
     EmbodiedObservation,
@@ -22,12 +23,10 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.seams.game import GameAdapter, HasDefaultAction, Renders
+from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
-from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, message_of
-
-if TYPE_CHECKING:
-    from wsap_core.worlds.world import World
+from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, Mailbox, message_of
 
 T = TypeVar("T")
 
@@ -50,6 +49,26 @@ class Outcome:
     """Set when the avatar was destroyed."""
 
 
+class SeatedWorld(Protocol):
+    """What a seat needs of its world."""
+
+    spec: AdapterSpec
+    mailbox: Mailbox | None
+    has_avatars: bool
+
+    def avatar_of(self, agent_id: str) -> Avatar:
+        """Return the body that the agent controls, or controlled last."""
+        ...
+
+    def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
+        """Let an agent out of its avatar."""
+        ...
+
+    def death_of(self, agent_id: str, result: ActionResult) -> DeathEvent | None:
+        """Return what happened if the agent's avatar was destroyed by the step that ended its episode."""
+        ...
+
+
 class Seat:
     """The face of a world for one agent: observe, act, and nothing about anybody else.
 
@@ -58,7 +77,7 @@ class Seat:
     `WorldError` with their cause.
     """
 
-    def __init__(self, world: World, agent_id: str, face: GameAdapter) -> None:
+    def __init__(self, world: SeatedWorld, agent_id: str, face: GameAdapter) -> None:
         self.world = world
         self.agent_id = agent_id
         self.left: JackOutResult | None = None

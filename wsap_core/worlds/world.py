@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from wsap_core.errors import SnapshotError, UsageError, WorldError, WsapError
+from wsap_core.factories import build
 from wsap_core.protocol import (
     ActionResult,
     Avatar,
@@ -23,7 +24,7 @@ from wsap_core.protocol import (
 )
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
-from wsap_core.specs import AdapterSpec, build
+from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat
 

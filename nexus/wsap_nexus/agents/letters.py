@@ -16,7 +16,7 @@ from sqlalchemy import Row, delete, func, insert, select, update
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import AgentMessage
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import NexusEvent

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wsap_core.specs import AdapterSpec, GameInfo
+from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import Pursuit
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.place import GameEntry, Suggestion
 from wsap_nexus.store.entities import SessionRecord
 

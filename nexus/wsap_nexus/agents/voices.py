@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from wsap_core.factories import build
 from wsap_core.host import PluginHost
 from wsap_core.references import load_agent_spec
-from wsap_core.seams.context import Clock, Context
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import Context
 from wsap_core.seams.memory import OutlivesRuns
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
-from wsap_core.specs import build
 from wsap_llm.secrets import resolved
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.minds import KeptMind, kind_of, memory_of, take_in

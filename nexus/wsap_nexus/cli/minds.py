@@ -155,9 +155,9 @@ def _remembered(mind: Mind, search: str, limit: int) -> list[Recollection] | Non
 
 def _memory(mind: Mind) -> AgentMemory | None:
     from wsap_core.errors import WsapError
+    from wsap_core.factories import build
     from wsap_core.host import PluginHost
     from wsap_core.seams.context import Context
-    from wsap_core.specs import build
     from wsap_llm.memories.facts import FactsMemory
     from wsap_llm.memories.fifo import FifoMemory
     from wsap_llm.memories.fulltext import FullTextMemory

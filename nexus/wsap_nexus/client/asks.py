@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, Observation, Receipt, TransitPackage, View
 from wsap_core.protocol.wire import Codec, encode
-from wsap_core.specs import GameInfo
 from wsap_nexus.client.parts import (
     Answered,
     Ask,
@@ -22,6 +21,7 @@ from wsap_nexus.client.parts import (
     Seen,
     Whole,
 )
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 

@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Avatar, View
-from wsap_core.specs import GameInfo
 from wsap_nexus.client.asks import Asks
 from wsap_nexus.client.parts import (
     Answered,
@@ -27,6 +26,7 @@ from wsap_nexus.client.parts import (
     Whole,
 )
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 # Any, in this module: JSON.

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 
 from wsap_core.errors import WsapError
+from wsap_core.factories import build
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
-from wsap_core.specs import build
 from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.shown import shortened, told

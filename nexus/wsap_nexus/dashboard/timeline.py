@@ -12,10 +12,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy import select
 
 from wsap_core.errors import UnknownNameError, WireError, WsapError
+from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
-from wsap_core.specs import resolve
 from wsap_nexus.dashboard.back import look_back
 from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.shown import observation_shown, shortened, told
@@ -259,10 +259,10 @@ def _seats(record: RunRecord) -> list[dict[str, str]]:
 def _reading(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str, str]:
     """Return what decodes a run's observations, its game's name and title, and what can't be shown."""
     if record.game == GAME:
-        return Codec([resolve(t) for t in NEXUS_SPEC.wire_types]), GAME, "The nexus", ""
+        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), GAME, "The nexus", ""
     try:
         spec = _game(str(record.config.get("game", record.game)), nexus.host)
-        return Codec([resolve(t) for t in spec.wire_types]), spec.name, spec.display_title, ""
+        return Codec([load(t) for t in spec.wire_types]), spec.name, spec.display_title, ""
     except WsapError as error:
         return Codec(), record.game, record.game, f"Shown without what the game adds: {error}"
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from wsap_core.errors import PluginError, WsapError
+from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, names_object
-from wsap_core.specs import AdapterSpec, GameInfo, resolve
+from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import Elsewhere
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.standing import Standings
 
 
@@ -81,6 +83,6 @@ def codec_of(spec: AdapterSpec) -> Codec:
         WorldFailedError: its types can't be loaded.
     """
     try:
-        return Codec([resolve(reference) for reference in spec.wire_types])
+        return Codec([load(reference) for reference in spec.wire_types])
     except PluginError as error:
         raise WorldFailedError(f"The game {spec.name!r} can't be loaded: {error}") from error

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from wsap_core.errors import WsapError
-from wsap_core.seams.context import Clock, derive_seed
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import session_facts
 from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry

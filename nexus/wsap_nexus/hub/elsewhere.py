@@ -21,7 +21,7 @@ from sqlalchemy import Row, insert, select, update
 from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_core.protocol import Achievement, Action, TransferRule, TransitPackage
 from wsap_core.protocol.wire import Codec, encode
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import check_protocol_version
 from wsap_nexus.errors import WorldFailedError

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
-from wsap_core.seams.context import Clock, Context, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
-from wsap_core.specs import AdapterSpec, GameInfo
+from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_llm.backends.registry import Models
 from wsap_nexus.agents.diary import Entry as DiaryEntry
@@ -22,6 +23,7 @@ from wsap_nexus.hub.casting import Casting
 from wsap_nexus.hub.catalog import Catalog
 from wsap_nexus.hub.elsewhere import Elsewhere
 from wsap_nexus.hub.external import Outside
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.homecoming import Homecoming
 from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lives import Lives

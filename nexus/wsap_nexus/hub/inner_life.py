@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol import AvatarState
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents import letters, metagoals
 from wsap_nexus.agents.chronicle import latest, news

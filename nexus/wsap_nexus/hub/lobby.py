@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.hub.transit import Way
 

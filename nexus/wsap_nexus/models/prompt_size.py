@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wsap_core.errors import UsageError
+from wsap_core.factories import build
 from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Abilities, Backend, ImagePart, Request
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
-from wsap_core.specs import build
 from wsap_core.worlds import World
 from wsap_llm.agent import LLMAgent
 from wsap_llm.backends.registry import Models

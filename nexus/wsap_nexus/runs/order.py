@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from wsap_core.seams.context import Clock
+from wsap_core.seams.clock import Clock
 from wsap_nexus.runs.standstill import Standstill
 
 Mark = tuple[int, int, str]

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from wsap_core.errors import RecordMismatchError, UsageError, WsapError
+from wsap_core.factories import build
 from wsap_core.seams.agent import Agent
-from wsap_core.seams.context import Clock, Context, SystemClock, derive_seed
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
-from wsap_core.specs import AdapterSpec, AgentSpec, build
+from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.backends.meter import Meter
 from wsap_llm.secrets import resolved

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from wsap_core.errors import UsageError, WsapError
+from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
-from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec, resolve
+from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.registry import Models
 from wsap_llm.secrets import clean, secrets_of
 from wsap_nexus.minds import HeldMind, Minds
@@ -41,7 +42,7 @@ class Parts:
 
     def codec(self) -> Codec:
         """Return a codec that knows the game's types; imports the game."""
-        return Codec([resolve(reference) for reference in self.game.wire_types])
+        return Codec([load(reference) for reference in self.game.wire_types])
 
 
 @dataclass(frozen=True)
@@ -332,12 +333,12 @@ def _session(
 
 def _checked(plan: RunPlan, parts: Parts) -> Parts:
     """Return the parts if they fit together and can be imported, before anything is recorded."""
-    resolve(parts.game.factory)
+    load(parts.game.factory)
     for seat in plan.seats:
         games = parts.agents[seat.name].games
         if games and parts.game.name not in games:
             raise UsageError(f"The agent {seat.agent!r} plays {', '.join(games)}, not {parts.game.name!r}.")
-        resolve(parts.agents[seat.name].factory)
+        load(parts.agents[seat.name].factory)
     return parts
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from wsap_core.seams.context import Clock, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.worlds.barrier import TOLD_OF_WAITING
 
 PATIENCE = 180.0

@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from wsap_core.seams.context import Clock, Context
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from wsap_core.specs import GameInfo
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import Hub, Owner, answer
 

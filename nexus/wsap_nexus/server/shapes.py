@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from wsap_core.specs import GameInfo
 from wsap_core.untrusted import one_line
+from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.store.entities import AGENT_ID
 
 PART = "x-wsap-message"

@@ -23,11 +23,12 @@ from fastapi import APIRouter, FastAPI, Path, Request, Response
 from pydantic import Field
 
 from wsap_core.errors import ConfigError, UnknownNameError, UsageError
+from wsap_core.factories import Reference
 from wsap_core.protocol import Action, AvatarSpec, Entry
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import GameAdapter
-from wsap_core.specs import AdapterSpec, Reference
+from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller

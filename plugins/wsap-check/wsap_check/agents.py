@@ -12,10 +12,11 @@ from wsap_check.plain import fresh_text, text_of
 from wsap_check.play import Table, settle
 from wsap_check.subject import Body, Check, Notes, NothingToCheck, Subject
 from wsap_core.errors import SnapshotError
+from wsap_core.factories import build
 from wsap_core.protocol import Action, Observation
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import Snapshots
-from wsap_core.specs import AdapterSpec, AgentSpec, build
+from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import Seat
 from wsap_core.worlds.legality import check_action, index_actions
 

@@ -10,9 +10,10 @@ from typing import Any, Generic, TypeVar
 
 from wsap_check.findings import CheckOutcome, Finding, Severity, status_of
 from wsap_core.errors import WsapError
+from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import Context
-from wsap_core.specs import Ability, AdapterSpec, resolve
+from wsap_core.specs import Ability, AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds import World
 
@@ -60,7 +61,7 @@ class Subject:
 
     def codec(self) -> Codec:
         """Return a codec that knows the game's own types."""
-        return Codec([resolve(reference) for reference in self.spec.wire_types])
+        return Codec([load(reference) for reference in self.spec.wire_types])
 
 
 Body = Callable[["Notes", S], Coroutine[Any, Any, None]]

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from wsap_core.errors import ConfigError
+from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Sampling
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
-from wsap_core.specs import MemorySpec, ToolSpec, build
+from wsap_core.specs import MemorySpec, ToolSpec
 from wsap_core.textfile import read_text
 from wsap_llm.account import Account
 from wsap_llm.agent import LLMAgent, LLMOptions

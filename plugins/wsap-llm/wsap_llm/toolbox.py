@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from wsap_core.errors import DuplicateNameError, PluginError
+from wsap_core.factories import build
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
-from wsap_core.specs import ToolSpec, build
+from wsap_core.specs import ToolSpec
 
 
 def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:

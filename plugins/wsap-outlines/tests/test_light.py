@@ -10,10 +10,10 @@ import pytest
 
 from wsap_core import Context
 from wsap_core.errors import ConfigError, UsageError
+from wsap_core.factories import build
 from wsap_core.protocol import ActionDef, ActionSpace
 from wsap_core.seams.model import Backend, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import BadRequestError, ConstraintError
-from wsap_core.specs import build
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_outlines.guides import most_bytes, pattern_of
 from wsap_outlines.lengths import most_characters

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from wsap_core.errors import WireError, WsapError
+from wsap_core.factories import load
 from wsap_core.protocol import Avatar, AvatarSpec, DeathEvent, Entry, Receipt, TransitPackage, View
 from wsap_core.protocol.wire import Codec
-from wsap_core.specs import AdapterSpec, resolve
+from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.workers.lifeline import SNAPSHOT_EVERY, Lifeline, OnFailure
 from wsap_nexus.worlds.workers.pool import WorkerPool
@@ -169,7 +170,7 @@ class WorkerWorld:
         known = []
         for reference in self._spec.wire_types:
             try:
-                known.append(resolve(reference))
+                known.append(load(reference))
             except WsapError:
                 continue
         return Codec(known)

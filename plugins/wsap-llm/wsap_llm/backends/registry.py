@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.errors import PluginError, UnknownNameError, UsageError, WsapError
+from wsap_core.factories import build, load
 from wsap_core.host import PluginHost
-from wsap_core.seams.context import Clock, Context, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock
+from wsap_core.seams.context import Context
 from wsap_core.seams.model import Backend, Listing, Price, SpendingLimit
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
-from wsap_core.specs import BackendSpec, build, resolve
+from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import one_line
 from wsap_llm.account import Account, WithinDecision
 from wsap_llm.backends.meter import Meter, Metered
@@ -235,7 +237,7 @@ async def _listed(spec: BackendSpec, options: Mapping[str, Any], within: float) 
         return Listing(spec.name, note=f"it lists no models. {one_line(spec.summary)}")
     try:
         async with asyncio.timeout(within):
-            found = await resolve(spec.models)(Context.create(config=options))
+            found = await load(spec.models)(Context.create(config=options))
     except TimeoutError:
         return Listing(spec.name, reason=f"it did not answer within {within:g} s")
     except WsapError as error:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from wsap_core.seams.context import Clock, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Backend, Chunk, Request
 from wsap_llm.wrappers.base import Wrapper
 

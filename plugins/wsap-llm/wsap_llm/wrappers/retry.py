@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from wsap_core.seams.context import Clock, SystemClock
+from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.model import Backend, Chunk, Request
 from wsap_core.seams.model_errors import RateLimitError, TransientError
 from wsap_llm.wrappers.base import Wrapper

@@ -1,0 +1,47 @@
+"""What the nexus tells agents about a game."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from wsap_core.specs import AdapterSpec
+from wsap_core.version import PROTOCOL_VERSION
+
+
+@dataclass(frozen=True)
+class GameInfo:
+    """A catalogue entry: what the nexus tells agents about a game."""
+
+    id: str
+    name: str
+    description: str
+    genre: str = ""
+    dimensions: str = ""
+    multiplayer: bool = False
+    persistent_world: bool = False
+    skill_domains: tuple[str, ...] = ()
+    protocol_version: str = PROTOCOL_VERSION
+    transit_compatible: bool = False
+    capacity: int = 1
+    """Agents who can be in it at once; in each of its worlds, where there can be any number of worlds."""
+    active_agents: int = 0
+    status: Literal["available", "busy", "offline", "maintenance"] = "available"
+    """"busy" where all worlds that there can be are taken."""
+
+    @classmethod
+    def of(cls, spec: AdapterSpec) -> GameInfo:
+        """Return the entry of a registered game."""
+        return cls(
+            id=spec.name,
+            name=spec.display_title,
+            description=spec.summary,
+            genre=spec.genre,
+            dimensions=spec.dimensions,
+            multiplayer=spec.seats[1] > 1,
+            persistent_world=spec.persistent,
+            skill_domains=tuple(spec.skills or ()),
+            protocol_version=spec.protocol_version,
+            transit_compatible="transit" in spec.abilities,
+            capacity=spec.seats[1] * (spec.max_worlds or 1),
+        )

@@ -1,0 +1,65 @@
+"""Factories: `"module:attribute"` texts and callables, imported and called at first use.
+
+So a plugin can name what it offers without importing it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wsap_core.errors import PluginError, WsapError
+
+Reference = str | Callable[..., Any]
+"""`"module:attribute"` or the object itself."""
+
+
+def load(reference: Reference) -> Any:
+    """Return the object that a reference names, importing its module at this moment.
+
+    Raises:
+        PluginError: the module can't be imported, raises, or has no such attribute.
+    """
+    # Any: a reference may name a class, a function or a value.
+    if not isinstance(reference, str):
+        return reference
+    module_name, _, attribute = reference.partition(":")
+    try:
+        target: Any = importlib.import_module(module_name)
+        for part in attribute.split("."):
+            target = getattr(target, part)
+    except WsapError:
+        raise  # a module may say in its own words what it lacks
+    except Exception as error:
+        what = str(error) if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        raise PluginError(f"{reference!r} can't be loaded: {what}.") from error
+    return target
+
+
+def build(reference: Reference, context: object) -> Any:
+    """Call a factory with the context if it takes an argument, and without otherwise.
+
+    Raises:
+        PluginError: it can't be loaded, or raises.
+    """
+    factory = load(reference)
+    parameters: Iterable[inspect.Parameter] = ()
+    # A class that inherits from a protocol and has no __init__ shows the one of typing, which takes nothing.
+    if getattr(getattr(factory, "__init__", None), "__module__", "") != "typing":
+        with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature takes nothing here
+            parameters = inspect.signature(factory).parameters.values()
+    takes_context = any(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+        and (p.default is p.empty or p.name in ("context", "ctx"))
+        for p in parameters
+    )
+    try:
+        return factory(context) if takes_context else factory()
+    except Exception as error:
+        if isinstance(error, WsapError):
+            raise
+        name = getattr(factory, "__qualname__", str(factory))
+        raise PluginError(f"{name} could not be created: {type(error).__name__}: {error}.") from error
