@@ -16,8 +16,8 @@ from nox.command import CommandFailed
 from nox.virtualenv import PassthroughEnv
 
 ROOT = Path(__file__).parent
-WORLDS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
-DISTRIBUTIONS = [".", "./nexus", *WORLDS]
+PLUGINS = sorted(f"./plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
+DISTRIBUTIONS = [".", "./nexus", *PLUGINS]
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 TORCH = "torch==2.13.0"
 """Named to the digit wherever models run in process: a looser requirement can bring gigabytes for CUDA."""
@@ -58,7 +58,8 @@ def _install_models(session: nox.Session) -> None:
         session.install("-c", str(constraints), TORCH)
     except CommandFailed:
         session.error(f"{TORCH} can't be installed here, and without it no model runs in process.")
-    wanted = [".", "./nexus", "./plugins/wsap-crafter", "./plugins/wsap-outlines[torch]"]
+    siblings = ("wsap-llm", "wsap-check", "wsap-crafter", "wsap-matrix", "wsap-outlines[torch]")
+    wanted = [".", "./nexus", *(f"./plugins/{name}" for name in siblings)]
     tools = nox.project.dependency_groups(GROUPS, "test")
     session.install("-c", str(constraints), *tools, *(item for path in wanted for item in ("-e", path)))
 

@@ -18,7 +18,7 @@ import pytest
 
 import wsap_core
 from wsap_core import errors
-from wsap_core.cli.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
+from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
 
 WSAP = [sys.executable, "-c", "import sys; from wsap_core.cli import main; sys.exit(main())"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -316,19 +316,20 @@ def test_a_command_that_two_plugins_claim_names_both(wsap: Run, install: Install
     )
 
 
-@pytest.mark.parametrize("name", RUNTIME_COMMANDS)
-def test_the_kernel_alone_says_what_to_install(name: str, own_environment: dict[str, str], tmp_path: Path) -> None:
-    # A path on which the runtime is not installed: only the kernel and what it needs.
+@pytest.mark.parametrize(("name", "distribution"), DISTRIBUTION_OF.items())
+def test_the_kernel_alone_says_what_to_install(name: str, distribution: str, own_environment: dict[str, str]) -> None:
+    # As where nothing but the kernel and what it needs is installed.
     program = (
         "import sys, wsap_core.discovery as d\n"
         "find = d.find_plugins\n"
-        "d.find_plugins = lambda: [f for f in find() if f.name != 'nexus']\n"
+        "d.find_plugins = lambda: [f for f in find() if f.name not in ('nexus', 'check')]\n"
         "import wsap_core.host as h; h.find_plugins = d.find_plugins\n"
         "from wsap_core.cli import main; sys.exit(main())"
     )
     done = subprocess.run([sys.executable, "-c", program, name], env=own_environment, capture_output=True, text=True)
     assert done.returncode == errors.MissingServiceError.exit_code
-    assert sentence(done) == f"Error: `wsap {name}` needs the runtime: pip install {RUNTIME}"
+    needed = "the runtime" if distribution == RUNTIME else distribution
+    assert sentence(done) == f"Error: `wsap {name}` needs {needed}: pip install {distribution}"
 
 
 def test_a_runtime_that_is_blocked_is_not_called_missing(wsap: Run) -> None:

@@ -22,8 +22,15 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
-WORLDS = [path for path in PLUGINS if path.parent.name not in {"wsap-ollama", "wsap-outlines"}]
-"""Plugins that bring a game; the others bring minds, and need the kernel alone."""
+PARTS = {
+    "wsap-check": {"wsap-core"},
+    "wsap-llm": {"wsap-core"},
+    "wsap-ollama": {"wsap-core", "wsap-llm"},
+    "wsap-outlines": {"wsap-core", "wsap-llm"},
+}
+"""Plugins that bring no game -> the siblings that they need; the runtime is none of them."""
+WORLDS = [path for path in PLUGINS if path.parent.name not in PARTS]
+"""Plugins that bring a game."""
 PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *PLUGINS]
 
 
@@ -86,7 +93,7 @@ def test_siblings_are_required_as_compatible_with_this_version(path: Path) -> No
 
 def test_the_kernel_requires_nothing_heavy() -> None:
     needed = {Requirement(item).name for item in load(ROOT / "pyproject.toml")["project"]["dependencies"]}
-    assert needed == {"click", "jinja2", "platformdirs", "pluggy", "pydantic"}
+    assert needed == {"click", "platformdirs", "pluggy", "pydantic"}
 
 
 @pytest.mark.parametrize("path", WORLDS, ids=lambda path: path.parent.name)
@@ -95,10 +102,22 @@ def test_installing_a_world_brings_the_runtime(path: Path) -> None:
     assert {"wsap-core", "wsap-nexus"} <= needed
 
 
-@pytest.mark.parametrize("path", sorted({*PLUGINS} - {*WORLDS}), ids=lambda path: path.parent.name)
-def test_installing_a_backend_brings_the_kernel_and_no_runtime(path: Path) -> None:
-    needed = {Requirement(item).name for item in load(path)["project"]["dependencies"]}
-    assert needed & {load(project)["project"]["name"] for project in PROJECTS} == {"wsap-core"}
+@pytest.mark.parametrize(("name", "siblings"), PARTS.items())
+def test_a_plugin_without_a_game_brings_no_runtime(name: str, siblings: set[str]) -> None:
+    needed = {
+        Requirement(item).name for item in load(ROOT / "plugins" / name / "pyproject.toml")["project"]["dependencies"]
+    }
+    assert needed & {load(project)["project"]["name"] for project in PROJECTS} == siblings
+
+
+def test_installing_the_runtime_brings_the_models_agent_and_the_conformance_suite() -> None:
+    needed = {Requirement(item).name for item in load(ROOT / "nexus" / "pyproject.toml")["project"]["dependencies"]}
+    assert {"wsap-core", "wsap-llm", "wsap-check"} <= needed
+
+
+def test_what_authors_install_for_testing_is_the_conformance_suite_and_pytest() -> None:
+    extra = load(ROOT / "pyproject.toml")["project"]["optional-dependencies"]["testing"]
+    assert {Requirement(item).name for item in extra} == {"pytest", "wsap-check"}
 
 
 @pytest.mark.parametrize("path", PROJECTS, ids=lambda path: path.parent.name)
@@ -160,8 +179,10 @@ def test_bumping_moves_the_version_and_the_siblings_and_nothing_else() -> None:
         before, after = load(path), tomllib.loads(bump.bumped(path.read_text(encoding="utf-8"), "3.1.4rc1"))
         old = before["project"]["version"]
         assert after["project"]["version"] == "3.1.4rc1"
-        back = [re.sub(r"^(wsap-\w+)~=3\.1\.4rc1$", rf"\1~={old}", item) for item in after["project"]["dependencies"]]
-        after["project"] |= {"version": old, "dependencies": back}
+        after["project"]["version"] = old
+        extras = after["project"].get("optional-dependencies", {})
+        for items in (after["project"]["dependencies"], *extras.values()):
+            items[:] = [re.sub(r"^(wsap-\w+)~=3\.1\.4rc1$", rf"\1~={old}", item) for item in items]
         assert after == before
 
 

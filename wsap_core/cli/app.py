@@ -13,7 +13,7 @@ import click
 
 import wsap_core
 from wsap_core.catalogue import Catalogue
-from wsap_core.cli.commands import KERNEL_COMMANDS, RUNTIME, RUNTIME_COMMANDS
+from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
 from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:
@@ -150,14 +150,15 @@ def _missing(ctx: click.Context, name: str) -> click.Command:
             f"The command {name!r} is claimed by {origins}; "
             f"block one by its plugin name, for instance WSAP_DISABLE_PLUGINS={claims[-1]['plugin']}."
         )
-    if name in RUNTIME_COMMANDS:
-        rows = [row for row in catalogue.plugins if row["distribution"] == RUNTIME and row["status"] != "ok"]
+    if distribution := DISTRIBUTION_OF.get(name):
+        rows = [row for row in catalogue.plugins if row["distribution"] == distribution and row["status"] != "ok"]
         if rows:
             raise PluginError(
-                f"`wsap {name}` comes with {RUNTIME}, which is {rows[0]['status']}: {rows[0]['reasons'][0]}"
+                f"`wsap {name}` comes with {distribution}, which is {rows[0]['status']}: {rows[0]['reasons'][0]}"
             )
-        raise MissingServiceError(f"`wsap {name}` needs the runtime: pip install {RUNTIME}")
-    known = {*KERNEL_COMMANDS, *_from_plugins(ctx), *RUNTIME_COMMANDS}
+        needed = "the runtime" if distribution == RUNTIME else distribution
+        raise MissingServiceError(f"`wsap {name}` needs {needed}: pip install {distribution}")
+    known = {*KERNEL_COMMANDS, *_from_plugins(ctx), *DISTRIBUTION_OF}
     raise UnknownNameError("command", name, known, hint="`wsap --help` lists all commands.")
 
 

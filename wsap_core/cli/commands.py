@@ -17,5 +17,8 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
 RUNTIME = "wsap-nexus"
 """The distribution with the commands that play, record and read back."""
 
-RUNTIME_COMMANDS = ("check", "doctor", "export", "models", "nexus", "play", "replay", "runs")
-"""The names it brings, so that `wsap` can say what to install where it is missing."""
+DISTRIBUTION_OF: dict[str, str] = {
+    "check": "wsap-check",
+    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs"), RUNTIME),
+}
+"""Command -> the distribution that brings it, so that `wsap` can say what to install where it is missing."""
