@@ -43,9 +43,9 @@ from wsap_core.seams.model import (
     collect,
 )
 from wsap_llm.agent import Call, LLMAgent, LLMOptions
-from wsap_llm.json_style import reply_schema
+from wsap_llm.reply.schema import reply_schema
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.styles import JsonStyle, TagStyle
-from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.tools.calculator import Calculator
 from wsap_matrix.game import create_simultaneous
 

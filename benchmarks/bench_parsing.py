@@ -22,9 +22,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_llm.parsing import read_reply
-from wsap_llm.tag_scan import TagScanner
-from wsap_llm.tag_style import TagTurn
+from wsap_llm.reply import read_reply
+from wsap_llm.reply.scanner import TagScanner
+from wsap_llm.reply.tags import TagTurn
 from wsap_llm.tools.calculator import Calculator
 
 RATIO_LIMIT = 3.0

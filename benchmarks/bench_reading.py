@@ -2,9 +2,9 @@
 
     python benchmarks/bench_reading.py [--json]
 
-The replies are the corpus of `tests/data/malformed_replies.jsonl`: what small models are reported to write, by hand,
-each with the action that it means in one of several worlds, or with none. Reading them strictly (`json.loads`, and the
-action's parameters as declared) is the reference, in the same run.
+The replies are the corpus of `plugins/wsap-llm/tests/data/malformed_replies.jsonl`: what small models are reported to
+write, by hand, each with the action that it means in one of several worlds, or with none. Reading them strictly
+(`json.loads`, and the action's parameters as declared) is the reference, in the same run.
 
 What is to be reached: at least 300 replies, 95 in 100 understood as meant (also of those alone that mean something),
 and none understood as something else. The exit status is 1 if it is not.
@@ -21,9 +21,9 @@ from typing import Any
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.worlds.legality import check_parameters
-from wsap_llm.parsing import NotUnderstood, ToolCall, read_reply
+from wsap_llm.reply import NotUnderstood, ToolCall, read_reply
 
-DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
+DATA = Path(__file__).resolve().parent.parent / "plugins" / "wsap-llm" / "tests" / "data"
 GOAL = 0.95
 LEAST = 300
 

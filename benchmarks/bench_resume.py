@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import Any
 
 from wsap_core.seams.model import Message, Request, Sampling, TextChunk
-from wsap_llm.tag_style import OPENING, continue_text
+from wsap_llm.reply.tags import OPENING, continue_text
 from wsap_outlines.generate import Generator
 from wsap_outlines.loading import adopt
 from wsap_outlines.options import Options

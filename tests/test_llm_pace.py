@@ -29,8 +29,8 @@ from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.changes import CONDITIONS, Condition
 from wsap_llm.pace import Pace, PaceOptions, Wake, fallback_action, quiet_action
 from wsap_llm.prompts import Prompts
+from wsap_llm.reply.steps import NOTHING_SAID, Steps
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.stretch import NOTHING_SAID, Steps
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 
 GO = ActionDef("go", category="movement")

@@ -18,7 +18,7 @@ from wsap_nexus.minds import Minds
 AGENTS = """\
 import os, signal
 from wsap_core import Action
-from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.memory.facts import FactsMemory
 from wsap_core.protocol import HistoryEntry
 
 class Witness:

@@ -11,8 +11,8 @@ from life_kit import host_with, nexus_at
 
 from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import Context
-from wsap_llm.memories.facts import FactsMemory
-from wsap_llm.memories.fulltext import create as fulltext
+from wsap_llm.memory.facts import FactsMemory
+from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.minds import AgentMinds, KeptMind
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store import Database

@@ -17,7 +17,7 @@ from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
-from wsap_llm.memories.fulltext import create as fulltext
+from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.letters import PERSON, inbox
 from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.hub.guests import GuestSeat

@@ -24,7 +24,7 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.backends.registry import Models
-from wsap_llm.memories.facts import FactsMemory
+from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.wrappers import Budget
 from wsap_nexus.api import play, resume_run

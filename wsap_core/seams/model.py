@@ -177,7 +177,7 @@ class Abilities:
     json_schema: bool = False
     """Constrains replies by JSON Schema."""
     schema_subset: bool = False
-    """Takes only schemas within the subset of OpenAI's strict mode (`wsap_llm.openai_subset`)."""
+    """Takes only schemas within the subset of OpenAI's strict mode (`wsap_llm.strict_schema`)."""
     regex: bool = False
     """Constrains replies by regular expression."""
     prefill: bool = False

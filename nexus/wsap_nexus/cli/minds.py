@@ -158,9 +158,9 @@ def _memory(mind: Mind) -> AgentMemory | None:
     from wsap_core.factories import build
     from wsap_core.host import PluginHost
     from wsap_core.seams.context import Context
-    from wsap_llm.memories.facts import FactsMemory
-    from wsap_llm.memories.fifo import FifoMemory
-    from wsap_llm.memories.fulltext import FullTextMemory
+    from wsap_llm.memory.facts import FactsMemory
+    from wsap_llm.memory.fifo import FifoMemory
+    from wsap_llm.memory.fulltext import FullTextMemory
 
     # An agent without a model makes its memory itself, and a mind then knows the class alone.
     kinds: dict[str, type[FactsMemory | FifoMemory | FullTextMemory]] = {

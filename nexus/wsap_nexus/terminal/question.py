@@ -11,7 +11,7 @@ from rich.text import Text
 from wsap_core.authoring.typed import typed_action
 from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
 from wsap_core.untrusted import one_line
-from wsap_llm.json_style import legal_actions
+from wsap_llm.reply.schema import legal_actions
 from wsap_nexus.terminal.keymap import Line, by_action, keymap, why_not
 
 ASIDE = frozenset({TOOL, "avatar", "meta", "message"})

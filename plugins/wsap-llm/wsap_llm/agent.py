@@ -18,15 +18,15 @@ from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, 
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import Quoter, harmless, one_line
 from wsap_llm.account import Account
-from wsap_llm.binding import Binding
+from wsap_llm.constraint import ConstraintState
 from wsap_llm.conversation import Conversation
-from wsap_llm.json_style import legal_actions
 from wsap_llm.lookup import split
 from wsap_llm.open_turn import PausedTurn
 from wsap_llm.options import LLMOptions
 from wsap_llm.pace import Pace, fallback_action
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
+from wsap_llm.reply.schema import legal_actions
 from wsap_llm.sight import Sight
 from wsap_llm.speech import Voice
 from wsap_llm.styles import Decision, DecisionTurn, JsonStyle, Style
@@ -110,7 +110,7 @@ class LLMAgent:
         self._toolbox = toolbox
         self._prepare = prepare
         self._on_call = on_call
-        self._binding = Binding(backend, self._style, self.options, tell)
+        self._binding = ConstraintState(backend, self._style, self.options, tell)
         self._random = generator or random.Random(0)
         self._sight = Sight(backend, self.options, tell)
         self._pace = Pace(own.pace, thinking=own.thinking, fallback=own.fallback)

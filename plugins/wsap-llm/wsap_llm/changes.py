@@ -23,18 +23,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import ActionDef, ActionResult, EmbodiedObservation, Entity, Observation
 from wsap_core.untrusted import one_line
+from wsap_llm.reply.steps import CONDITIONS, Condition
 
 __all__ = ["CONDITIONS", "Change", "Condition", "Outcome", "Seen", "changes", "within"]
-
-Condition = Literal["blocked", "hurt", "change"]
-"""How much has to happen, from least to most easily met."""
-CONDITIONS: tuple[Condition, ...] = ("blocked", "hurt", "change")
-"""The levels, each with all of those before it."""
 
 HEALTH = ("health", "hp", "hitpoints", "life", "lives", "shield", "armor", "armour")
 """Numbers of the status whose every fall is a hurt; any case, with or without spaces."""

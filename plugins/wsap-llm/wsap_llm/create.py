@@ -24,9 +24,9 @@ from wsap_llm.backends.registry import Models
 from wsap_llm.journal import CallJournal
 from wsap_llm.pace import MOST_EVERY, PaceOptions, Thinking, Wake
 from wsap_llm.prompts import Prompts
-from wsap_llm.stretch import MOST_STEPS
+from wsap_llm.reply.steps import MOST_STEPS
+from wsap_llm.reply.tags import TagLimits
 from wsap_llm.styles import JsonStyle, Style, TagStyle
-from wsap_llm.tag_style import TagLimits
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
 from wsap_llm.wrappers import Recorded, Replayed

@@ -17,7 +17,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_core.seams.model import Message
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import one_line
-from wsap_llm.parsing import ToolCall
+from wsap_llm.reply import ToolCall
 
 __all__ = ["LONGEST_RESULT", "PendingCall", "ToolCalls", "split"]
 
@@ -52,7 +52,7 @@ class PendingCall:
     so_far: str = ""
     """In tags: the assistant's text up to the call, where the model goes on with that very text."""
     calls: int = 1
-    """Calls made in this turn, of both kinds of tools."""
+    """ToolCalls made in this turn, of both kinds of tools."""
     answered: Mapping[str, str] = field(default_factory=dict)
     """Results of the agent's own tools by call."""
     result: str | None = None

@@ -1,7 +1,7 @@
 """How far a decision carries: for one step, for several until something changes, or for the rest of a rhythm.
 
 A model that takes seconds to answer need not be asked at each step. What it decides is carried out
-for as many steps as it asked for (see `wsap_llm.stretch`) or as its cadence says, and it is
+for as many steps as it asked for (see `wsap_llm.reply.steps`) or as its cadence says, and it is
 asked again when something happened that is news (see `wsap_llm.changes`). Each step is one of
 the game, of the log and of the count like any other; only the first has the model's usage.
 
@@ -24,9 +24,9 @@ from wsap_core.errors import ConfigError, SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, AgentMessage, Event, Observation
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.untrusted import harmless
-from wsap_llm.changes import CONDITIONS, Change, Condition, Outcome, Seen, changes, within
+from wsap_llm.changes import Change, Outcome, Seen, changes, within
 from wsap_llm.prompts import Prompts
-from wsap_llm.stretch import NOTHING_SAID, Steps, repeatable
+from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps, repeatable
 
 __all__ = ["EVERY_STEP", "Pace", "PaceOptions", "Thinking", "Wake", "fallback_action", "quiet_action"]
 

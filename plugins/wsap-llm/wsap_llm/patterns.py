@@ -98,7 +98,7 @@ def json_pattern(schema: Mapping[str, Any]) -> str:
 
     Args:
         schema: within the subset of `wsap_core.protocol.values`, with `anyOf` besides, and with a bound on
-            texts and lists (see `wsap_llm.json_style.bounded`).
+            texts and lists (see `wsap_llm.reply.schema.bounded`).
 
     Raises:
         ValueError: nothing fits the schema, or it has no bound.
@@ -170,7 +170,7 @@ def _kind(kind: str, schema: Mapping[str, Any]) -> str:
 
 def _string(schema: Mapping[str, Any]) -> str:
     if "maxLength" not in schema:
-        raise ValueError("A text without maxLength has no end; see wsap_llm.json_style.bounded.")
+        raise ValueError("A text without maxLength has no end; see wsap_llm.reply.schema.bounded.")
     return f'"(?:{_JSON_CHARACTER}|{_JSON_ESCAPE}){{{schema.get("minLength", 0)},{schema["maxLength"]}}}"'
 
 
@@ -212,7 +212,7 @@ def _few_numbers(schema: Mapping[str, Any]) -> str:
 
 def _array(schema: Mapping[str, Any]) -> str:
     if "maxItems" not in schema:
-        raise ValueError("A list without maxItems has no end; see wsap_llm.json_style.bounded.")
+        raise ValueError("A list without maxItems has no end; see wsap_llm.reply.schema.bounded.")
     least, most = schema.get("minItems", 0), schema["maxItems"]
     prefix = [json_pattern(part) for part in schema.get("prefixItems", ())]
     rest = schema.get("items", True)

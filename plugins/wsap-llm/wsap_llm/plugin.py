@@ -24,7 +24,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
 @hookimpl
 def wsap_memories() -> Iterable[MemorySpec]:
     """Offer what agents can remember with."""
-    home = "wsap_llm.memories"
+    home = "wsap_llm.memory"
     return [
         MemorySpec("none", "Remembers nothing.", f"{home}.nothing:create"),
         MemorySpec("fifo", "The last steps in detail, and a running summary of all before.", f"{home}.fifo:create"),

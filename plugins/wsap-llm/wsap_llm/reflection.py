@@ -12,8 +12,8 @@ from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import AgentMemory, Browsable
 from wsap_core.seams.model import Message, Reply
 from wsap_core.untrusted import harmless
-from wsap_llm.parsing.thinking import split_thinking
 from wsap_llm.prompts import Prompts
+from wsap_llm.thinking import split_thinking
 
 LESSON = "lesson"
 """The kind of note that a lesson is."""

@@ -11,8 +11,8 @@ from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Message, Request, collect
 from wsap_core.untrusted import Quoter, harmless, printable
 from wsap_llm.account import Account
-from wsap_llm.parsing.thinking import split_thinking
 from wsap_llm.prompts import Prompts
+from wsap_llm.thinking import split_thinking
 
 if TYPE_CHECKING:
     from wsap_llm.agent import LLMOptions

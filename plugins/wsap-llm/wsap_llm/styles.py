@@ -15,15 +15,15 @@ from wsap_core.seams.model import Abilities, Constraint, ImagePart, JsonConstrai
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import harmless
-from wsap_llm.json_style import reply_schema
 from wsap_llm.lookup import LONGEST_RESULT, PendingCall, ToolCalls, split
-from wsap_llm.openai_subset import unwrapped
-from wsap_llm.parsing import NotUnderstood, ToolCall, read_reply, reask
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts
-from wsap_llm.stretch import NOTHING_SAID, Steps, steps_in_json, steps_in_tags, tag_steps
-from wsap_llm.tag_scan import FinalTag, TagEvent, TagScanner, ToolTag
-from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.reply import NotUnderstood, ToolCall, read_reply, reask
+from wsap_llm.reply.scanner import FinalTag, TagEvent, TagScanner, ToolTag
+from wsap_llm.reply.schema import reply_schema
+from wsap_llm.reply.steps import NOTHING_SAID, Steps, steps_in_json, steps_in_tags, tag_steps
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
 """Sets of legal actions whose constraint a style keeps."""

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_llm.json_style import reply_pattern
-from wsap_llm.tag_style import TagLimits, TagTurn
+from wsap_llm.reply.schema import reply_pattern
+from wsap_llm.reply.tags import TagLimits, TagTurn
 from wsap_outlines.closing import Closing
 
 ACTIONS = (

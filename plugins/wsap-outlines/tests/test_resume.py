@@ -8,8 +8,8 @@ import pytest
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.seams.model import Message, RegexConstraint, Request, Sampling, collect
-from wsap_llm.tag_scan import TagScanner, ToolTag
-from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
+from wsap_llm.reply.scanner import TagScanner, ToolTag
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.prompts import Transcript
 from wsap_outlines.testing import tiny_model

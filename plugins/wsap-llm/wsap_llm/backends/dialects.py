@@ -24,7 +24,7 @@ class Dialect:
     strict_schema: bool = True
     """Whether the server is told that a JSON Schema has to be kept, and is not advice."""
     subset: bool = False
-    """Whether it then takes only OpenAI's subset of JSON Schema (`wsap_llm.openai_subset`)."""
+    """Whether it then takes only OpenAI's subset of JSON Schema (`wsap_llm.strict_schema`)."""
     regex: Regex | None = None
     prefill: Prefill | None = None
     thinking: Thinking | None = None

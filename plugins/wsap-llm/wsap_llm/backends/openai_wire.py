@@ -27,7 +27,7 @@ from wsap_core.seams.model_errors import BadRequestError, ConstraintError, Serve
 from wsap_llm.backends.deltas import Deltas
 from wsap_llm.backends.dialects import Dialect
 from wsap_llm.backends.failures import Asked, error_in_stream
-from wsap_llm.openai_subset import outside_subset
+from wsap_llm.strict_schema import outside_subset
 from wsap_llm.think import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 

@@ -10,7 +10,7 @@ from wsap_core.protocol import ParamDef, Tool
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import one_line
-from wsap_llm.memories import options
+from wsap_llm.memory import options
 
 TOKENS = 200
 """About how many tokens an answer has at most."""

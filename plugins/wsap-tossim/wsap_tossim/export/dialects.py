@@ -17,15 +17,15 @@ from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import harmless
 from wsap_llm.agent import LLMAgent
-from wsap_llm.json_style import read_reply
 from wsap_llm.lookup import LONGEST_RESULT, split
 from wsap_llm.options import LLMOptions
-from wsap_llm.parsing import ToolCall, Understood
 from wsap_llm.prompts import Prompts
+from wsap_llm.reply import ToolCall, Understood
+from wsap_llm.reply.scanner import FinalTag, TagScanner, ToolTag
+from wsap_llm.reply.schema import read_reply
+from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle, said
-from wsap_llm.tag_scan import FinalTag, TagScanner, ToolTag
-from wsap_llm.tag_style import OPENING, TagLimits, TagTurn, continue_text
 from wsap_tossim.export.walk import Turn, Walked
 from wsap_tossim.plugin import wsap_adapters
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace
-from wsap_llm.json_style import legal_actions
+from wsap_llm.reply.schema import legal_actions
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.verbs import TOOLS

@@ -1,0 +1,176 @@
+"""Facts, plans and history: the protocol's plain `Memory`, kept and recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wsap_core.errors import SnapshotError, WireError
+from wsap_core.protocol import HistoryEntry, Memory, wire
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import Recollection
+from wsap_core.untrusted import one_line
+from wsap_llm.memory import options
+from wsap_llm.memory.budget import within
+from wsap_llm.memory.cells import FACT, Cell, cell_of, cut, note_cell
+from wsap_llm.memory.packing import pack, unpack
+from wsap_llm.memory.words import overlap, words
+
+FACTS, PLANS, HISTORY = 200, 20, 50
+"""Most facts, plans and steps that are kept; the oldest go first."""
+
+
+class FactsMemory:
+    """Keeps what is held to be true, what is intended, and the last steps as they were.
+
+    A note of the kind "plan" is a plan, any other a fact; noting something again makes it the
+    newest. Each new achievement becomes a fact, with what was done for it. What is kept is
+    bounded: the oldest fact, plan or step goes when there is one too many.
+
+    Args:
+        memory: what to begin with; facts and plans in it have no provenance.
+    """
+
+    def __init__(
+        self, memory: Memory | None = None, *, facts: int = FACTS, plans: int = PLANS, history: int = HISTORY
+    ) -> None:
+        self._most = (facts, plans, history)
+        self._facts: list[Cell] = []
+        self._plans: list[Cell] = []
+        self._history: list[HistoryEntry] = []
+        self._lived: list[Cell] = []
+        self._run = ""
+        if memory is not None:
+            self._facts = _unique(note_cell(text, "fact", "", None) for text in memory.facts)
+            self._plans = _unique(note_cell(text, "plan", "", None) for text in memory.plans)
+            self._history = list(memory.history)
+            self._lived = [cell_of(entry) for entry in self._history]
+            self._trim()
+
+    @property
+    def memory(self) -> Memory:
+        """What is remembered, in the protocol's form; oldest first."""
+        return Memory([c.text for c in self._facts], [c.text for c in self._plans], self._history)
+
+    def remember(self, entry: HistoryEntry) -> None:
+        """Keep the step, and what was achieved by it as a fact."""
+        lived = cell_of(entry, self._run)
+        self._history.append(entry)
+        self._lived.append(lived)
+        for name in entry.result.achievements if entry.result is not None else ():
+            text = f"I achieved {cut(name, 80)} by doing {cut(entry.action.name, 60)}."
+            self._put(self._facts, Cell(text, lived.world, lived.step, "fact", FACT, run=lived.run))
+        self._trim()
+
+    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
+        """Keep a plan, or anything else as a fact."""
+        cell = note_cell(text, kind, world, step, self._run)
+        if not cell.text:
+            return
+        self._put(self._plans if kind == "plan" else self._facts, cell)
+        self._trim()
+
+    def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
+        """Return what shares most words with the query, of equals plans before facts before steps, newest first.
+
+        The score is the share of a text's own words that are in the query (0 to 1) plus its
+        importance (0 to 1) plus up to 0.1 for how new it is among its kind.
+        """
+        asked = frozenset(words(query))
+        scored: list[tuple[float, int, Recollection]] = []
+        for cells in (self._plans, self._facts, self._lived):
+            for age, cell in enumerate(reversed(cells)):
+                score = round(overlap(words(cell.text), asked) + cell.importance + 0.1 / (1 + age), 6)
+                scored.append((-score, len(scored), cell.recollection(score)))
+        return within((found for _, _, found in sorted(scored, key=lambda s: s[:2])), budget)
+
+    def compact(self) -> None:
+        """Have nothing to do: room is made as things are remembered."""
+
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run."""
+        self._run = run
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return plans, facts and steps, each newest first."""
+        cells = [cell for kept in (self._plans, self._facts, self._lived) for cell in reversed(kept)]
+        return [cell.recollection() for cell in cells if kind in (None, cell.kind)][:most]
+
+    def snapshot(self) -> bytes:
+        """Return everything, the steps with their whole observations."""
+        state = {
+            "facts": [cell.state() for cell in self._facts],
+            "plans": [cell.state() for cell in self._plans],
+            "history": [wire.dumps(entry) for entry in self._history],
+            "runs": [cell.run for cell in self._lived],
+        }
+        return pack("facts", state)
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of.
+
+        What a game's own kind of observation adds is kept as `extras`, and goes into the next
+        snapshot as it was.
+
+        Raises:
+            SnapshotError: it is damaged, or of another kind of memory; nothing has changed.
+        """
+        state = unpack("facts", data)
+        codec = wire.Codec()
+        try:
+            facts = [Cell.from_state(item) for item in _listed(state, "facts")]
+            plans = [Cell.from_state(item) for item in _listed(state, "plans")]
+            history = [codec.loads(HistoryEntry, _text(item)) for item in _listed(state, "history")]
+            runs = [_text(run) for run in _listed(state, "runs")] if "runs" in state else [""] * len(history)
+            lived = [cell_of(entry, run) for entry, run in zip(history, runs, strict=True)]
+        except (ValueError, OverflowError, WireError) as error:
+            raise SnapshotError(f"The facts memory's snapshot is damaged: {one_line(error)[:200]}") from None
+        self._facts, self._plans, self._history, self._lived = facts, plans, history, lived
+        self._trim()
+
+    @staticmethod
+    def _put(cells: list[Cell], cell: Cell) -> None:
+        cells[:] = [old for old in cells if (old.text, old.world) != (cell.text, cell.world)]
+        cells.append(cell)
+
+    def _trim(self) -> None:
+        facts, plans, history = self._most
+        del self._facts[: max(0, len(self._facts) - facts)]
+        del self._plans[: max(0, len(self._plans) - plans)]
+        del self._history[: max(0, len(self._history) - history)]
+        del self._lived[: max(0, len(self._lived) - history)]
+
+
+def _unique(cells: Iterable[Cell]) -> list[Cell]:
+    return list({cell.text: cell for cell in cells}.values())
+
+
+def _listed(state: dict[str, Any], name: str) -> list[Any]:
+    # Any: data from a snapshot.
+    value = state.get(name)
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is not a list")
+    return value
+
+
+def _text(item: Any) -> str:
+    if not isinstance(item, str):
+        raise ValueError("a step or a run is not text")
+    return item
+
+
+def create(context: Context) -> FactsMemory:
+    """Return a memory of facts, plans and history.
+
+    Options: `facts` (200), `plans` (20), `history` (50): how many of each are kept.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    what, config = "facts memory", context.config
+    options.check_known(what, config, ("facts", "plans", "history"))
+    return FactsMemory(
+        facts=options.whole(what, config, "facts", FACTS, low=1, high=5000),
+        plans=options.whole(what, config, "plans", PLANS, low=1, high=1000),
+        history=options.whole(what, config, "history", HISTORY, low=1, high=1000),
+    )

@@ -1,0 +1,256 @@
+"""The memory of seed 003: the last K steps in detail, and a running summary of everything before."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any
+
+from wsap_core.errors import SnapshotError
+from wsap_core.protocol import HistoryEntry
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import Recollection
+from wsap_core.seams.model import Backend
+from wsap_core.untrusted import one_line
+from wsap_llm.memory import options
+from wsap_llm.memory.budget import cost, within
+from wsap_llm.memory.cells import Cell, cell_of, note_cell
+from wsap_llm.memory.packing import pack, unpack
+from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
+
+CELLS = 5
+"""K of seed 003."""
+NOTES = 20
+"""Most notes that are kept as they are."""
+SUMMARY = 1200
+"""Most characters of the summary."""
+WAITING = 64
+"""Most cells that wait for a model; more are folded without one, so that memory stays bounded."""
+ASKED = 16
+"""Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
+
+
+class FifoMemory:
+    """Keeps the last `cells` steps as they were, and a summary of everything before.
+
+    Newest first. A cell that falls out waits in `overflow` until `compact` has folded it into the
+    summary, and is recalled meanwhile, so that nothing is lost: not when a summary fails, not when
+    it is never asked for. What an agent notes has a queue of its own, or a plan of some lines
+    would push out what was lived.
+
+    A summary blurs, as the seed says: without a model, lines that matter least are let go when it
+    is full. All sizes are bounded (cells, notes, cells that wait, the summary), so a life may
+    last as long as it likes.
+
+    Args:
+        cells: how many steps are kept in detail.
+        backend: asked for summaries; without one they are made by picking lines.
+        summary_limit: most characters of the summary.
+        batch: how many cells wait before the model is asked; 1 is the seed's one request a step.
+    """
+
+    def __init__(
+        self,
+        cells: int = CELLS,
+        *,
+        backend: Backend | None = None,
+        summary_limit: int = SUMMARY,
+        batch: int = 1,
+        notes: int = NOTES,
+    ) -> None:
+        self._size = cells
+        self._most_notes = notes
+        self._limit = summary_limit
+        self._batch = batch
+        self._model = ModelSummary(backend, summary_limit) if backend is not None else None
+        self._cells: deque[Cell] = deque()
+        self._notes: deque[Cell] = deque()
+        self._overflow: deque[Cell] = deque()
+        self._summary: Summary = ()
+        self._folding = False
+        self._generation = 0
+        self._run = ""
+        self.failures = 0
+        """How many summaries failed so far; their cells waited."""
+        self.last_failure = ""
+        """Why the last one did, in one line."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The steps in detail, newest first."""
+        return tuple(self._cells)
+
+    @property
+    def notes(self) -> tuple[Cell, ...]:
+        """What the agent noted, newest first."""
+        return tuple(self._notes)
+
+    @property
+    def overflow(self) -> tuple[Cell, ...]:
+        """What has fallen out and is not in the summary yet, oldest first."""
+        return tuple(self._overflow)
+
+    @property
+    def summary(self) -> Summary:
+        """What is left of everything before, oldest first."""
+        return self._summary
+
+    def remember(self, entry: HistoryEntry) -> None:
+        """Put a lived step into the first cell; the last one falls out into the overflow."""
+        self._cells.appendleft(cell_of(entry, self._run))
+        self._settle()
+
+    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
+        """Put a note first; one that says the same of the same world is replaced."""
+        cell = note_cell(text, kind, world, step, self._run)
+        if not cell.text:
+            return
+        same = [old for old in self._notes if (old.text, old.world, old.kind) == (cell.text, cell.world, cell.kind)]
+        for old in same:
+            self._notes.remove(old)
+        self._notes.appendleft(cell)
+        self._settle()
+
+    def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
+        """Return the cells, newest first, then what waits, the notes, and the summary, within the budget.
+
+        Seed 003 shows everything there is, whatever the moment, so the query does not matter. Where
+        not everything fits, notes and summary have a quarter of the budget each, if they need it.
+        """
+        lived = [cell.recollection() for cell in (*self._cells, *reversed(self._overflow))]
+        notes = [cell.recollection() for cell in self._notes]
+        summary = self._recalled_summary()
+        for_summary = min(cost(summary), budget // 4)
+        for_notes = min(cost(notes), budget // 4)
+        found = within(lived, budget - for_summary - for_notes)
+        found += within(notes, budget - for_summary - cost(found))
+        return found + within(summary, budget - cost(found))
+
+    def compact(self) -> Coroutine[Any, Any, None] | None:
+        """Fold what has fallen out into the summary; with a backend, return the asking of it.
+
+        One asking goes on at a time; steps may be remembered and snapshots taken beside it. A
+        failure is counted in `failures`, and the cells wait for the next time.
+        """
+        if not self._overflow or self._folding:
+            return None
+        if self._model is None:
+            self._fold_plainly(len(self._overflow))
+            return None
+        return self._ask(self._model) if len(self._overflow) >= self._batch else None
+
+    def begin_run(self, run: str) -> None:
+        """Take everything from now on as of this run."""
+        self._run = run
+
+    def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
+        """Return notes, cells and what waits, each newest first, then the summary."""
+        kept = [cell.recollection() for cell in (*self._notes, *self._cells, *reversed(self._overflow))]
+        return [found for found in (*kept, *self._recalled_summary()) if kind in (None, found.kind)][:most]
+
+    def snapshot(self) -> bytes:
+        """Return all cells, notes and the summary."""
+        state = {
+            "cells": [cell.state() for cell in self._cells],
+            "notes": [cell.state() for cell in self._notes],
+            "overflow": [cell.state() for cell in self._overflow],
+            "summary": [cell.state() for cell in self._summary],
+        }
+        return pack("fifo", state)
+
+    def restore(self, data: bytes) -> None:
+        """Become what the snapshot was taken of; what this memory has no cells for waits to be folded.
+
+        Raises:
+            SnapshotError: it is damaged, or of another kind of memory; nothing has changed.
+        """
+        state = unpack("fifo", data)
+        try:
+            cells, notes, overflow, summary = (
+                [Cell.from_state(item) for item in _items(state, name)]
+                for name in ("cells", "notes", "overflow", "summary")
+            )
+        except (ValueError, OverflowError) as error:
+            raise SnapshotError(f"The fifo memory's snapshot is damaged: {error}.") from None
+        self._cells, self._notes = deque(cells), deque(notes)
+        self._overflow, self._summary = deque(overflow), tuple(summary)
+        self._generation += 1  # an answer that is still to come is about another life
+        self._settle()
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        while len(self._cells) > self._size:
+            self._overflow.append(self._cells.pop())
+        while len(self._notes) > self._most_notes:
+            # Plans go first: the next one replaces them, and a lesson is for life.
+            oldest = next((note for note in reversed(self._notes) if note.kind == "plan"), self._notes[-1])
+            self._notes.remove(oldest)
+            self._overflow.append(oldest)
+        if (over := len(self._overflow) - WAITING) > 0:
+            self._fold_plainly(over)
+
+    def _fold_plainly(self, count: int) -> None:
+        folded = [self._overflow.popleft() for _ in range(count)]
+        self._summary = fold_plainly(self._summary, folded, self._limit)
+        self._generation += 1
+
+    async def _ask(self, model: ModelSummary) -> None:
+        if self._folding:
+            return  # asked for twice before either began
+        self._folding = True
+        generation, waiting = self._generation, tuple(self._overflow)[:ASKED]
+        try:
+            summary = await model.fold(self._summary, waiting)
+        except FAILURES as error:
+            self.failures += 1
+            self.last_failure = one_line(error)[:200]
+        else:
+            # Cells are dropped only here, together with the summary that has them; where they were
+            # folded otherwise meanwhile, the answer is dropped instead.
+            if waiting and generation == self._generation:
+                for _ in waiting:
+                    self._overflow.popleft()
+                self._summary = summary
+                self._generation += 1
+        finally:
+            self._folding = False
+
+    def _recalled_summary(self) -> list[Recollection]:
+        return [
+            Recollection(f"Before: {cell.shown()}", cell.world, cell.step, "summary", run=cell.run)
+            for cell in sorted(self._summary, key=lambda cell: -cell.importance)
+        ]
+
+
+def _items(state: dict[str, Any], name: str) -> Iterator[Any]:
+    # Any: data from a snapshot.
+    value = state.get(name)
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is not a list")
+    return iter(value)
+
+
+def create(context: Context) -> FifoMemory:
+    """Return a memory of K cells and a summary.
+
+    Options: `cells` (5), `summary_chars` (1200), `notes` (20), `batch` (1), and `summary_model`, the
+    address of a model that writes the summaries; without one they are made by picking lines.
+
+    Raises:
+        ConfigError: an option is wrong.
+        MissingServiceError: a model is named, and nothing installed can ask one.
+    """
+    what, config = "fifo memory", context.config
+    options.check_known(what, config, ("cells", "summary_chars", "notes", "batch", "summary_model"))
+    model = options.text(what, config, "summary_model")
+    backend: Backend | None = None
+    if model is not None:
+        backend = context.services.require("models").backend(model)
+    return FifoMemory(
+        options.whole(what, config, "cells", CELLS, low=1, high=1000),
+        backend=backend,
+        summary_limit=options.whole(what, config, "summary_chars", SUMMARY, low=100, high=20_000),
+        batch=options.whole(what, config, "batch", 1, low=1, high=WAITING),
+        notes=options.whole(what, config, "notes", NOTES, low=1, high=1000),
+    )

@@ -1,0 +1,283 @@
+"""The SQLite side of the full-text memory: rows, an index of their words, and the counting of moments."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sqlite3
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.errors import (
+    MissingServiceError,
+    NotADatabaseError,
+    StorageError,
+    StorageFullError,
+    StorageLockedError,
+    StorageReadOnlyError,
+    StorageVersionError,
+)
+from wsap_llm.memory.cells import Cell
+from wsap_llm.memory.words import words
+
+APPLICATION = 0x57534D31
+"""Marks the file as such a memory (SQLite's application_id)."""
+VERSION = 2
+"""1 did not know of runs; such a file is brought up to date when it is opened."""
+WORDS, MATCHES = 16, 1_000
+"""Most words of a query that are looked for, and most memories that they are in together (the rarest word always)."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS lived (
+    moment INTEGER PRIMARY KEY, text TEXT NOT NULL, world TEXT NOT NULL, step INTEGER, kind TEXT NOT NULL,
+    importance REAL NOT NULL, run TEXT NOT NULL DEFAULT '');
+CREATE INDEX IF NOT EXISTS lived_by_importance ON lived (importance DESC, moment DESC);
+"""
+# The index is of words of our own making, letters and digits only, so that its tokenizer and the reading of a query
+# can't differ.
+_INDEX = """
+CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(words, content='', tokenize='unicode61 remove_diacritics 0');
+CREATE VIRTUAL TABLE IF NOT EXISTS known USING fts5vocab(said, 'row');
+"""
+_COLUMNS = "moment, text, world, step, kind, importance, run"
+
+
+@dataclass(frozen=True)
+class Lived:
+    """One row."""
+
+    moment: int
+    """Counts what was remembered, from 1; this memory's own time."""
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Matches:
+    """What a query was found to match."""
+
+    rows: tuple[Lived, ...] = ()
+    """Best first."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The words that were looked for, each with the number of rows that have it."""
+
+
+class Store:
+    """What was lived, in a SQLite database in memory or in a file.
+
+    Args:
+        path: the file, made where there is none; None for memory.
+        connect: opens the database.
+
+    Raises:
+        MissingServiceError: this Python's SQLite has no FTS5.
+        StorageError: the file can't be used; by class.
+    """
+
+    def __init__(
+        self, path: str | None = None, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+    ) -> None:
+        self._where = f"the memory in {path!r}" if path is not None else "the full-text memory"
+        with self._told():
+            # An agent is one at a time, but not always in the thread that made it.
+            self._db = connect(path or ":memory:", isolation_level=None, check_same_thread=False, timeout=2.0)
+        self._closing = weakref.finalize(self, self._db.close)
+        try:
+            with self._told():
+                self._prepare(path)
+        except BaseException:
+            self.close()
+            raise
+        self._newest = self._one("SELECT max(moment) FROM lived")
+        self._count = self._one("SELECT count(*) FROM lived")
+
+    @property
+    def newest(self) -> int:
+        """The moment of the newest row, also when it is forgotten; 0 before anything was lived."""
+        return self._newest
+
+    def __len__(self) -> int:
+        return self._count
+
+    def close(self) -> None:
+        """Close the database."""
+        self._closing()
+
+    def add(self, cell: Cell) -> None:
+        """Add a row as the newest."""
+        with self._told(), self._transaction():
+            self._insert(self._newest + 1, cell)
+        self._newest += 1
+        self._count += 1
+
+    def matching(self, query: str, most: int) -> Matches:
+        """Return rows that share words with a text, best first by SQLite's BM25, of equals the newest.
+
+        A query is taken as words and nothing else. The rarest are looked for, at most `WORDS` of
+        them, and no more than occur `MATCHES` times together: a word that is in every other
+        memory tells nothing, and would cost a look at each.
+        """
+        asked = self._rarest(dict.fromkeys(words(query)))
+        if not asked:
+            return Matches()
+        # Each word is quoted. There is no quote in a word, but should one ever get there, it is doubled.
+        match = " OR ".join('"' + word.replace('"', '""') + '"' for word in asked)
+        with self._told():
+            found = self._db.execute(
+                "SELECT l.moment, l.text, l.world, l.step, l.kind, l.importance, l.run FROM "
+                "(SELECT rowid, bm25(said) AS score FROM said WHERE said MATCH ? "
+                " ORDER BY score, rowid DESC LIMIT ?) AS found "
+                "JOIN lived AS l ON l.moment = found.rowid ORDER BY found.score, l.moment DESC",
+                (match, most),
+            ).fetchall()
+        return Matches(tuple(Lived(row[0], _cell(row)) for row in found), asked)
+
+    def newest_rows(self, most: int) -> list[Lived]:
+        """Return the newest rows, newest first."""
+        return self._rows(f"SELECT {_COLUMNS} FROM lived ORDER BY moment DESC LIMIT ?", most)  # noqa: S608  # constant
+
+    def rows_of(self, kind: str, most: int) -> list[Lived]:
+        """Return the newest rows of a kind, newest first."""
+        ordered = f"SELECT {_COLUMNS} FROM lived WHERE kind = ? ORDER BY moment DESC LIMIT ?"  # noqa: S608  # constant
+        return self._rows(ordered, kind, most)
+
+    def weightiest_rows(self, most: int) -> list[Lived]:
+        """Return the most important rows, of equals the newest first."""
+        ordered = f"SELECT {_COLUMNS} FROM lived ORDER BY importance DESC, moment DESC LIMIT ?"  # noqa: S608  # constant
+        return self._rows(ordered, most)
+
+    def all_rows(self) -> list[Lived]:
+        """Return everything, oldest first."""
+        return self._rows(f"SELECT {_COLUMNS} FROM lived ORDER BY moment LIMIT ?", -1)  # noqa: S608  # constant
+
+    def forget(self, count: int, worth: float) -> None:
+        """Forget rows, those first whose moment plus `worth` times their importance is least."""
+        ordered = f"SELECT {_COLUMNS} FROM lived ORDER BY moment + importance * {float(worth)}, moment LIMIT ?"  # noqa: S608  # a number
+        gone = self._rows(ordered, count)
+        with self._told(), self._transaction():
+            for row in gone:
+                self._delete(row)
+        self._count -= len(gone)
+
+    def replace(self, rows: Sequence[Lived], newest: int) -> None:
+        """Become these rows, all or nothing.
+
+        Raises:
+            ValueError: moments are not positive, rising, and at most `newest`.
+        """
+        before = 0
+        for row in rows:
+            if not before < row.moment <= newest:
+                raise ValueError("the moments do not rise")
+            before = row.moment
+        if not 0 <= newest < 2**62:
+            raise ValueError("the newest moment is out of bounds")
+        with self._told(), self._transaction():
+            self._db.execute("DELETE FROM lived")
+            self._db.execute("INSERT INTO said (said) VALUES ('delete-all')")
+            for row in rows:
+                self._insert(row.moment, row.cell)
+        self._newest, self._count = newest, len(rows)
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _prepare(self, path: str | None) -> None:
+        run = self._db.execute
+        if path is not None:
+            known = run("PRAGMA application_id").fetchone()[0]
+            tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if tables and known != APPLICATION:
+                raise NotADatabaseError(f"{path!r} is a database of something else; name another file for the memory.")
+            version = run("PRAGMA user_version").fetchone()[0]
+            if version > VERSION:
+                raise StorageVersionError(f"A newer WSAP wrote {self._where}; upgrade with: pip install -U wsap-core")
+            run("PRAGMA journal_mode = WAL")  # survives the end of the process at once, without a sync for each step
+            run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA trusted_schema = OFF")
+        with self._transaction():
+            # One by one: executescript would commit.
+            for statement in filter(str.strip, (_TABLES + _INDEX).split(";")):
+                run(statement)
+            if all(column[1] != "run" for column in run("PRAGMA table_info(lived)").fetchall()):
+                run("ALTER TABLE lived ADD COLUMN run TEXT NOT NULL DEFAULT ''")
+            run(f"PRAGMA application_id = {APPLICATION}")
+            run(f"PRAGMA user_version = {VERSION}")
+
+    def _insert(self, moment: int, cell: Cell) -> None:
+        run = self._db.execute
+        row = (moment, cell.text, cell.world, cell.step, cell.kind, cell.importance, cell.run)
+        run(f"INSERT INTO lived ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608  # constant
+        run("INSERT INTO said (rowid, words) VALUES (?, ?)", (moment, _indexed(cell)))
+
+    def _delete(self, row: Lived) -> None:
+        run = self._db.execute
+        run("INSERT INTO said (said, rowid, words) VALUES ('delete', ?, ?)", (row.moment, _indexed(row.cell)))
+        run("DELETE FROM lived WHERE moment = ?", (row.moment,))
+
+    def _rarest(self, asked: Iterable[str]) -> dict[str, int]:
+        with self._told():
+            found = [(self._db.execute("SELECT doc FROM known WHERE term = ?", (w,)).fetchone(), w) for w in asked]
+        counted = sorted((row[0], place, word) for place, (row, word) in enumerate(found) if row is not None)
+        matches = itertools.accumulate(count for count, _, _ in counted)
+        few = sum(total <= MATCHES for total in matches)
+        return {word: count for count, _, word in counted[: min(max(few, 1), WORDS)]}
+
+    def _rows(self, statement: str, *values: str | int) -> list[Lived]:
+        with self._told():
+            return [Lived(row[0], _cell(row)) for row in self._db.execute(statement, values).fetchall()]
+
+    def _one(self, statement: str) -> int:
+        with self._told():
+            return int(self._db.execute(statement).fetchone()[0] or 0)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell in a sentence what SQLite says in its own words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _explained(error, self._where) from error
+
+
+def _explained(error: sqlite3.Error, where: str) -> MissingServiceError | StorageError:
+    said = str(error)
+    if "no such module: fts5" in said:
+        return MissingServiceError(
+            "The memory 'fulltext' needs SQLite's full-text search (FTS5), which the SQLite of this Python does not "
+            "have; choose the memory 'fifo' or 'facts', or another build of Python."
+        )
+    kinds: tuple[tuple[str, type[StorageError], str], ...] = (
+        ("UNIQUE", StorageLockedError, "Another process writes it, too; give each agent a file of its own."),
+        ("locked", StorageLockedError, "Another process holds it; give each agent a file of its own."),
+        ("readonly", StorageReadOnlyError, "It can't be written."),
+        ("unable to open", StorageReadOnlyError, "The file can't be opened or made."),
+        ("not a database", NotADatabaseError, "The file is something else; name another one."),
+        ("full", StorageFullError, "The disk is full."),
+    )
+    kind, advice = next(((k, a) for words_, k, a in kinds if words_ in said), (StorageError, "Is the file damaged?"))
+    return kind(f"SQLite can't use {where}: {said}. {advice}")
+
+
+def words_of(cell: Cell) -> list[str]:
+    """Return the words by which a cell is found: those of its text, and its world's."""
+    return words(f"{cell.text} {cell.world}")
+
+
+def _indexed(cell: Cell) -> str:
+    return " ".join(words_of(cell))
+
+
+def _cell(row: Sequence[Any]) -> Cell:
+    # Any: a row has values of several types.
+    return Cell(row[1], row[2], row[3], row[4], row[5], run=row[6])

@@ -1,0 +1,228 @@
+"""The JSON style: what a reply must look like, as a JSON Schema made from what is legal now, and reading it.
+
+The order of a reply's keys is the seed's by default: action, params, reasoning. With it, a reply
+that runs out of tokens has its action already, and the prompt's example agrees with the constraint.
+`reasoning="first"` lets a model without thinking of its own reason before it chooses; the schema's
+properties are in that order then, and backends that constrain keep it.
+
+Every length is bounded inside the schema, or a rambling model runs out of tokens in mid-object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
+from wsap_core.protocol.availability import choices_of
+from wsap_core.worlds.legality import narrowed
+from wsap_llm.patterns import json_pattern
+from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply, reask
+from wsap_llm.reply.steps import json_members, repeatable
+from wsap_llm.strict_schema import wrapped
+
+__all__ = [
+    "NotUnderstood",
+    "ToolCall",
+    "Understood",
+    "legal_actions",
+    "read_reply",
+    "reask",
+    "reply_pattern",
+    "reply_schema",
+]
+
+# Any: a JSON Schema has every kind of value.
+JsonSchema = dict[str, Any]
+ReasoningPlace = Literal["first", "last", "none"]
+
+MOST_ITEMS = 16
+"""Items in a list that its declaration leaves without a bound."""
+MOST_LISTED = 64
+"""Whole numbers of a range that are listed one by one rather than bounded."""
+LARGEST = 10**9
+"""Magnitude of whole numbers that their declaration leaves without a bound."""
+
+
+def legal_actions(space: ActionSpace, observation: Observation) -> tuple[ActionDef, ...]:
+    """Return the declared actions that an observation says are legal, in the order of declaration.
+
+    An action that the observation does not speak of is legal, and all are if it speaks of none
+    (`available_actions` is None). Parameters for which it names what is possible now take nothing else.
+    """
+    told = {a.name: a for a in observation.available_actions or ()}
+    return tuple(
+        narrowed(action, choices_of(told[action.name])) if action.name in told else action
+        for action in space.actions
+        if action.name not in told or told[action.name].available
+    )
+
+
+def reply_schema(
+    actions: Sequence[ActionDef],
+    tools: Sequence[Tool] = (),
+    *,
+    reasoning_limit: int = 300,
+    text_limit: int = 400,
+    reasoning: ReasoningPlace = "last",
+    strict_openai: bool = False,
+    steps: int = 1,
+) -> JsonSchema:
+    """Return the JSON Schema of a reply: `{"action", "params", "reasoning"}` or `{"tool", "params"}`.
+
+    There is a branch for each action with parameters of its own, one that all actions without
+    parameters share, and one for each tool. A name that is not legal now can't be said.
+
+    Args:
+        actions: legal now; at least one.
+        tools: that may be called now; leave them out once a turn's calls are used up.
+        reasoning_limit: longest reasoning, in characters.
+        text_limit: longest free text in a parameter, in characters; a bound of its own stays, up to `MOST_DECLARED`.
+        reasoning: where the reasoning stands, or that there is none.
+        strict_openai: True for OpenAI's strict mode, which takes a subset of JSON Schema alone (see
+            `wsap_llm.strict_schema`): the root is an object with the branches under `reply`,
+            every property is required and may be null if it is optional, lengths of text are left
+            to the limit of tokens, and the reasoning never comes first, because a branch has to
+            begin with what it is told by. `read_reply` reads both.
+        steps: how many steps an action may be done for; above 1, those for which it makes sense
+            have the optional members `times` and `until` (see `wsap_llm.reply.steps`).
+
+    Raises:
+        ValueError: there is no action.
+    """
+    if not actions:
+        raise ValueError("There is no legal action to choose from.")
+    explain = None if reasoning == "none" else {"type": "string", "maxLength": reasoning_limit}
+    plain: dict[bool, list[str]] = {}
+    for action in actions:
+        if not action.parameters:
+            plain.setdefault(steps > 1 and repeatable(action), []).append(action.name)
+    branches: list[JsonSchema] = []
+    first = reasoning == "first" and not strict_openai
+    for action in actions:
+        several = steps > 1 and repeatable(action)
+        names = [action.name] if action.parameters else plain[several]
+        if action.name != names[0]:
+            continue
+        params = _parameters(action.parameters, text_limit)
+        branch = _branch("action", names, params, explain, first=first)
+        branches.append(_with_steps(branch, steps) if several else branch)
+    for tool in tools:
+        params = _parameters(tool.parameters, text_limit)
+        branches.append(_branch("tool", [tool.name], params, None, first=False))
+    schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
+    return wrapped(schema) if strict_openai else schema
+
+
+def reply_pattern(
+    actions: Sequence[ActionDef],
+    tools: Sequence[Tool] = (),
+    *,
+    reasoning_limit: int = 300,
+    text_limit: int = 400,
+    reasoning: ReasoningPlace = "last",
+    steps: int = 1,
+) -> str:
+    """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
+
+    outlines-core, for one, keeps no bounds of numbers and no number of items. Lengths, whole-number
+    ranges and numbers of items are part of the expression. It has neither lookaround nor
+    backreferences, and the reasoning is in it once, however many actions there are.
+    """
+    return json_pattern(
+        reply_schema(
+            actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning, steps=steps
+        )
+    )
+
+
+def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema | None, *, first: bool) -> JsonSchema:
+    name: JsonSchema = {"const": names[0]} if len(names) == 1 else {"enum": names}
+    properties: dict[str, JsonSchema] = {kind: {"type": "string", **name}, "params": params}
+    if explain is not None:
+        properties = {"reasoning": explain, **properties} if first else {**properties, "reasoning": explain}
+    return _object(properties)
+
+
+def _with_steps(branch: JsonSchema, steps: int) -> JsonSchema:
+    """Return an action's branch with the optional members about steps after its parameters."""
+    members: dict[str, JsonSchema] = json_members(steps)
+    properties: dict[str, JsonSchema] = {}
+    for name, schema in branch["properties"].items():
+        properties[name] = schema
+        if name == "params":
+            properties |= members
+    return {**_object(properties), "required": list(branch["required"])}
+
+
+def _object(properties: Mapping[str, JsonSchema]) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _parameters(parameters: Sequence[ParamDef], text_limit: int) -> JsonSchema:
+    schemas = {}
+    for p in parameters:
+        schema = p.json_schema()
+        declared = min(MOST_DECLARED, schema.get("maxLength", 0))
+        schemas[p.name] = bounded(schema, max(text_limit, declared))
+    return {**_object(schemas), "required": [p.name for p in parameters if not p.optional]}
+
+
+MOST_DECLARED = 2000
+"""Longest text that a parameter may declare for itself and be bound to, in characters."""
+
+
+def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
+    """Return a parameter's schema with a bound on everything that could go on without end.
+
+    Args:
+        schema: within the subset of `wsap_core.protocol.values`.
+        text_limit: longest text, in characters, where the schema does not say less.
+    """
+    made = {key: value for key, value in schema.items() if key not in ("description", "title", "examples", "$comment")}
+    if "enum" in made or "const" in made:
+        return made
+    kinds = made.get("type", "string")
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    made["type"] = kinds[0] if len(kinds) == 1 else kinds
+    if "string" in kinds:
+        made["maxLength"] = min(made.get("maxLength", text_limit), max(text_limit, made.get("minLength", 0)))
+    if kinds == ["integer"] and (few := _few(made)):
+        # Every engine keeps to an enumeration; several leave the bounds of numbers out (outlines-core).
+        return {"type": "integer", "enum": few}
+    if "integer" in kinds or "number" in kinds:
+        if "exclusiveMinimum" not in made:
+            made.setdefault("minimum", -LARGEST)
+        if "exclusiveMaximum" not in made:
+            made.setdefault("maximum", LARGEST)
+    if "array" in kinds:
+        made["prefixItems"] = [_inner(item, text_limit) for item in made.get("prefixItems", ())]
+        if not made["prefixItems"]:
+            del made["prefixItems"]
+        made["items"] = _inner(made.get("items", True), text_limit)
+        made["maxItems"] = min(made.get("maxItems", MOST_ITEMS), max(MOST_ITEMS, made.get("minItems", 0)))
+    if "object" in kinds:
+        made["properties"] = {key: _inner(part, text_limit) for key, part in made.get("properties", {}).items()}
+        made["additionalProperties"] = False
+        made.setdefault("required", [])
+    return made
+
+
+def _few(schema: Mapping[str, Any]) -> list[int]:
+    """Return the whole numbers of a range if they are few, and nothing otherwise."""
+    if not all(isinstance(schema.get(bound), int) for bound in ("minimum", "maximum")) or "exclusiveMinimum" in schema:
+        return []
+    if "exclusiveMaximum" in schema or not 0 <= schema["maximum"] - schema["minimum"] < MOST_LISTED:
+        return []
+    return list(range(schema["minimum"], schema["maximum"] + 1))
+
+
+def _inner(schema: Any, text_limit: int) -> Any:
+    if schema is True:
+        return {"type": "string", "maxLength": text_limit}
+    return bounded(schema, text_limit) if isinstance(schema, Mapping) else schema

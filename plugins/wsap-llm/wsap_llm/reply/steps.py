@@ -1,0 +1,220 @@
+"""How a model asks for several steps at once, in both styles, inside the constraint and out of a reply.
+
+In JSON two members may stand beside the action, `{"action": "move_west", "params": {}, "times": 6,
+"until": "hurt", "reasoning": "..."}`; in tags two elements may stand before the final one,
+`</thinking><times>6</times><until>hurt</until><move_west/>`. Both may be left out, so that the
+seed's reply stays what it is. `times` without `until` ends at any news, `until` without `times`
+goes on for as long as is allowed. An action that says something in free words is done once: nobody
+wants to hear the same sentence six times.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from wsap_core.protocol import ActionDef
+from wsap_llm.reply.repair import JsonObject, find_values
+from wsap_llm.thinking import split_thinking
+
+__all__ = [
+    "CONDITIONS",
+    "MOST_STEPS",
+    "NOTHING_SAID",
+    "Condition",
+    "Steps",
+    "json_members",
+    "repeatable",
+    "steps_in_json",
+    "steps_in_tags",
+    "tag_steps",
+    "tags_pattern",
+]
+
+Condition = Literal["blocked", "hurt", "change"]
+"""What ends a decision of several steps, from the rarest to the most frequent."""
+CONDITIONS: tuple[Condition, ...] = ("blocked", "hurt", "change")
+"""The conditions; each includes those before it."""
+MOST_STEPS = 64
+"""The most steps that a model can be let ask for at once."""
+KEYS = ("times", "until")
+"""Members of a JSON reply, and tags, that are about steps."""
+_ONCE = ("jack_out",)
+_DEEPEST = 3
+_STEMS: Mapping[str, Condition] = {"block": "blocked", "hurt": "hurt", "chang": "change"}
+_TAGS = re.compile(
+    r"</\s{0,3}think(?:ing)?\s{0,3}>((?:\s{0,20}<\s{0,3}(?:times|until)\s{0,3}>[^<]{0,40}</[^<>]{0,20}>){1,4})", re.I
+)
+_TAG = re.compile(r"<\s{0,3}(times|until)\s{0,3}>([^<]{0,40})<", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How far a decision is to carry."""
+
+    times: int | None = None
+    """Steps; None if the model did not say."""
+    until: Condition = "change"
+    """What ends them before."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what is worth telling of it, by name: nothing where it is for one step, or was left open."""
+        if self.times is None or self.times <= 1:
+            return {}
+        return {"times": self.times} | ({"until": self.until} if self.until != "change" else {})
+
+
+NOTHING_SAID = Steps()
+"""The model left it open."""
+
+
+def repeatable(action: ActionDef) -> bool:
+    """Return whether it makes sense to do an action several times in a row without looking.
+
+    Not so for what says something in free words, for looking things up, and for leaving the world.
+    """
+    if action.category == "meta" or action.is_tool or action.name in _ONCE:
+        return False
+    return not any(_is_free(p.json_schema()) for p in action.parameters)
+
+
+def _is_free(schema: Any) -> bool:
+    """Whether free text fits a schema. Any: a JSON Schema, or True for everything."""
+    if not isinstance(schema, Mapping):
+        return schema is not False
+    if "enum" in schema or "const" in schema:
+        return False
+    kinds = schema.get("type", "string")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if "string" in kinds:
+        return True
+    inner = [*schema.get("prefixItems", ()), *schema.get("properties", {}).values()]
+    if "array" in kinds and not (schema.get("prefixItems") and schema.get("items") is False):
+        inner.append(schema.get("items", True))
+    return any(map(_is_free, inner))
+
+
+def tag_steps(most: int, names: Sequence[str]) -> int:
+    """Return how many steps can be asked for in tags: 1 where a tool or an action has the name of one of them."""
+    return 1 if {name.lower() for name in names} & set(KEYS) else most
+
+
+def json_members(most: int) -> dict[str, dict[str, Any]]:
+    """Return the schemas of the members that a reply may have besides, for at most so many steps.
+
+    The numbers are listed: every engine keeps to an enumeration, several leave bounds out.
+    """
+    return {
+        "times": {"type": "integer", "enum": list(range(1, most + 1))},
+        "until": {"type": "string", "enum": list(CONDITIONS)},
+    }
+
+
+def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tuple[str, Steps]:
+    """Return a reply without what it says about steps, and what that was.
+
+    Read with tolerance: numbers as text, any number above the most for the most, and what makes no
+    sense for nothing said. The rest of the reply stays as it is, down to the letter if it is silent.
+
+    Args:
+        text: the whole reply.
+        most: steps that may be asked for.
+        actions: legal now. Where one has a parameter of its own called `times` or `until`, the
+            member counts only beside `params`.
+    """
+    if not any(key in text for key in KEYS):
+        return text, NOTHING_SAID
+    said = split_thinking(text).said
+    if not said:
+        return text, NOTHING_SAID
+    own = {p.name for action in actions for p in action.parameters}
+    told: dict[str, Any] | None = None
+    pieces: list[str] = []
+    at = 0
+    for value in find_values(said):
+        taken: dict[str, Any] = {}
+        rest, is_action = _without(value.value, own, taken)
+        if is_action:
+            told = taken
+        if taken and not value.broken and not _damaged(value.value):
+            pieces += [said[at : value.start], json.dumps(rest, ensure_ascii=False)]
+            at = value.end
+    if not told:
+        return ("".join([*pieces, said[at:]]) if pieces else text), NOTHING_SAID
+    return "".join([*pieces, said[at:]]), _steps(told.get("times"), told.get("until"), most)
+
+
+def steps_in_tags(text: str, most: int) -> Steps:
+    """Return what stands about steps between the end of the thinking and the final tag.
+
+    Args:
+        text: what the model wrote in its last leg.
+        most: steps that may be asked for.
+    """
+    places = list(_TAGS.finditer(text))
+    if most <= 1 or not places:
+        return NOTHING_SAID
+    told = {tag[1].lower(): tag[2].strip() for tag in _TAG.finditer(places[-1][1])}
+    return _steps(told.get("times"), told.get("until"), most)
+
+
+def tags_pattern(most: int, space: str) -> str:
+    """Return the expression for what may stand before a final tag, each part once or not at all.
+
+    Args:
+        most: steps that may be asked for.
+        space: the expression for the space after each part.
+    """
+    numbers = "|".join(map(str, range(most, 0, -1)))
+    return f"(?:<times>(?:{numbers})</times>{space})?(?:<until>(?:{'|'.join(CONDITIONS)})</until>{space})?"
+
+
+def _without(value: Any, own: set[str], taken: dict[str, Any], depth: int = 0) -> tuple[Any, bool]:
+    """Return a value without members about steps, which go to `taken`, and whether it names an action."""
+    if not isinstance(value, Mapping) or depth > _DEEPEST:
+        return value, False
+    names = {str(key).lower() for key in value}
+    is_action = bool(names & {"action", "name", "tool"})
+    with_params = bool(names & {"params", "parameters", "args", "arguments"})
+    kept: dict[str, Any] = {}
+    for key, part in value.items():
+        name = str(key).lower()
+        if name in KEYS and (with_params or name not in own) and not isinstance(part, Mapping | list):
+            taken[name] = part
+            continue
+        if name.startswith(("param", "arg")):
+            kept[key] = part
+            continue
+        kept[key], inner = _without(part, own, taken, depth + 1)
+        is_action = is_action or inner
+    return kept, is_action
+
+
+def _damaged(value: Any) -> bool:
+    """Whether an object broke off or says one thing twice, which the reader of the rest has to see."""
+    if not isinstance(value, Mapping):
+        return False
+    own = isinstance(value, JsonObject) and (value.cut or bool(value.repeated))
+    return own or any(map(_damaged, value.values()))
+
+
+def _steps(times: Any, until: Any, most: int) -> Steps:
+    number = _whole(times)
+    condition = next((c for stem, c in _STEMS.items() if isinstance(until, str) and stem in until.lower()), None)
+    if number is None and condition is not None:
+        number = most
+    return Steps(None if number is None else min(max(number, 1), most), condition or "change")
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    if isinstance(value, int):
+        return value
+    match = re.fullmatch(r"\s{0,5}(\d{1,4})\s{0,3}(?:x|times|steps?)?\s{0,3}", str(value), re.IGNORECASE)
+    return int(match[1]) if match else None

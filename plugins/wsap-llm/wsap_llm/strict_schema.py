@@ -1,0 +1,222 @@
+"""The subset of JSON Schema that OpenAI's strict structured outputs take, and how a schema gets into it.
+
+By the guide "Structured Outputs", section "Supported schemas", as it stands in 2026:
+
+- the root is an object, and not `anyOf`;
+- every object has `additionalProperties: false` and lists all of its properties as required; what is
+  optional may be null instead;
+- types are string, number, integer, boolean, object, array and null, with `enum`, `const` and `anyOf`;
+- of numbers the bounds and `multipleOf`, of lists `minItems` and `maxItems`, of texts `pattern` and
+  `format` are kept; `default`, `minLength`, `maxLength`, `prefixItems`, `allOf`, `oneOf`, `not` and
+  conditions are refused;
+- at most 5,000 properties, 10 levels, 1,000 values in enumerations, 120,000 characters in names and
+  values, and 15,000 in one enumeration of more than 250 texts.
+
+What the guide does not say, and the server does: the objects in an `anyOf` may not begin with the
+same property, unless it is one that tells them apart (openai/openai-python#2193).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["outside_subset", "to_subset", "unwrapped", "wrapped"]
+
+# Any: a JSON Schema has every kind of value.
+JsonSchema = dict[str, Any]
+
+MOST_PROPERTIES = 5_000
+MOST_LEVELS = 10
+MOST_VALUES = 1_000
+MOST_CHARACTERS = 120_000
+LONG_ENUMERATION = 250
+MOST_IN_LONG = 15_000
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_TEXT = frozenset({"pattern", "format"})
+_NUMBERS = frozenset({"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_LISTS = frozenset({"items", "minItems", "maxItems"})
+_OBJECTS = frozenset({"properties", "required", "additionalProperties"})
+_KNOWN = frozenset({"type", "enum", "const", "anyOf", "title", "description"}) | _TEXT | _NUMBERS | _LISTS | _OBJECTS
+_NULL: JsonSchema = {"type": "null"}
+_NAMES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+
+
+WRAPPER = "reply"
+"""The property that what is no object is put into."""
+
+
+def wrapped(schema: Mapping[str, Any]) -> JsonSchema:
+    """Return a schema in the subset for an object that holds what the given schema is for."""
+    outer = {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
+    return to_subset(outer)
+
+
+def unwrapped(text: str) -> str:
+    """Return a reply that was bound to such a schema as if there had been no object around it.
+
+    What is null beside the parameters is left out. A text that is something else stays as it is.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(found, dict) or list(found) != [WRAPPER] or not isinstance(found[WRAPPER], dict):
+        return text
+    return json.dumps({name: value for name, value in found[WRAPPER].items() if value is not None}, ensure_ascii=False)
+
+
+def to_subset(schema: Mapping[str, Any]) -> JsonSchema:
+    """Return a schema within the subset that lets through all that fits the given one, and a little more.
+
+    Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional
+    may be null; so a reply is to be checked against the given schema. The root is taken as it is:
+    one that is no object, or `anyOf`, has to be put into an object before.
+
+    Args:
+        schema: of the kind that `wsap_llm.reply.schema.bounded` gives.
+    """
+    made = _within(schema, listed=True)
+    values = sum(len(part.get("enum", ())) for _, part, _ in _walk(made, "", 1))
+    return made if values <= MOST_VALUES else _within(schema, listed=False)
+
+
+def _within(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+    """Return a schema within the subset; unless `listed`, whole numbers one after the other become a range."""
+    if "anyOf" in schema:
+        return {"anyOf": [_within(part, listed=listed) for part in schema["anyOf"]]}
+    if "const" in schema or "enum" in schema:
+        return _of_values(schema, listed=listed)
+    kinds = schema.get("type", "string")
+    made: JsonSchema = {"type": kinds}
+    made |= {name: value for name, value in schema.items() if name in _TEXT | _NUMBERS | {"minItems", "maxItems"}}
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    if "array" in kinds:
+        made["items"] = _items(schema, listed=listed)
+    if "object" in kinds:
+        made |= _members(schema, listed=listed)
+    return made
+
+
+def _of_values(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+    """Return an enumeration with its type, or the range of its whole numbers."""
+    values = list(schema["enum"]) if "enum" in schema else [schema["const"]]
+    whole = len(values) > 1 and all(type(value) is int for value in values)
+    if not listed and whole and values == list(range(values[0], values[-1] + 1)):
+        return {"type": "integer", "minimum": values[0], "maximum": values[-1]}
+    names = sorted({_NAMES.get(type(value), "") for value in values})
+    found = {"const": values[0]} if "const" in schema else {"enum": values}
+    if "" in names:
+        return found
+    return {"type": names[0] if len(names) == 1 else names, **found}
+
+
+def _items(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+    """Return one schema for all items of a list."""
+    rest = schema.get("items", True)
+    parts = [*schema.get("prefixItems", ()), *([rest] if rest is not False else [])]
+    several: list[JsonSchema] = []
+    for part in parts:
+        made = _within(part, listed=listed) if isinstance(part, Mapping) else {"type": "string"}
+        if made not in several:
+            several.append(made)
+    if not several:
+        return dict(_NULL)
+    return several[0] if len(several) == 1 else {"anyOf": several}
+
+
+def _members(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+    needed = set(schema.get("required", ()))
+    properties: JsonSchema = {}
+    for name, part in schema.get("properties", {}).items():
+        made = _within(part, listed=listed) if isinstance(part, Mapping) else {"type": "string"}
+        if name not in needed:
+            made = {"anyOf": [*(made["anyOf"] if list(made) == ["anyOf"] else [made]), dict(_NULL)]}
+        properties[name] = made
+    return {"properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def outside_subset(schema: Mapping[str, Any]) -> str | None:
+    """Return why OpenAI's strict mode would refuse a schema, in a sentence; None if it would not."""
+    if schema.get("type") != "object" or "anyOf" in schema:
+        return "The root is no object."
+    counts = _Counts()
+    for path, part, level in _walk(schema, "the root", 1):
+        if (reason := _wrong(part)) is not None:
+            return f"In {path}: {reason}"
+        if level > MOST_LEVELS:
+            return f"In {path}: objects and lists are nested deeper than {MOST_LEVELS} levels."
+        counts.add(part)
+    return counts.wrong()
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self._properties = self._values = self._characters = 0
+        self._long = False
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        properties = part.get("properties", {})
+        values = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
+        texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        self._properties += len(properties)
+        self._values += len(part.get("enum", ()))
+        self._characters += sum(map(len, [*properties, *texts]))
+        self._long = self._long or (len(texts) > LONG_ENUMERATION and sum(map(len, texts)) > MOST_IN_LONG)
+
+    def wrong(self) -> str | None:
+        if self._properties > MOST_PROPERTIES:
+            return f"There are {self._properties} properties, more than {MOST_PROPERTIES}."
+        if self._values > MOST_VALUES:
+            return f"There are {self._values} values in enumerations, more than {MOST_VALUES}."
+        if self._characters > MOST_CHARACTERS:
+            return f"Names and values have {self._characters} characters, more than {MOST_CHARACTERS}."
+        return f"A long enumeration has more than {MOST_IN_LONG} characters." if self._long else None
+
+
+def _walk(schema: Any, path: str, level: int) -> Iterator[tuple[str, Mapping[str, Any], int]]:
+    """Give every schema in a schema, itself first, with where it is and how deep."""
+    found = schema if isinstance(schema, Mapping) else {"(no object)": schema}
+    yield path, found, level
+    for name, part in found.get("properties", {}).items():
+        yield from _walk(part, f"{path} / {name}", level + 1)
+    if "items" in found:
+        yield from _walk(found["items"], f"{path} / items", level + 1)
+    for number, part in enumerate(found.get("anyOf", ()), 1):
+        yield from _walk(part, f"{path} / choice {number}", level)
+
+
+def _wrong(part: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with one schema, leaving out those in it."""
+    if unknown := sorted(part.keys() - _KNOWN):
+        return f"{unknown[0]!r} is not permitted."
+    if "anyOf" in part:
+        return _alike(part["anyOf"])
+    kinds = part.get("type")
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds or ())
+    if not kinds or not _TYPES.issuperset(kinds):
+        return "it has no type that is known."
+    if "object" in kinds:
+        if part.get("additionalProperties") is not False:
+            return "additionalProperties is not false."
+        if sorted(part.get("required", ())) != sorted(part.get("properties", {})):
+            return "not all properties are required."
+    if "array" in kinds and not isinstance(part.get("items"), Mapping):
+        return "the items of the list have no schema."
+    return None
+
+
+def _alike(choices: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what is wrong with objects to choose from: the first property has to tell one from another."""
+    firsts: list[tuple[str, tuple[str, ...]]] = []
+    for choice in choices:
+        properties = choice.get("properties", {})
+        for name, part in list(properties.items())[:1]:
+            values = part.get("enum", [part["const"]] if "const" in part else [])
+            firsts.append((name, tuple(json.dumps(value) for value in values)))
+    for number, (name, values) in enumerate(firsts):
+        for other, others in firsts[:number]:
+            if name == other and (not values or not others or set(values) & set(others)):
+                return f"several objects to choose from begin with {name!r}, and it does not tell them apart."
+    return None
