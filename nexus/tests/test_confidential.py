@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
-from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, ToolSpec
+from wsap_core.specs import AdapterSpec, BackendSpec
 from wsap_llm.mcp.connection import ToolServerError
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.secrets import PREFIX, clean, recordable, resolved, secrets_in, without
@@ -158,10 +159,7 @@ def host() -> PluginHost:
             return json.dumps({"action": "speak", "params": {"text": request.messages[-1].text()[:60]}})
         return json.dumps({"tool": "secret", "params": {}})
 
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
-    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
+    own = host_with_ours()
     own.backends.add(
         Registered(BackendSpec("teller", "", lambda c: ScriptedBackend(answer, model="teller/x")), "t", "t")
     )

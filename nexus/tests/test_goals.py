@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, PluginHost
 from wsap_core.errors import WireError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.api import play, resume_run
@@ -149,8 +150,7 @@ class Planner:
 
 def host_with(*, saved: bool) -> PluginHost:
     abilities = ("seed", "snapshot") if saved else ("seed",)
-    own = PluginHost()
-    own.load(BUILTIN)
+    own = host_with_ours()
     own.games.add(Registered(AdapterSpec(name="errands", summary="", factory=Errands, abilities=abilities), "t", "t"))
     agent = AgentSpec("planner", "", Planner, abilities=("snapshot",) if saved else ())
     own.agents.add(Registered(agent, "t", "t"))

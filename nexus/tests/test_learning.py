@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours, with_kit
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
 from wsap_core.errors import StorageLockedError, UsageError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
@@ -102,11 +103,9 @@ class Model:
 
 
 def host_of(model: Model, *, saved: bool = True) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
+    own = host_with_ours()
     game = AdapterSpec(name="cave", summary="", factory=Cave, abilities=("seed", "snapshot") if saved else ("seed",))
     own.games.add(Registered(game, "t", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("thinker", "", model.make), "t", "t"))
     return own
 
@@ -258,7 +257,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_mind(
     before = place.minds.read("ada")
     here = str(Path(__file__).resolve().parent)
     arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(die_at), here]
-    killed = subprocess.run(arguments, capture_output=True, check=False, text=True)
+    killed = subprocess.run(arguments, capture_output=True, check=False, text=True, env=with_kit())
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     mind = place.minds.read("ada")
     assert (mind.memory, mind.revision) == (before.memory, before.revision)

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
-from wsap_core.specs import AgentSpec, BackendSpec, ToolSpec
+from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play
 from wsap_nexus.runs.session import replies_of, start
@@ -49,9 +50,7 @@ def speaker() -> Speaker:
 
 @pytest.fixture
 def host(speaker: Speaker) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own = host_with_ours()
     own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 
@@ -100,7 +99,6 @@ def test_a_model_uses_the_tool_of_a_server_in_a_run_and_the_server_ends_with_it(
         f"import os, runpy, sys; open({str(pid)!r}, 'w').write(str(os.getpid())); "
         f"sys.argv = ['server.py', 'stdio']; runpy.run_path({server!r}, run_name='__main__')"
     )
-    host.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
     host.backends.add(
         Registered(BackendSpec("caller", "", lambda c: ScriptedBackend(answer, model="caller/x")), "t", "t")
     )

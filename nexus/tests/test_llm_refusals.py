@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from llm_server import Card, ModelServer, Refusal, Say
 
 from wsap_core import PluginHost
 from wsap_core.cli import main
-from wsap_core.host import BUILTIN, Registered
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.services import Services
-from wsap_core.specs import AgentSpec, BackendSpec
 from wsap_llm.backends.registry import Models
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.runs.controls import Controls
@@ -70,11 +69,7 @@ def refusing(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServe
 
 @pytest.fixture
 def host() -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
-    own.backends.add(Registered(BackendSpec("openai", "", "wsap_llm.backends.openai:create"), "t", "t"))
-    return own
+    return host_with_ours()
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from llm_server import ModelServer, Say
 
 from wsap_core import PluginHost
-from wsap_core.host import BUILTIN, Registered
 from wsap_core.seams.services import Services
-from wsap_core.specs import AgentSpec, BackendSpec
 from wsap_llm.backends.registry import Models
 from wsap_nexus.api import list_runs
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -21,11 +20,7 @@ from wsap_nexus.runs.store import open_store
 
 @pytest.fixture
 def host() -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create"), "t", "t"))
-    own.backends.add(Registered(BackendSpec("openai", "", "wsap_llm.backends.openai:create"), "t", "t"))
-    return own
+    return host_with_ours()
 
 
 def think(body: Any) -> Say:

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UnknownNameError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
-from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.specs import BackendSpec
 from wsap_llm.backends.registry import Models
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.wrappers import Budget
@@ -53,9 +54,7 @@ def speaker() -> Speaker:
 
 @pytest.fixture
 def host(speaker: Speaker) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own = host_with_ours()
     own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 

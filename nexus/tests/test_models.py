@@ -13,11 +13,12 @@ from typing import Any
 
 import idle_time
 import pytest
+from hosts import host_with_ours
 from llm_server import ModelServer, Say
 
 from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.hookspecs import hookimpl
-from wsap_core.host import BUILTIN, PluginHost
+from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Listing, Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
@@ -59,8 +60,7 @@ class Extra:
 
 
 def host_with(*specs: BackendSpec) -> PluginHost:
-    host = PluginHost(environ={})
-    host.load(BUILTIN)
+    host = host_with_ours()
     host.register(nexus_plugin, "nexus")
     host.register(Extra(*specs), "extra")
     return host

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 
 from wsap_core import PluginHost
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.protocol import Tool
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.seams.model_errors import BadRequestError
-from wsap_core.specs import AgentSpec, BackendSpec, ToolSpec
+from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.tool_journal import BROKEN_OFF, RecordedTool, ToolJournal
 from wsap_nexus.api import RunSummary, resume_run
@@ -95,10 +96,7 @@ class Player:
 
 
 def host_with(player: Player) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
-    own.tools.add(Registered(ToolSpec("mcp", "", "wsap_llm.mcp.source:create"), "t", "t"))
+    own = host_with_ours()
     own.backends.add(Registered(BackendSpec("player", "", player.make), "t", "t"))
     return own
 

@@ -12,12 +12,14 @@ import pytest
 pytest.importorskip("wsap_crafter")
 pytest.importorskip("wsap_nexus")
 
+from hosts import host_with_ours
+
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.model import Request
-from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.specs import BackendSpec
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.plugin import wsap_adapters
 from wsap_llm.scripted import ScriptedBackend
@@ -67,11 +69,9 @@ def walker() -> Walker:
 
 @pytest.fixture
 def host(walker: Walker) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
+    own = host_with_ours()
     for adapter in wsap_adapters():
         own.games.add(Registered(adapter, "t", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     backend = BackendSpec("walker", "", lambda context: ScriptedBackend(walker.answer, model="walker/x"))
     own.backends.add(Registered(backend, "t", "t"))
     return own

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hosts import host_with_ours, with_kit
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec, AgentSpec, Observation, PluginHost
 from wsap_core.errors import ConfigError, PluginError, StorageLockedError, UsageError, WorldError
-from wsap_core.host import BUILTIN
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
@@ -33,9 +32,7 @@ from wsap_nexus.store.records import RunStatus
 @pytest.fixture
 def host() -> PluginHost:
     """A host with nothing but the kernel's own parts."""
-    own = PluginHost()
-    own.load(BUILTIN)
-    return own
+    return host_with_ours()
 
 
 @pytest.fixture
@@ -355,8 +352,7 @@ def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: Plugi
             self.step = 0
             return self.observe()
 
-    own = PluginHost()
-    own.load(BUILTIN)
+    own = host_with_ours()
     own.games.add(_registered(AdapterSpec("fickle", "", Fickle)))
     plan = RunPlan("fickle", (SeatPlan("seat-1", "random"),))
     run = play_and_stop(plan, own, database, 3)
@@ -510,11 +506,10 @@ def test_an_agent_made_for_another_game_is_refused(host: PluginHost) -> None:
 KILLED = textwrap.dedent(
     """
     import os, signal, sys
-    from wsap_core.host import BUILTIN, PluginHost
+    from hosts import host_with_ours
     from wsap_nexus.api import play
 
-    host = PluginHost()
-    host.load(BUILTIN)
+    host = host_with_ours()
     database, after = sys.argv[1], int(sys.argv[2])
     seen = []
 
@@ -537,7 +532,7 @@ def test_a_killed_run_is_gone_on_with_in_mid_episode_and_ends_with_the_same_hash
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     process = subprocess.run(
-        [sys.executable, str(script), database, str(after)], env={**os.environ, "PYTHONHASHSEED": "7"}, check=False
+        [sys.executable, str(script), database, str(after)], env=with_kit(PYTHONHASHSEED="7"), check=False
     )
     assert process.returncode == -signal.SIGKILL
     assert list_runs(database=database)[0].status is RunStatus.RUNNING

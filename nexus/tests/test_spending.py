@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.specs import BackendSpec
 from wsap_llm.account import Account
 from wsap_llm.backends.registry import Models
 from wsap_llm.scripted import ScriptedBackend
@@ -58,9 +59,7 @@ def asker() -> Asker:
 
 @pytest.fixture
 def host(asker: Asker) -> PluginHost:
-    own = PluginHost()
-    own.load(BUILTIN)
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    own = host_with_ours()
     own.backends.add(Registered(BackendSpec("asker", "", asker.make), "t", "t"))
     return own
 

@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hosts import host_with_ours
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from wsap_core import PluginHost
 from wsap_core.cli import main
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.protocol import Observation
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Finish, Reply, Request
-from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import play
 from wsap_nexus.runs.controls import Controls
@@ -64,9 +65,7 @@ def a_host(cost: float | None, answer: Callable[[int], str] = lambda number: WAI
 
         return ScriptedBackend(reply, model=f"shop/{context.config['model']}")
 
-    host = PluginHost()
-    host.load(BUILTIN)
-    host.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
+    host = host_with_ours()
     host.backends.add(Registered(BackendSpec("shop", "", make), "t", "t"))
     return host
 

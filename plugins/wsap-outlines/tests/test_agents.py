@@ -15,12 +15,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hosts import host_with_ours
 
 from wsap_core import PluginHost
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import Registered
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
-from wsap_core.specs import AgentSpec, BackendSpec
+from wsap_core.specs import BackendSpec
 
 pytest.importorskip("torch", reason="needs torch: `nox -s models` runs these")
 pytest.importorskip("wsap_crafter")
@@ -38,11 +39,9 @@ def host(model: Any, tokenizer: Any) -> PluginHost:
     def create(context: Context) -> OutlinesBackend:
         return OutlinesBackend("tiny", loader=lambda _, options: adopt(model, tokenizer, options))
 
-    own = PluginHost()
-    own.load(BUILTIN)
+    own = host_with_ours()
     for spec in crafter.wsap_adapters():
         own.games.add(Registered(spec, "wsap-crafter", "t"))
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=("snapshot",)), "t", "t"))
     own.backends.add(Registered(BackendSpec("outlines", "", create), "t", "t"))
     return own
 
