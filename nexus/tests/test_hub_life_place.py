@@ -35,7 +35,7 @@ class Still:
         return getattr(self._life, name)
 
     def request_enter(self, agent_id: str, game: str, terms: object) -> str:
-        return f"You are on your way to {self._life._nexus.game_info(game).name}."
+        return f"You are on your way to {self._life._entrance.game_info(game).name}."
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
         return False

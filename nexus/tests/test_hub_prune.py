@@ -91,7 +91,7 @@ async def looked_after(path: Path) -> AsyncIterator[Kept]:
         with nexus.ledger.change() as book:
             book.register("ida", policies={"*": EXTERNAL})
         await nexus.start()
-        keeping = asyncio.create_task(look_after(nexus, KEEP))
+        keeping = asyncio.create_task(look_after(nexus.ledger, nexus.clock, KEEP))
         try:
             yield Kept(nexus, days)
         finally:

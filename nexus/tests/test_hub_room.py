@@ -94,9 +94,9 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
             await nexus.lives.end()
             for agent in agents:
                 nexus.request_enter(agent, "small", Terms())
-            first, late = nexus.ways.pop("a"), nexus.ways.pop("b")
-            assert await nexus.room.sit_down([first], spec) is not None
-            assert await nexus.room.sit_down([late], spec) is None
+            first, late = nexus.live.ways.pop("a"), nexus.live.ways.pop("b")
+            assert await nexus.room.sit_down([first], spec, nexus.tables.sit_down) is not None
+            assert await nexus.room.sit_down([late], spec, nexus.tables.sit_down) is None
             with nexus.ledger.look() as book:
                 assert book.agent("b").session_id is None
                 assert [row for row in book.transfers("prepared") if row.agent_id == "b"] == []

@@ -50,7 +50,7 @@ async def running(store: Store, game: AdapterSpec = hub_kit.QUARRY) -> AsyncIter
 
 async def drop(nexus: Nexus) -> None:
     """Let go of a nexus without letting it do anything more."""
-    nexus._stopping = True
+    nexus.live.stopping = True
     tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in tasks:
         task.cancel()

@@ -145,7 +145,7 @@ class Nexuses(RuleBasedStateMachine):
             if going and self.place(agent) == "nexus":
                 self.nexus.request_enter(agent, "quarry", Terms())
             tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
-            self.nexus._stopping = True
+            self.nexus.live.stopping = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

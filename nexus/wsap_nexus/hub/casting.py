@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from wsap_core.references import load_agent_spec
 from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_nexus.agents.persons import seat_plan
+from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.external import ExternalAgent
 from wsap_nexus.hub.transit import Way, way_seed
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.store.entities import EXTERNAL
-
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
 
 
 class Casting:
     """Puts agents of a nexus, and those who fill the other seats, into the seats of worlds.
 
     Args:
-        nexus: whose agents they are.
+        context: of the nexus.
     """
 
-    def __init__(self, nexus: Nexus) -> None:
-        self._nexus = nexus
+    def __init__(self, context: HubContext) -> None:
+        self._context = context
 
     def plan_of(self, ways: Sequence[Way], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
         """Return what is played where agents arrive together: who sits in each seat, and how long."""
         seats = []
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             for number, name in enumerate(names):
                 agent = book.agent(ways[number].agent_id) if number < len(ways) else None
-                seats.append(self._nexus.life.seat_plan(name, agent, spec.name, spec.default_agent))
-        seed = way_seed(self._nexus.settings.seed, ways[0])
-        return RunPlan(spec.name, tuple(seats), seed, ways[0].terms.steps, {}, self._nexus.settings.snapshot_every)
+                seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
+        seed = way_seed(self._context.settings.seed, ways[0])
+        return RunPlan(spec.name, tuple(seats), seed, ways[0].terms.steps, {}, self._context.settings.snapshot_every)
 
     def agents_of(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
         """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
         # Somebody outside may be gone for good; where others wait for it, the world's deadline holds for it, too.
-        deadline = self._nexus.catalog.spec(plan.game).deadline if len(plan.seats) > 1 else None
+        deadline = self._context.catalog.spec(plan.game).deadline if len(plan.seats) > 1 else None
         # Whoever sat in another seat is elsewhere now; no agent has such an id.
         return {s.name: self.agent_spec(agents.get(s.name, f"({s.name})"), s.agent, deadline) for s in plan.seats}
 
@@ -51,11 +49,11 @@ class Casting:
             PluginError: it can't be loaded.
         """
         if agent != EXTERNAL.agent:
-            return load_agent_spec(agent, self._nexus.host)
+            return load_agent_spec(agent, self._context.host)
 
         def create() -> ExternalAgent:
-            self._nexus.external[agent_id] = ExternalAgent(deadline)
-            return self._nexus.external[agent_id]
+            self._context.live.external[agent_id] = ExternalAgent(deadline)
+            return self._context.live.external[agent_id]
 
         # Interactive: while recorded steps are gone through again, nobody is asked.
         return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from wsap_core.errors import WsapError
-from wsap_core.seams.clock import Clock
 from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import session_facts
@@ -16,6 +14,7 @@ from wsap_nexus.agents.letters import PERSON
 from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.agents.talk import Answer, checked, known_facts, leave_letter
 from wsap_nexus.agents.voices import speaking_plans, voice_of
+from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -23,25 +22,18 @@ from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 from wsap_nexus.store.records import NewRun
 
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
-
 
 class Words:
     """What agents say and write.
 
     Args:
-        nexus: whose agents they are.
-        clock: for waiting.
+        context: of the nexus.
         mind: gives what an agent remembers.
         ring: has an agent in a world look for whispers.
     """
 
-    def __init__(
-        self, nexus: Nexus, clock: Clock, mind: Callable[[str], KeptMind], ring: Callable[[str], None]
-    ) -> None:
-        self._nexus = nexus
-        self._clock = clock
+    def __init__(self, context: HubContext, mind: Callable[[str], KeptMind], ring: Callable[[str], None]) -> None:
+        self._context = context
         self._mind = mind
         self._ring = ring
         self._writing: set[asyncio.Task[None]] = set()
@@ -54,7 +46,7 @@ class Words:
             UsageError: nothing was said, or too much.
         """
         text = checked(text)
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             agent = book.agent(agent_id)
             facts = known_facts(book, agent_id)
         policy = agent.policy(GAME)
@@ -62,13 +54,13 @@ class Words:
         if away or (policy is not None and policy.external):
             how = "hears it at its next decision" if away else "finds it among its messages"
             answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
-            with self._nexus.ledger.change() as book:
+            with self._context.ledger.change() as book:
                 leave_letter(book, agent_id, text)
                 _note_talk(book, "whispered", agent_id, text, answer)
             self._ring(agent_id)
             return answer
         answer = await self._answer(agent, facts, text)
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             _note_talk(book, "talked", agent_id, text, answer)
         return answer
 
@@ -78,7 +70,7 @@ class Words:
         Raises:
             UnknownNameError: there is no such agent.
         """
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             book.agent(agent_id)
             return entries(book, agent_id, before=before, limit=limit)
 
@@ -109,18 +101,18 @@ class Words:
     async def _speak(
         self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str, facts: Sequence[str], said: str = ""
     ) -> str:
-        nexus = self._nexus
-        with nexus.ledger.look() as book:
+        context = self._context
+        with context.ledger.look() as book:
             number = book.last_seq()
         voice = voice_of(
             agent,
             plan,
-            host=nexus.host,
-            services=nexus.services,
-            clock=self._clock,
-            recorder=Recorder(nexus.store.writer, run_id),
+            host=context.host,
+            services=context.services,
+            clock=context.clock,
+            recorder=Recorder(context.store.writer, run_id),
             mind=self._mind(agent.id),
-            seed=derive_seed(nexus.settings.seed, purpose, agent.id, number),
+            seed=derive_seed(context.settings.seed, purpose, agent.id, number),
             title=NEXUS_SPEC.display_title,
         )
         async with voice as speaker:
@@ -128,18 +120,18 @@ class Words:
 
     def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
         """Return the run in which an agent's words are recorded: of its visit, or else one of their own."""
-        run_id = self._nexus.visits.get(agent.id)
+        run_id = self._context.live.visits.get(agent.id)
         if run_id is None:
-            own = RunPlan(GAME, (plan,), derive_seed(self._nexus.settings.seed, "talk", agent.id))
+            own = RunPlan(GAME, (plan,), derive_seed(self._context.settings.seed, "talk", agent.id))
             new = NewRun(game=GAME, agent=plan.agent, seed=own.seed, step_limit=None, config=own.to_config())
-            run_id = self._nexus.store.repository.create_run(new).id
+            run_id = self._context.store.repository.create_run(new).id
         return run_id
 
     async def _write_diary(self, session: SessionRecord) -> None:
         """Write an entry about a session: in the agent's words, or else from the log."""
         words, hindered = "", ""
         try:
-            with self._nexus.ledger.look() as book:
+            with self._context.ledger.look() as book:
                 agent, facts = book.agent(session.agent_id), session_facts(book, session)
             if session.steps:
                 plans = speaking_plans(agent, (session.game, "*", GAME))
@@ -152,7 +144,7 @@ class Words:
             hindered = f"it took longer than {SECONDS:g} s"
         except Exception as error:  # a diary is no reason for anything to end
             hindered = str(error)
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             text = words or composed(book, session)
             write_entry(book, session, text, own_words=bool(words), error=hindered)
 

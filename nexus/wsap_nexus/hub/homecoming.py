@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from wsap_core.errors import SnapshotError, WorldError, WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.catalog import codec_of
-from wsap_nexus.hub.mishaps import FAILED, GAME_OFFLINE, WORLD_FAILED, bring_home, last_state, logged_deeds
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.inner_life import Life
+from wsap_nexus.hub.mishaps import FAILED, WORLD_FAILED, bring_home, last_state, logged_deeds
 from wsap_nexus.hub.recovery import last_good_state
 from wsap_nexus.hub.stay import Deeds, Stay
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord
-
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
 
 
 class Homecoming:
     """Brings agents of a nexus home without their world's help, and holds failures against games.
 
     Args:
-        nexus: whose agents they are.
+        context: of the nexus.
+        life: keeps what agents remember.
     """
 
-    def __init__(self, nexus: Nexus) -> None:
-        self._nexus = nexus
+    def __init__(self, context: HubContext, life: Life) -> None:
+        self._context = context
+        self._life = life
 
     async def table_failed(
         self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None, leaving: bool
@@ -51,7 +51,7 @@ class Homecoming:
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
         """Pause an agent that failed, or whose model did; where it is, it goes on once it is resumed."""
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             book.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
             book.note("agent_failed", agent=agent_id, game=game, session=stay, error=str(error), code=error.code)
@@ -70,7 +70,7 @@ class Homecoming:
         self.bring_home(sessions, str(error), state=state, deeds=deeds, seconds=seconds)
         known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
         if not known:
-            self.world_stumbled(sessions[0].game, world_id, error)
+            self._context.standings.count(sessions[0].game, world_id, error)
 
     def bring_home(
         self,
@@ -84,16 +84,16 @@ class Homecoming:
     ) -> list[SessionRecord]:
         """Close sessions of one run without asking their world, and return them closed."""
         run_id, game = sessions[0].run_id, sessions[0].game
-        self._nexus.store.writer.flush()
-        repository = self._nexus.store.repository
+        self._context.store.writer.flush()
+        repository = self._context.store.repository
         try:
-            spec = self._nexus.catalog.spec(game)
+            spec = self._context.catalog.spec(game)
         except WsapError:
             spec = AdapterSpec(game, "", "")  # it is not installed any more
         if state is None:
             state = last_state(repository, run_id)
         closed = []
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             for session in sessions:
                 if book.session(session.id).closed is not None:
                     continue
@@ -103,25 +103,25 @@ class Homecoming:
                         book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
                     )
                 )
-                self._nexus.life.keep_mind(book, session)
+                self._life.keep_mind(book, session)
         for session in closed:
-            self._nexus.life.came_back(session)
-            self._nexus.leaving.tell(session.agent_id, session)
+            self._life.came_back(session)
+            self._context.live.leaving.tell(session.agent_id, session)
         return closed
 
     async def last_good(self, session: SessionRecord) -> bytes | None:
         """Return the state of an agent's own world after its last recorded step, None where it can't be had."""
-        self._nexus.store.writer.flush()
-        with self._nexus.ledger.look() as book:
+        self._context.store.writer.flush()
+        with self._context.ledger.look() as book:
             record = book.world(session.world_id)
         try:
-            spec = self._nexus.catalog.spec(session.game)
+            spec = self._context.catalog.spec(session.game)
             codec = codec_of(spec)
         except WsapError:
             return None
         return await last_good_state(
-            lambda: self._nexus.make_world(spec, record),
-            self._nexus.store.repository,
+            lambda: self._context.make_world(spec, record),
+            self._context.store.repository,
             session.run_id,
             seat=session.agent_id,
             seed=record.seed,
@@ -130,12 +130,12 @@ class Homecoming:
 
     def stuck(self, agent_id: str) -> SessionRecord | None:
         """Return the open session of an agent that nobody plays now, because the agent is paused."""
-        if agent_id in self._nexus.stays:
+        if agent_id in self._context.live.stays:
             return None
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             session_id = book.agent(agent_id).session_id
             session = None if session_id is None else book.session(session_id)
-        if session is None or session.run_id in self._nexus.tables.tasks or self._nexus.lives.going_on(agent_id):
+        if session is None or session.run_id in self._context.live.run_tasks or self._context.live.is_active(agent_id):
             return None
         return session
 
@@ -143,14 +143,3 @@ class Homecoming:
         """Bring an agent home whose world nobody plays in now; None if that is not so."""
         stuck = self.stuck(agent_id)
         return None if stuck is None else next(iter(self.bring_home([stuck], "", reason=reason, state=state)), None)
-
-    def world_stumbled(self, game: str, world_id: str, error: Exception) -> None:
-        """Hold a failure against a game, and take it offline if that was one too many."""
-        if self._nexus.standings.count(game, world_id, error):
-            self.clear(game)
-
-    def clear(self, game: str) -> None:
-        """Have all who are in a game come back, because it may not be entered any more."""
-        for stay in list(self._nexus.stays.values()):
-            if stay.session.game == game:
-                stay.stop(GAME_OFFLINE)

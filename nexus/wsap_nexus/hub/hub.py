@@ -3,51 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
-from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_core.version import PROTOCOL_VERSION
 from wsap_llm.backends.registry import Models
 from wsap_nexus.agents.diary import Entry as DiaryEntry
+from wsap_nexus.agents.letters import Bell
 from wsap_nexus.agents.talk import Answer
-from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError, LeadLostError, NotInWorldError
-from wsap_nexus.hub.awaited import Awaited
+from wsap_nexus.errors import LeadLostError, NotInWorldError
 from wsap_nexus.hub.casting import Casting
 from wsap_nexus.hub.catalog import Catalog
+from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
 from wsap_nexus.hub.elsewhere import Elsewhere
+from wsap_nexus.hub.entrance import Entrance
 from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.homecoming import Homecoming
 from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lives import Lives
+from wsap_nexus.hub.mishaps import GAME_OFFLINE
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.hub.standing import Standing, Standings
 from wsap_nexus.hub.stay import SHUTDOWN, Stay
 from wsap_nexus.hub.tables import Tables
-from wsap_nexus.hub.transit import Way, prepare_enter
 from wsap_nexus.hub.waking import Waking
-from wsap_nexus.runs.controls import Controls
-from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import Installed
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms, WorldRecord
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 from wsap_nexus.store.lead import EVERY, lead
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldFace
-
-WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
-StepListener = Callable[[Stay, StepTaken], None]
 
 
 class Nexus:
@@ -77,53 +71,82 @@ class Nexus:
         self.settings = settings or Settings()
         self.ledger = Ledger(store.database)
         """Who is where and with what."""
-        self.stays: dict[str, Stay] = {}
-        """Open sessions that are being played, by agent."""
         self.clock = clock or SystemClock()
         """For waiting."""
-        self._services = services or Services()
-        self.standings = Standings(self.ledger, self.settings.max_failures, self.settings.failure_window)
+        services = services or Services()
+        self._models: Models | None = None
+        if services.models is None:
+            self._models = Models(host, seed=self.settings.seed)
+            services = replace(services, models=self._models, parts=Installed(host))
+        self.services = services
+        """What games and agents are handed."""
+        self.live = LiveState()
+        """What is held in memory."""
+        self.standings = Standings(
+            self.ledger, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
+        )
         """Which games may be entered, and why others may not."""
-        self.homecoming = Homecoming(self)
-        """What becomes of agents when something fails."""
-        self.placement = Placement(self.settings, self._world_context, self.homecoming.world_stumbled)
+        self.placement = Placement(self.settings, self._world_context, self._world_failed)
         """Where worlds run."""
-        failed = self.homecoming.world_stumbled
-        self.elsewhere = Elsewhere(self.ledger, self.clock, self.settings.game_hosts, on_failure=failed)
+        self.elsewhere = Elsewhere(self.ledger, self.clock, self.settings.game_hosts, on_failure=self._world_failed)
         """Games in other processes."""
         self.catalog = Catalog(host, self.settings.games, self.elsewhere, self.standings)
         """Which games there are."""
-        self._make_near = make_world or self.placement.make
-        self._models: Models | None = None
-        self._controls: dict[str, Controls] = {}
-        self.ways: dict[str, Way] = {}
-        """Prepared ways into worlds, by agent, until they are taken."""
-        self.external = Outside()
-        """Agents that somebody outside decides for, while they are in a world or in the nexus."""
-        self.arriving: Awaited[Stay] = Awaited()
-        """Who waits for an agent to be in a world."""
-        self.leaving: Awaited[SessionRecord] = Awaited()
-        """Who waits for an agent to be back."""
-        self.casting = Casting(self)
-        """Who sits where in worlds."""
-        self.tables = Tables(self)
-        """What is played in worlds."""
-        self.room = Room(self)
+        bell = Bell(self.clock)
+        self.ledger.listen(bell.heard)
+        context = self._context = HubContext(
+            host=host,
+            store=store,
+            ledger=self.ledger,
+            settings=self.settings,
+            clock=self.clock,
+            services=services,
+            standings=self.standings,
+            placement=self.placement,
+            elsewhere=self.elsewhere,
+            catalog=self.catalog,
+            bell=bell,
+            live=self.live,
+            make_near=make_world or self.placement.make,
+        )
+        self.room = Room(context)
         """Whether games have a world for one more."""
-        self.lives = Lives(self)
+        self._entrance = Entrance(context, self.room)
+        self.life = Life(context, self._entrance)
+        """What agents perceive in the nexus, remember, say and write."""
+        self.homecoming = Homecoming(context, self.life)
+        """What becomes of agents when something fails."""
+        casting = Casting(context)
+        self.tables = Tables(context, casting=casting, life=self.life, homecoming=self.homecoming, room=self.room)
+        """What is played in worlds."""
+        self.lives = Lives(
+            context, tables=self.tables, room=self.room, life=self.life, casting=casting, homecoming=self.homecoming
+        )
         """Agents that live now."""
-        self.visits: dict[str, str] = {}
-        """The runs that agents in the nexus are in, by agent."""
-        self.faces: dict[str, WorldFace] = {}
-        """Worlds that somebody is in, by run; for looking at."""
-        self._listeners: list[StepListener] = []
-        self._stopping = False
         self._lead = lead(store.database)
         self._leading: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[LeadLostError] | None = None
         self._waking = Waking(self.ledger, self.awaken)
-        self.life = Life(self, self.clock)
-        """What agents perceive in the nexus, remember, say and write."""
+
+    @property
+    def stays(self) -> dict[str, Stay]:
+        """Open sessions that are being played, by agent."""
+        return self.live.stays
+
+    @property
+    def external(self) -> Outside:
+        """Agents that somebody outside decides for, while they are in a world or in the nexus."""
+        return self.live.external
+
+    @property
+    def visits(self) -> dict[str, str]:
+        """The runs that agents in the nexus are in, by agent."""
+        return self.live.visits
+
+    @property
+    def faces(self) -> dict[str, WorldFace]:
+        """Worlds that somebody is in, by run; for looking at."""
+        return self.live.faces
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -137,9 +160,6 @@ class Nexus:
         self._lost = asyncio.get_running_loop().create_future()
         if not self.store.database.is_sqlite:
             self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")
-        if self._services.models is None:
-            self._models = Models(self.host, seed=self.settings.seed)
-            self._services = replace(self._services, models=self._models, parts=Installed(self.host))
         self.tables.settle()
         with self.ledger.change() as book:
             book.note("started", agents=book.count_agents())
@@ -165,14 +185,14 @@ class Nexus:
 
         Where another nexus has taken over, nothing is kept: what this one did since is not so.
         """
-        self._stopping = True
+        self.live.stopping = True
         await self._waking.stop()
         for stay in list(self.stays.values()):
             stay.stop(SHUTDOWN, at_once=True)
         for run in self.tables.runs.values():
             run.controls.stop()
         await asyncio.gather(*self.tables.tasks.values(), return_exceptions=True)
-        for controls in self._controls.values():
+        for controls in self.live.controls.values():
             controls.stop()
         await self.lives.end()
         await self.life.aclose()
@@ -195,7 +215,7 @@ class Nexus:
     @property
     def stopping(self) -> bool:
         """Whether it is being stopped: nothing begins any more."""
-        return self._stopping
+        return self.live.stopping
 
     def playing(self, run_id: str) -> Run | None:
         """Return a run that is being played in a world, None if it is not."""
@@ -203,11 +223,11 @@ class Nexus:
 
     def on_step(self, listener: StepListener) -> None:
         """Have a listener told after each decision in a world."""
-        self._listeners.append(listener)
+        self.live.listeners.append(listener)
 
     def awaken(self, agent: AgentIdentity) -> None:
         """Let an agent live, unless somebody outside decides for it."""
-        if not self._stopping:
+        if not self.live.stopping:
             self.lives.begin(agent.id)
 
     def pause(self, agent_id: str) -> None:
@@ -216,8 +236,8 @@ class Nexus:
             book.agent(agent_id)
             book.update_agent(agent_id, state="paused")
             book.note("agent_paused", agent=agent_id)
-        if agent_id in self._controls:
-            self._controls[agent_id].pause()
+        if agent_id in self.live.controls:
+            self.live.controls[agent_id].pause()
 
     def resume(self, agent_id: str) -> None:
         """Let a paused agent go on."""
@@ -225,14 +245,14 @@ class Nexus:
             agent = book.agent(agent_id)
             book.update_agent(agent_id, state="active")
             book.note("agent_resumed", agent=agent_id)
-        if agent_id in self._controls:
-            self._controls[agent_id].resume()
+        if agent_id in self.live.controls:
+            self.live.controls[agent_id].resume()
         self.awaken(replace(agent, state="active"))
 
     def step_once(self, agent_id: str) -> None:
         """Let a paused agent make one decision."""
-        if agent_id in self._controls:
-            self._controls[agent_id].step_once()
+        if agent_id in self.live.controls:
+            self.live.controls[agent_id].step_once()
 
     async def halt(self, agent_id: str) -> None:
         """Pause an agent, bring it back from its world or its way there, and end its task; it is in the nexus then."""
@@ -265,14 +285,13 @@ class Nexus:
             WorldError: the world didn't let it in; it is still in the nexus.
         """
         self.request_enter(agent_id, game, terms)
-        arriving = self.arriving.expect(agent_id)
-        visit = self._controls.get(agent_id)
+        arriving = self.live.arriving.expect(agent_id)
+        visit = self.live.controls.get(agent_id)
         if visit is not None:
             visit.stop()
         with self.ledger.look() as book:
             self.awaken(book.agent(agent_id))
-        stay: Stay = await arriving
-        return stay
+        return await arriving
 
     async def exit(self, agent_id: str, reason: str = "kicked") -> SessionRecord:
         """Bring an agent back from its world, safe or not, and return the closed session.
@@ -298,7 +317,7 @@ class Nexus:
         """
         if agent_id not in self.stays:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
-        return self.leaving.expect(agent_id)
+        return self.live.leaving.expect(agent_id)
 
     # --- what agents in the nexus ask for ---------------------------------------------------------
 
@@ -319,18 +338,13 @@ class Nexus:
         """Return an agent's diary, newest first, a page at a time; `before` is the number of the last entry seen."""
         return self.life.words.diary(agent_id, before=before, limit=limit)
 
-    @property
-    def services(self) -> Services:
-        """What games and agents are handed."""
-        return self._services
-
     def specs(self) -> dict[str, AdapterSpec]:
         """Return every game that can be entered, by name."""
-        return {info.id: self.catalog.spec(info.id) for info in self.games()}
+        return self._entrance.specs()
 
     def games(self) -> list[GameInfo]:
         """Return what is known of every game that can be entered."""
-        return self.catalog.infos(Counter(stay.session.game for stay in self.stays.values()), self.room.busy)
+        return self._entrance.games()
 
     def game_info(self, game: str) -> GameInfo:
         """Return what is known of a game.
@@ -338,11 +352,7 @@ class Nexus:
         Raises:
             UnknownNameError: there is none of that name.
         """
-        games = self.games()
-        for info in games:
-            if info.id == game:
-                return info
-        raise UnknownNameError("world", game, [g.id for g in games])
+        return self._entrance.game_info(game)
 
     def set_game_status(self, game: str, status: str, reason: str = "") -> Standing:
         """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
@@ -357,54 +367,26 @@ class Nexus:
             UsageError: there is no such status.
         """
         self.game_info(game)
-        standing = self.standings.put(game, status, reason)
-        if status != "available":
-            self.homecoming.clear(game)
-        return standing
+        return self.standings.put(game, status, reason)
 
     def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
-        """Prepare an agent's way into a game."""
-        info = self.game_info(game)
-        if info.status == "busy":
-            self.room.check(self.catalog.spec(info.id))
-        elif info.status != "available":
-            reason = self.standings.of(info.id).reason
-            raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
-        if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
-            raise IncompatibleGameError(
-                f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
-            )
-        with self.ledger.change() as book:
-            self.ways[agent_id] = prepare_enter(book, agent_id, self.catalog.spec(game), terms)
-        return f"You are on your way to {info.name}."
+        """Prepare an agent's way into a game, and return what to tell it.
 
-    # --- an agent's life ----------------------------------------------------------------------------
+        Raises:
+            UnknownNameError: there is no such game or agent.
+            TransitError: it can't go there now.
+        """
+        return self._entrance.request_enter(agent_id, game, terms)
 
     # --- parts ------------------------------------------------------------------------------------------
 
-    def tell(self, stay: Stay, step: StepTaken) -> None:
-        """Tell those who listen of a decision in a world."""
-        for listener in self._listeners:
-            listener(stay, step)
-
-    def new_controls(self, agent: AgentIdentity) -> Controls:
-        """Return what holds and stops an agent from now on, as the agent and the nexus stand."""
-        controls = Controls(pace=self.settings.pace)
-        if agent.state == "paused":
-            controls.pause()
-        if self._stopping:
-            controls.stop()
-        self._controls[agent.id] = controls
-        return controls
-
     def _world_context(self) -> Context:
-        return Context(clock=self.clock, services=self._services)
+        return Context(clock=self.clock, services=self.services)
 
-    def make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
-        """Return a world, here or in another process, that nothing was asked of yet.
+    def _world_failed(self, game: str, world_id: str, error: Exception) -> None:
+        """Count a failure of a world; too many take its game offline."""
+        self.standings.count(game, world_id, error)
 
-        Raises:
-            WorldFailedError: the game can't be loaded or made.
-        """
-        far = spec.name in self.elsewhere.specs()
-        return self.elsewhere.world(spec, record) if far else self._make_near(spec, record)
+    def _call_back(self, game: str) -> None:
+        """Have all who are in a game come back, because it may not be entered any more."""
+        self.live.stop_game(game, GAME_OFFLINE)

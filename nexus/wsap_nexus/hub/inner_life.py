@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol import AvatarState
-from wsap_core.seams.clock import Clock
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents import letters, metagoals
 from wsap_nexus.agents.chronicle import latest, news
 from wsap_nexus.agents.minds import AgentMinds, KeptMind
-from wsap_nexus.agents.persons import seat_plan
 from wsap_nexus.agents.suggest import suggestions
+from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.conversation import Words
 from wsap_nexus.hub.deaths import ways_back
+from wsap_nexus.hub.entrance import Entrance
 from wsap_nexus.hub.guests import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
 from wsap_nexus.hub.place import GameEntry, Surroundings
+from wsap_nexus.hub.transit import Departure
 from wsap_nexus.runs.minds import Beginning
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events
 from wsap_nexus.runs.run import Past
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, SessionRecord, Terms
+from wsap_nexus.store.entities import AvatarRecord, SessionRecord, Terms
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatFace
-
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
-    from wsap_nexus.hub.transit import Departure
 
 # Any, in this module: parameters of actions, and statistics as JSON.
 
@@ -40,28 +37,26 @@ class Life:
     """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries.
 
     Args:
-        nexus: whose agents they are.
-        clock: for waiting.
+        context: of the nexus.
+        entrance: the games that can be entered.
     """
 
-    def __init__(self, nexus: Nexus, clock: Clock) -> None:
-        self._nexus = nexus
-        self._clock = clock
-        self._bell = letters.Bell(clock)
+    def __init__(self, context: HubContext, entrance: Entrance) -> None:
+        self._context = context
+        self._entrance = entrance
         self._guests: dict[str, GuestSeat] = {}
         self._minds: dict[str, AgentMinds] = {}
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
-        self.words = Words(nexus, clock, self.mind, self.ring)
+        self.words = Words(context, self.mind, self.ring)
         """What agents say and write."""
-        nexus.ledger.listen(self._bell.heard)
 
     # --- the desk: what agents in the nexus ask for -----------------------------------------------
 
     def surroundings(self, agent_id: str) -> Surroundings:
         """Return what an agent in the nexus perceives."""
-        infos = self._nexus.games()
-        with self._nexus.ledger.look() as book:
+        infos = self._entrance.games()
+        with self._context.ledger.look() as book:
             agent = book.agent(agent_id)
             skills = book.skills(agent_id)
             sessions = book.sessions(agent_id=agent_id, limit=5)
@@ -87,7 +82,7 @@ class Life:
                 [f"{row.name} ({row.game})" for row in book.achievements(agent_id)],
                 worlds,
                 suggestions(
-                    worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._nexus.specs()
+                    worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._entrance.specs()
                 ),
                 sessions,
                 letters.present(book, agent_id),
@@ -103,9 +98,9 @@ class Life:
         Raises:
             UnknownNameError: there is no such game.
         """
-        info = self._nexus.game_info(game)
-        spec = self._nexus.specs()[game]
-        with self._nexus.ledger.look() as book:
+        info = self._entrance.game_info(game)
+        spec = self._entrance.specs()[game]
+        with self._context.ledger.look() as book:
             bodies, dead = book.avatars(agent_id, game), ways_back(book, agent_id, game)
             skills = book.skills(agent_id)
         parts = [
@@ -123,25 +118,21 @@ class Life:
 
     def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
         """Prepare the agent's way into a game."""
-        return self._nexus.request_enter(agent_id, game, terms)
+        return self._entrance.request_enter(agent_id, game, terms)
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
         """Wait for some seconds, or until a message comes or a world stands otherwise."""
-        return await self._bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
-
-    def world_is_free(self) -> None:
-        """Have all look again who wait in the nexus: there is a world for one more in a game."""
-        self._bell.ring_all()
+        return await self._context.bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
 
     def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
         """Send a message to others."""
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             hearers = letters.send(book, agent_id, kind, text, to=to)
         return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
 
     def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
         """Take messages as read."""
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             letters.mark_read(book, agent_id, ids)
 
     def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
@@ -168,22 +159,18 @@ class Life:
             )
             if goal.id in metagoals.TEMPLATES:
                 raise UsageError(f"{goal.id!r} is a goal that there is already; take another name for your own.")
-        with self._nexus.ledger.change() as book:
-            pursuit = metagoals.set_goal(book, agent_id, goal, [info.id for info in self._nexus.games()])
+        with self._context.ledger.change() as book:
+            pursuit = metagoals.set_goal(book, agent_id, goal, [info.id for info in self._entrance.games()])
         state = "you have reached it already" if pursuit.state == "reached" else f"so far {pursuit.progress}"
         return f"Your goal {goal.id!r}: {goal.description}; {state}."
 
     def abandon_goal(self, agent_id: str, goal: str) -> str:
         """Take a meta-goal from the agent."""
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             metagoals.abandon_goal(book, agent_id, goal)
         return f"You have given up {goal!r}."
 
     # --- playing ----------------------------------------------------------------------------------
-
-    def seat_plan(self, name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
-        """Return who decides in a seat, persona included."""
-        return seat_plan(name, agent, game, default)
 
     def minds(
         self, run_id: str, owners: Mapping[str, str], past: Mapping[str, Beginning] | None, recorder: Recorder
@@ -208,7 +195,7 @@ class Life:
             recorder: of the run.
         """
         run_id = next(iter(sessions.values())).run_id
-        logged = self._nexus.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
+        logged = self._context.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
         whispered = read_whispers(event.data for event in logged)
 
         def around(name: str, seat: SeatFace) -> SeatFace:
@@ -274,14 +261,14 @@ class Life:
         if not destination:
             return
         try:
-            self._nexus.request_enter(agent_id, destination, Terms())
+            self._entrance.request_enter(agent_id, destination, Terms())
         except WsapError as error:
-            with self._nexus.ledger.change() as book:
+            with self._context.ledger.change() as book:
                 book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
 
     def _unfinished(self, agent_id: str) -> str:
         """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             sessions = book.sessions(agent_id=agent_id, limit=1)
             left = latest(book, agent_id, ("left",), limit=1)
             since = latest(book, agent_id, ("entered", "onward_refused", "transfer_cancelled"), limit=1)
@@ -298,10 +285,10 @@ class Life:
         """
         if "model" not in seat.options:
             return None
-        with self._nexus.ledger.change() as book:
+        with self._context.ledger.change() as book:
             before = latest(book, agent_id, ("visiting",), limit=1)
             book.note("visiting", agent=agent_id, run=run_id)
-        repository = self._nexus.store.repository
+        repository = self._context.store.repository
         try:
             earlier = repository.get_run(str(before[0].body["run"])) if before else None
         except UnknownNameError:
@@ -315,7 +302,7 @@ class Life:
         mind = self.remembered(run_id, agent_id)
         self._minds.pop(run_id, None)
         if mind is not None:
-            with self._nexus.ledger.change() as book:
+            with self._context.ledger.change() as book:
                 book.keep_mind(agent_id, mind)
 
     async def aclose(self) -> None:
@@ -323,7 +310,7 @@ class Life:
         await self.words.aclose()
 
     def _whispers(self, agent_id: str) -> dict[int, str]:
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             return {
                 letter.id: letter.message.content for letter in letters.inbox(book, agent_id, sender=letters.PERSON)
             }
@@ -339,7 +326,7 @@ class Life:
         Raises:
             StorageError: it is damaged.
         """
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             return KeptMind.from_bytes(book.mind(agent_id))
 
 

@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from wsap_core.errors import WsapError
 from wsap_core.seams.context import derive_seed
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.persons import seat_plan
+from wsap_nexus.hub.casting import Casting
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.homecoming import Homecoming
+from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace
+from wsap_nexus.hub.room import Room
+from wsap_nexus.hub.tables import Tables
 from wsap_nexus.hub.transit import Way
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.venue import OwnVenue
 
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
-
 
 class Lives:
     """The agents of a nexus that live now.
 
     Args:
-        nexus: whose agents they are.
+        context: of the nexus.
+        tables: plays in worlds.
+        room: whether games have a free world.
+        life: memories, and what agents ask for in the nexus.
+        casting: who decides.
+        homecoming: pauses agents that fail.
     """
 
-    def __init__(self, nexus: Nexus) -> None:
-        self.tasks: dict[str, asyncio.Task[None]] = {}
+    def __init__(
+        self, context: HubContext, *, tables: Tables, room: Room, life: Life, casting: Casting, homecoming: Homecoming
+    ) -> None:
+        self.tasks = context.live.agent_tasks
         """Their lives, by agent; some may be over."""
-        self._nexus = nexus
+        self._context = context
+        self._tables = tables
+        self._room = room
+        self._life = life
+        self._casting = casting
+        self._homecoming = homecoming
         self._lobbies: dict[str, Lobby] = {}
 
     def begin(self, agent_id: str) -> None:
         """Let an agent live, if it doesn't."""
-        if not self.going_on(agent_id):
+        if not self._context.live.is_active(agent_id):
             self.tasks[agent_id] = asyncio.create_task(self._live(agent_id), name=f"agent {agent_id}")
-
-    def going_on(self, agent_id: str) -> bool:
-        """Return whether an agent lives now."""
-        task = self.tasks.get(agent_id)
-        return task is not None and not task.done()
 
     async def end(self, agents: Iterable[str] | None = None) -> None:
         """End the lives of some agents, or of all, wherever they are."""
@@ -55,37 +66,37 @@ class Lives:
     async def _live(self, agent_id: str) -> None:
         """Go on with what was open, then visit, enter, play and come back, for as long as the nexus runs."""
         try:
-            while not self._nexus.stopping:
-                with self._nexus.ledger.look() as book:
+            while not self._context.live.stopping:
+                with self._context.ledger.look() as book:
                     agent = book.agent(agent_id)
                 if agent.state != "active":
                     break  # it was paused, by a person or because it failed, and lives again when it is resumed
                 if agent.session_id is not None:
-                    await self._nexus.tables.go_on(agent.session_id)
+                    await self._tables.go_on(agent.session_id)
                     continue
-                self._nexus.life.go_on(agent_id)
-                way = self._nexus.ways.pop(agent_id, None) or await self._visit(agent_id)
+                self._life.go_on(agent_id)
+                way = self._context.live.ways.pop(agent_id, None) or await self._visit(agent_id)
                 if way is not None:
                     await self._travel(way)
-                elif not self._nexus.stopping:
-                    await self._nexus.clock.sleep(1.0)
+                elif not self._context.live.stopping:
+                    await self._context.clock.sleep(1.0)
         except WsapError as error:
-            self._nexus.homecoming.agent_failed(agent_id, error)
+            self._homecoming.agent_failed(agent_id, error)
 
     async def _visit(self, agent_id: str) -> Way | None:
         """Let an agent be in the nexus until it is on its way somewhere."""
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             agent = book.agent(agent_id)
-        seat = self._nexus.life.seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
-        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self._nexus.life, agent_id))
-        run_seed = derive_seed(self._nexus.settings.seed, "visit", agent_id, agent.lifetime_steps)
+        seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self._life, agent_id))
+        run_seed = derive_seed(self._context.settings.seed, "visit", agent_id, agent.lifetime_steps)
         plan = RunPlan(GAME, (seat,), run_seed)
-        record = self._nexus.visits[agent_id] = self._nexus.tables.record_run(plan, GAME)
-        recorder = Recorder(self._nexus.store.writer, record)
+        record = self._context.live.visits[agent_id] = self._tables.record_run(plan, GAME)
+        recorder = Recorder(self._context.store.writer, record)
         recorder.note("started")
-        controls = self._nexus.new_controls(agent)
-        agents = {agent_id: self._nexus.casting.agent_spec(agent_id, seat.agent)}
-        venue = OwnVenue(spec, run_seed, {}, self._nexus.clock, self._nexus.services)
+        controls = self._context.new_controls(agent)
+        agents = {agent_id: self._casting.agent_spec(agent_id, seat.agent)}
+        venue = OwnVenue(spec, run_seed, {}, self._context.clock, self._context.services)
         run = Run(
             plan,
             spec,
@@ -93,27 +104,30 @@ class Lives:
             recorder=recorder,
             run_id=record,
             controls=controls,
-            services=self._nexus.services,
+            services=self._context.services,
             venue=venue,
-            minds=self._nexus.life.minds(record, {agent_id: agent_id}, None, recorder),
-            past=self._nexus.life.earlier_calls(agent_id, seat, record),
+            minds=self._life.minds(record, {agent_id: agent_id}, None, recorder),
+            past=self._life.earlier_calls(agent_id, seat, record),
         )
         try:
-            await self._nexus.tables.play(run, recorder)
+            await self._tables.play(run, recorder)
         finally:
-            self._nexus.life.end_visit(agent_id, record)
-        return self._nexus.ways.pop(agent_id, None)
+            self._life.end_visit(agent_id, record)
+        return self._context.live.ways.pop(agent_id, None)
 
     async def _travel(self, way: Way) -> None:
         """Bring an agent into a world, let it play there, and bring it back."""
-        spec = self._nexus.catalog.spec(way.game)
+        spec = self._context.catalog.spec(way.game)
         if spec.seats[1] == 1:
-            run_id = await self._nexus.room.sit_down([way], spec)
+            run_id = await self._sit_down([way], spec)
         else:
             if way.game not in self._lobbies:
                 self._lobbies[way.game] = Lobby(
-                    spec, self._nexus.settings.lobby_seconds, self._nexus.clock, self._nexus.room.sit_down
+                    spec, self._context.settings.lobby_seconds, self._context.clock, self._sit_down
                 )
             run_id = await self._lobbies[way.game].join(way)
         if run_id is not None:
-            await self._nexus.tables.until_home(run_id, way.agent_id)
+            await self._tables.until_home(run_id, way.agent_id)
+
+    async def _sit_down(self, ways: Sequence[Way], spec: AdapterSpec) -> str | None:
+        return await self._room.sit_down(ways, spec, self._tables.sit_down)

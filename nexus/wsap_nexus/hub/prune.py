@@ -19,22 +19,20 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Select, and_, case, delete, func, or_, select
 from sqlalchemy.exc import OperationalError
 
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AvatarState
+from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.luggage import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.tables import METADATA
-
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
 
 _T = METADATA.tables
 _RUN, _EVENT, _DICTIONARY, _SESSION = _T["run"], _T["event"], _T["dictionary"], _T["session"]
@@ -155,16 +153,16 @@ def prune(
     return done
 
 
-async def look_after(nexus: Nexus, keep_days: float, *, every: float = EVERY) -> None:
+async def look_after(ledger: Ledger, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
     """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
     while True:
         try:
-            await asyncio.to_thread(prune, nexus.store.database, keep_days, now=nexus.ledger.wall_clock())
+            await asyncio.to_thread(prune, ledger.database, keep_days, now=ledger.wall_clock())
         except WsapError as error:
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
-            with nexus.ledger.change() as book:
+            with ledger.change() as book:
                 book.note("prune_failed", error=str(error))
-        await nexus.clock.sleep(every)
+        await clock.sleep(every)
 
 
 def size_of(database: Database) -> int | None:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.lobby import SitDown
 from wsap_nexus.hub.transit import Way, take_back
 from wsap_nexus.store.tables import METADATA
-
-if TYPE_CHECKING:
-    from wsap_nexus.hub.hub import Nexus
 
 _SESSION = METADATA.tables["session"]
 
@@ -29,11 +27,11 @@ class Room:
     """How many worlds of each game are taken.
 
     Args:
-        nexus: whose worlds they are.
+        context: of the nexus.
     """
 
-    def __init__(self, nexus: Nexus) -> None:
-        self._nexus = nexus
+    def __init__(self, context: HubContext) -> None:
+        self._context = context
         self._sitting: dict[str, list[frozenset[str]]] = {}
         """By game, the ways of those who are sitting down now, a set for each world."""
         self._closing: dict[str, list[str]] = {}
@@ -44,7 +42,7 @@ class Room:
         if spec.max_worlds is None:
             return False
         going = set().union(*self._sitting.get(spec.name, ()))
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             prepared = [row for row in book.transfers("prepared") if row.kind == "enter"]
         waiting = sum(row.data.get("game") == spec.name and row.id not in going for row in prepared)
         wanted = math.ceil((waiting + 1) / spec.seats_with({})[1])
@@ -59,24 +57,24 @@ class Room:
         if self.busy(spec):
             raise _full(spec)
 
-    async def sit_down(self, ways: Sequence[Way], spec: AdapterSpec) -> str | None:
-        """Bring agents into one world, if there is one for them, and return the run; None if they stay at home."""
+    async def sit_down(self, ways: Sequence[Way], spec: AdapterSpec, play: SitDown) -> str | None:
+        """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
         if spec.max_worlds is None:
-            return await self._nexus.tables.sit_down(ways, spec)
+            return await play(ways, spec)
         if self._taken(spec) >= spec.max_worlds:
             # Those who are late for the world that others sat down in need one of their own.
             error = _full(spec)
-            with self._nexus.ledger.change() as book:
+            with self._context.ledger.change() as book:
                 for way in ways:
                     take_back(book, way.transfer_id, way.agent_id, str(error))
             for way in ways:
-                self._nexus.arriving.tell(way.agent_id, error)
+                self._context.live.arriving.tell(way.agent_id, error)
             return None
         sitting = self._sitting.setdefault(spec.name, [])
         mine = frozenset(way.transfer_id for way in ways)
         sitting.append(mine)
         try:
-            return await self._nexus.tables.sit_down(ways, spec)
+            return await play(ways, spec)
         finally:
             sitting.remove(mine)
 
@@ -92,11 +90,11 @@ class Room:
             yield
         finally:
             closing.remove(run_id)
-            self._nexus.life.world_is_free()
+            self._context.bell.ring_all()
 
     def _taken(self, spec: AdapterSpec) -> int:
         query = select(_SESSION.c.run_id).where(_SESSION.c.game == spec.name, _SESSION.c.closed.is_(None)).distinct()
-        with self._nexus.ledger.look() as book:
+        with self._context.ledger.look() as book:
             runs = set(book.connection.execute(query).scalars())
         return len(runs.union(self._closing.get(spec.name, ()))) + len(self._sitting.get(spec.name, ()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -38,12 +38,16 @@ class Standings:
         ledger: the nexus' books.
         limit: failures within the window after which a game is taken offline.
         window: seconds.
+        on_close: told of each game that may not be entered from now on.
     """
 
-    def __init__(self, ledger: Ledger, limit: int, window: float) -> None:
+    def __init__(
+        self, ledger: Ledger, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
+    ) -> None:
         self._ledger = ledger
         self._limit = limit
         self._window = window
+        self._on_close = on_close
         self._known: dict[str, Standing] | None = None
 
     def of(self, game: str) -> Standing:
@@ -65,6 +69,8 @@ class Standings:
         with self._ledger.change() as book:
             self._keep(book, game, standing)
             book.note(f"game_{status}", game=game, reason=standing.reason, before=before.status)
+        if status != "available":
+            self._on_close(game)
         return standing
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
@@ -85,6 +91,8 @@ class Standings:
                 standing = Standing("offline", why[:_LONGEST_REASON], failed_at)
                 book.note("game_offline", game=game, reason=standing.reason, before=before.status)
             self._keep(book, game, standing)
+        if too_often:
+            self._on_close(game)
         return too_often
 
     def _all(self) -> dict[str, Standing]:

@@ -18,7 +18,10 @@ from wsap_nexus.server.app import ROUTES
 from wsap_nexus.worlds import serve_world as world
 
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
-_OWN = ("wsap_core.errors", "wsap_nexus.hub", "wsap_nexus.server", "wsap_nexus.store.errors")
+_OWN = tuple(
+    ["wsap_core.errors", "wsap_nexus.errors", "wsap_nexus.store.errors"]
+    + [f"wsap_nexus.{room}." for room in ("agents", "http", "hub", "server", "worlds")]
+)
 _LOADED = (serve, world)
 """What brings in every module that has an error of its own."""
 

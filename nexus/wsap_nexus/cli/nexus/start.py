@@ -247,7 +247,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
         if request.keep is not None:
             from wsap_nexus.hub.prune import look_after
 
-            housekeeping.append(asyncio.create_task(look_after(hub, request.keep)))
+            housekeeping.append(asyncio.create_task(look_after(hub.ledger, hub.clock, request.keep)))
 
     with told_to_stop(lambda: _write(_STOPPING), lambda: _write(_INSISTED)) as told:
         try:

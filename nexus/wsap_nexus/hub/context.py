@@ -1,0 +1,130 @@
+"""What the parts of a running nexus share: the database, the games, and what is held in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from wsap_core.host import PluginHost
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.services import Services
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.letters import Bell
+from wsap_nexus.hub.awaited import Awaited
+from wsap_nexus.hub.catalog import Catalog
+from wsap_nexus.hub.elsewhere import Elsewhere
+from wsap_nexus.hub.external import Outside
+from wsap_nexus.hub.settings import Settings
+from wsap_nexus.hub.standing import Standings
+from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.transit import Way
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.store import Store
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord
+from wsap_nexus.worlds.placement import Placement
+from wsap_nexus.worlds.port import WorldFace
+
+WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
+"""Makes a new, unstarted world."""
+StepListener = Callable[[Stay, StepTaken], None]
+"""Called after each decision in a world."""
+
+
+@dataclass
+class LiveState:
+    """What a running nexus holds in memory, and loses when it ends."""
+
+    stays: dict[str, Stay] = field(default_factory=dict)
+    """Open sessions that are being played, by agent."""
+    ways: dict[str, Way] = field(default_factory=dict)
+    """Prepared ways into worlds, by agent, until they are taken."""
+    external: Outside = field(default_factory=Outside)
+    """Agents that somebody outside decides for, while they are in a world or in the nexus."""
+    arriving: Awaited[Stay] = field(default_factory=Awaited)
+    """Who waits for an agent to be in a world."""
+    leaving: Awaited[SessionRecord] = field(default_factory=Awaited)
+    """Who waits for an agent to be back."""
+    visits: dict[str, str] = field(default_factory=dict)
+    """The runs that agents in the nexus are in, by agent."""
+    faces: dict[str, WorldFace] = field(default_factory=dict)
+    """Worlds that somebody is in, by run; for looking at."""
+    runs: dict[str, Run] = field(default_factory=dict)
+    """Runs that are being played in a world, by their ids."""
+    run_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """The tasks that play them, by run."""
+    agent_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """The tasks of agents, by agent; some may be done."""
+    controls: dict[str, Controls] = field(default_factory=dict)
+    """What pauses and stops each agent, by agent."""
+    listeners: list[StepListener] = field(default_factory=list)
+    stopping: bool = False
+    """Whether the nexus is being stopped: nothing begins any more."""
+
+    def is_active(self, agent_id: str) -> bool:
+        """Return whether an agent's task is running."""
+        task = self.agent_tasks.get(agent_id)
+        return task is not None and not task.done()
+
+    def tell(self, stay: Stay, step: StepTaken) -> None:
+        """Call the listeners after a decision in a world."""
+        for listener in self.listeners:
+            listener(stay, step)
+
+    def stop_game(self, game: str, reason: str) -> None:
+        """End all open sessions in a game before their next decision."""
+        for stay in list(self.stays.values()):
+            if stay.session.game == game:
+                stay.stop(reason)
+
+
+@dataclass(frozen=True)
+class HubContext:
+    """What the services of a nexus work with."""
+
+    host: PluginHost
+    """Where games and agents come from."""
+    store: Store
+    """The database, and the log of runs."""
+    ledger: Ledger
+    """Who is where and with what."""
+    settings: Settings
+    clock: Clock
+    """For waiting."""
+    services: Services
+    """Handed to games and agents."""
+    standings: Standings
+    """Which games may be entered, and why others may not."""
+    placement: Placement
+    """Where worlds run."""
+    elsewhere: Elsewhere
+    """Games in other processes."""
+    catalog: Catalog
+    """Which games there are."""
+    bell: Bell
+    """Wakes agents that wait in the nexus."""
+    live: LiveState
+    make_near: WorldMaker
+    """Makes worlds of games that are installed here."""
+
+    def make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
+        """Return a new, unstarted world, in this process or another one.
+
+        Raises:
+            WorldFailedError: the game can't be loaded or made.
+        """
+        far = spec.name in self.elsewhere.specs()
+        return self.elsewhere.world(spec, record) if far else self.make_near(spec, record)
+
+    def new_controls(self, agent: AgentIdentity) -> Controls:
+        """Return new controls of an agent: paused if it is paused, stopped if the nexus is being stopped."""
+        controls = Controls(pace=self.settings.pace)
+        if agent.state == "paused":
+            controls.pause()
+        if self.live.stopping:
+            controls.stop()
+        self.live.controls[agent.id] = controls
+        return controls
