@@ -62,7 +62,7 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
 def test_a_paused_run_is_played_again_up_to_where_it_paused(
     capsys: pytest.CaptureFixture[str], server: ModelServer
 ) -> None:
-    assert typed(capsys, *ECHO, "--max-calls", "4")[0] == 9
+    assert typed(capsys, *ECHO, "--limit", "calls=4")[0] == 9
     (paused,) = rows(capsys)
     code, out, err = typed(capsys, "play", "--replay", "last")
     assert (code, err) == (0, "")
@@ -78,7 +78,7 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
 
 
 def test_a_run_without_a_step_can_not_be_played_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert typed(capsys, *ECHO, "--max-tokens", "10")[0] == 9
+    assert typed(capsys, *ECHO, "--limit", "tokens=10")[0] == 9
     code, _, err = typed(capsys, "play", "--replay", "last")
     assert code == 2
     assert "ended before its first step, so there is nothing to play again" in err
@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     assert code == 8
     assert err == f"Error: No server answers at {nowhere}/v1; is it running?\n"
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-    typed(capsys, *ECHO, "--max-calls", "4")
+    typed(capsys, *ECHO, "--limit", "calls=4")
     monkeypatch.setenv("OPENAI_BASE_URL", f"{nowhere}/v1")
     code, _, err = typed(capsys, "play", "--resume", "last")
     assert code == 8

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wsap_core.cli import main
+from wsap_llm.wrappers import BudgetLimits, Budgets
 
 REPLY = json.dumps({"action": "speak", "params": {"text": "here I am"}})
 MODEL = ("--model", "scripted/parrot", "--model-option", f"reply={json.dumps(REPLY)}", "--agent-option", "plan=no")
@@ -36,19 +37,19 @@ def play(capsys: pytest.CaptureFixture[str], *words: str, steps: int = 3) -> tup
 def test_a_day_pauses_the_second_run_of_the_database_and_a_higher_limit_goes_on_with_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, out, _ = play(capsys, "--daily-calls", "5")
+    code, out, _ = play(capsys, "--limit", "day.calls=5")
     assert code == 0
     assert json.loads(out)["usage"]["calls"] == 3
-    code, _, err = play(capsys, "--daily-calls", "5")
+    code, _, err = play(capsys, "--limit", "day.calls=5")
     assert code == 9
     assert "limit of 5 calls a day" in err
     assert "after midnight UTC" in err
     assert "wsap play --resume" in err
-    assert typed(capsys, "play", "--resume", "last", "--daily-calls", "5", "--json")[0] == 9
-    code, out, _ = typed(capsys, "play", "--resume", "last", "--daily-calls", "6", "--json")
+    assert typed(capsys, "play", "--resume", "last", "--limit", "day.calls=5", "--json")[0] == 9
+    code, out, _ = typed(capsys, "play", "--resume", "last", "--limit", "day.calls=6", "--json")
     assert code == 0
     assert json.loads(out)["steps"] == 3
-    code, _, err = play(capsys, "--daily-calls", "5", "--no-record")
+    code, _, err = play(capsys, "--limit", "day.calls=5", "--no-record")
     assert code == 2
     assert "A day's limit counts what is recorded" in err
 
@@ -56,18 +57,18 @@ def test_a_day_pauses_the_second_run_of_the_database_and_a_higher_limit_goes_on_
 def test_a_decision_that_would_take_too_many_tokens_pauses_before_anything_is_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, _, err = play(capsys, "--decision-tokens", "310")
+    code, _, err = play(capsys, "--limit", "decision.tokens=310")
     assert code == 9
     assert "limit of 310 tokens a decision" in err
     assert "(spent: 0 calls, 0 tokens)" in err
-    code, out, _ = typed(capsys, "play", "--resume", "last", "--decision-tokens", "5000", "--json")
+    code, out, _ = typed(capsys, "play", "--resume", "last", "--limit", "decision.tokens=5000", "--json")
     assert (code, json.loads(out)["steps"]) == (0, 3)
 
 
 def test_an_option_of_the_model_is_kept_for_going_on_and_a_misspelt_one_is_refused_with_a_guess(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert play(capsys, "--max-calls", "1")[0] == 9
+    assert play(capsys, "--limit", "calls=1")[0] == 9
     code, out, _ = typed(capsys, "play", "--resume", "last", "--json")
     assert code == 0, "the reply is an option of the model, which is not typed again"
     assert json.loads(out)["usage"]["calls"] == 3
@@ -81,11 +82,39 @@ def test_an_option_of_the_model_is_kept_for_going_on_and_a_misspelt_one_is_refus
     assert "'repyl'. Did you mean 'reply'?" in err
 
 
-@pytest.mark.parametrize("option", ["--daily-cost", "--decision-cost", "--max-cost"])
+@pytest.mark.parametrize("option", ["cost", "run.cost", "decision.cost", "day.cost"])
 def test_an_amount_that_is_none_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = play(capsys, option, "0")
+    code, _, err = play(capsys, "--limit", f"{option}=0")
     assert code == 2
     assert f"{option} is an amount of US dollars above 0" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("2",), "--limit takes [run|decision|day].[calls|tokens|cost]=N, such as cost=2 or tokens=500000, not '2'."),
+        (("week.cost=2",), "not 'week.cost=2'"),
+        (("money=2",), "not 'money=2'"),
+        (("cost",), "not 'cost'"),
+        (("cost=nan",), "--limit run.cost is an amount of US dollars above 0, not nan."),
+        (("calls=0",), "--limit run.calls is a whole number from 1 to 10^12, not 0."),
+        (("day.tokens=1.5",), "--limit day.tokens is a whole number from 1 to 10^12, not 1.5."),
+        (("calls=many",), "--limit run.calls is a whole number from 1 to 10^12, not many."),
+        (("calls=2", "run.calls=3"), "--limit gives run.calls twice."),
+    ],
+)
+def test_a_limit_of_another_form_is_refused_in_a_sentence(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = play(capsys, *(part for word in words for part in ("--limit", word)))
+    assert code == 2
+    assert told in err
+
+
+def test_limits_are_read_by_scope_and_kind() -> None:
+    found = Budgets.parse(["cost=2", "decision.calls=5", "day.tokens=1e6", "run.calls=7"])
+    assert found == Budgets(BudgetLimits(7, None, 2.0), BudgetLimits(calls=5), BudgetLimits(tokens=1_000_000))
+    assert Budgets.parse([]) == Budgets()
 
 
 def test_a_key_for_a_tool_server_that_does_not_start_is_neither_told_nor_kept(

@@ -346,7 +346,10 @@ def test_what_contradicts_playing_a_run_again_is_refused(
     [
         (["--style", "tags"], "--style is about a language model; say which, with --model ADDRESS."),
         (["--model", "scripted/x", "--agent-option", "model=y"], "The option model is given twice"),
-        (["--model", "scripted/x", "--max-cost", "-1"], "--max-cost is an amount of US dollars above 0, not -1."),
+        (
+            ["--model", "scripted/x", "--limit", "cost=-1"],
+            "--limit run.cost is an amount of US dollars above 0, not -1.",
+        ),
         (["--model", "scripted/x"], "The scripted backend needs the option reply"),
         (["--model", "scripte/x"], "Did you mean 'scripted'"),
         (["--model", "scripted"], "scripted"),

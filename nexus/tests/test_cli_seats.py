@@ -84,7 +84,7 @@ def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
     capsys: pytest.CaptureFixture[str], server: ModelServer
 ) -> None:
     seats = ("--seat", "row=ollama/qwen3:8b", "--seat", "column=ollama/llama3.2:latest")
-    assert typed(capsys, *HALF_A_GAME, *seats, "--max-calls", "4")[0] == 9
+    assert typed(capsys, *HALF_A_GAME, *seats, "--limit", "calls=4")[0] == 9
     code, out, _ = typed(capsys, "play", "--resume", "last", "--json")
     assert code == 0
     assert asked(server) == {"qwen3:8b chat": 5, "llama3.2:latest chat": 5}
@@ -92,20 +92,6 @@ def test_seats_with_models_of_their_own_are_gone_on_with_and_played_again(
     assert code == 0
     assert json.loads(again)["trajectory_hash"] == json.loads(out)["trajectory_hash"]
     assert asked(server).total() == 10
-
-
-def test_an_estimate_adds_up_what_each_seats_model_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    one, other = "ollama/qwen3:8b", "ollama/llama3.2:latest"
-    prices = ("--price-in", "1", "--price-out", "2", "--estimate")
-    alone = [json.loads(typed(capsys, *HALF_A_GAME, "--model", model, *prices)[1]) for model in (one, other)]
-    both = ("--seat", f"row={one}", "--seat", f"column={other}")
-    code, out, _ = typed(capsys, *HALF_A_GAME, *both, *prices)
-    found = json.loads(out)
-    assert code == 0
-    assert (found["model"], found["seats"], found["calls"]) == (f"{one}, {other}", 2, 10)
-    # Each of the first two was for both seats.
-    assert found["prompt_tokens"] == sum(each["prompt_tokens"] for each in alone) // 2
-    assert found["cost"] == pytest.approx(sum(each["cost"] for each in alone) / 2)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +130,6 @@ def test_a_key_in_a_variable_of_ones_own_is_used_and_not_recorded(
     kept = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert kept
     assert not [data for data in kept if b"sk-of-the-second" in data]
-    assert typed(capsys, *echo, "--model-option", "api_key=env:SECOND_KEY", "--estimate")[0] == 0
     monkeypatch.delenv("SECOND_KEY")
     code, _, err = typed(capsys, *echo, "--model-option", "api_key=env:SECOND_KEY")
     assert code == 2

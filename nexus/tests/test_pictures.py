@@ -358,26 +358,6 @@ def test_nothing_is_drawn_for_steps_that_a_model_is_not_asked_about(server: Mode
     assert len(chats(server)) == 3
 
 
-@pytest.mark.parametrize("pictures", [0, 1, 3])
-def test_what_a_run_would_take_counts_its_pictures_once_in_each_prompt(pictures: int) -> None:
-    from wsap_nexus.cli.estimate import estimate
-    from wsap_nexus.models.prompt_size import measure
-    from wsap_nexus.runs.session import load_parts
-
-    def sized(count: int) -> Any:
-        host = PluginHost.discovered()
-        options = {**OPTIONS, "model": "ollama/llava:7b", "pictures": count}
-        plan = RunPlan("crafter", (SeatPlan("seat-1", "llm", options),), SEED, STEPS, {"frame_size": FRAME})
-        parts = load_parts(plan, host)
-        return asyncio.run(measure(plan, plan.seats[0], parts.game, parts.agents["seat-1"], host))
-
-    bare, seeing = sized(0), sized(pictures)
-    assert (seeing.system, seeing.turn) == (bare.system, bare.turn)
-    assert seeing.least - bare.least == 1200 * pictures
-    takes = [estimate("ollama/llava:7b", size, steps=10).prompt_tokens for size in (bare, seeing)]
-    assert takes[1] - takes[0] == 10 * 1200 * pictures
-
-
 def test_looking_back_at_calls_names_pictures_by_their_size(
     server: ModelServer, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from wsap_core.errors import ConfigError, MissingServiceError, UsageError
 from wsap_core.seams.model import Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
-from wsap_llm.wrappers import Budget, Price
+from wsap_llm.wrappers import Budget
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
 
@@ -94,17 +94,6 @@ def test_options_of_a_model_are_looked_up_in_the_environment(database: str, monk
     monkeypatch.delenv("NOT_THERE", raising=False)
     with runtime_services(database) as services, pytest.raises(ConfigError, match="NOT_THERE"):
         asyncio.run(services.require("models").open("scripted/x", {"model.api_key": "env:NOT_THERE"}))
-
-
-def test_what_a_decision_takes_is_told_without_asking_the_model(database: str) -> None:
-    budget = Budget("cup", calls=0)
-    with runtime_services(database, budgets=[budget], prices={"scripted/x": Price(1, 2)}) as services:
-        runner = services.require("runner")
-        size = asyncio.run(runner.size("matrix", SEATS, "column"))
-        assert (size.model, size.price) == ("scripted/x", Price(1, 2))
-        assert 50 < size.prompt < 2000
-        with pytest.raises(UsageError, match="'row' asks no language model"):
-            asyncio.run(runner.size("matrix", SEATS, "row"))
 
 
 def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Limits for a run, a decision and a day, checked before anything is sent."""
+"""BudgetLimits for a run, a decision and a day, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.account import Account
 from wsap_llm.backends.registry import Models
 from wsap_llm.scripted import ScriptedBackend
-from wsap_nexus.api import Limits, Spending, list_runs, play, read_run, resume_run
+from wsap_nexus.api import BudgetLimits, Budgets, list_runs, play, read_run, resume_run
 from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
 from wsap_nexus.runs.session import replies_of, run_to_end, start
 from wsap_nexus.runs.store import open_store
@@ -72,10 +72,10 @@ def database(tmp_path: Path) -> str:
 OPTIONS: dict[str, Any] = {"model": "asker/x", "tools": "calculator", "plan": "no", "window": 2}
 
 
-def run(host: PluginHost, database: str, spending: Spending | None, *, steps: int = 4) -> Any:
+def run(host: PluginHost, database: str, budgets: Budgets | None, *, steps: int = 4) -> Any:
     return play(
         "echo", "llm", agent_options=OPTIONS, steps=steps, options={"length": 50}, database=database, host=host,
-        spending=spending,
+        budgets=budgets,
     )  # fmt: skip
 
 
@@ -90,28 +90,28 @@ def test_a_decision_stops_before_it_asks_more_often_than_it_may_and_goes_on_with
     host: PluginHost, asker: Asker, database: str
 ) -> None:
     with pytest.raises(BudgetReachedError, match=r"limit of 2 calls a decision .*raise the limit and resume"):
-        run(host, database, Spending(decision=Limits(calls=2)))
+        run(host, database, Budgets(decision=BudgetLimits(calls=2)))
     assert asker.asked == 2
     record = list_runs(database=database)[0]
     assert record.status == "interrupted"
     with pytest.raises(BudgetReachedError, match="2 calls a decision"):
-        resume_run(database=database, host=host, spending=Spending(decision=Limits(calls=2)))
+        resume_run(database=database, host=host, budgets=Budgets(decision=BudgetLimits(calls=2)))
     assert asker.asked == 2, "what the decision asked before the pause counts, and is not asked again"
-    summary = resume_run(database=database, host=host, spending=Spending(decision=Limits(calls=3)))
+    summary = resume_run(database=database, host=host, budgets=Budgets(decision=BudgetLimits(calls=3)))
     assert (summary.steps, asker.asked) == (4, 12)
     assert [step.step for step in read_run(database=database, host=host).steps] == [1, 2, 3, 4]
 
 
 def test_a_limit_of_a_decision_is_not_one_of_the_run(host: PluginHost, asker: Asker, database: str) -> None:
-    assert run(host, database, Spending(decision=Limits(calls=3))).steps == 4
+    assert run(host, database, Budgets(decision=BudgetLimits(calls=3))).steps == 4
     assert asker.asked == 12
     largest = max(
         sum((u.prompt_tokens + u.completion_tokens for u in calls(database)[i : i + 3]), 0) for i in range(0, 12, 3)
     )
     # The reply's reserve of 300 tokens is what makes the worst case of the last call.
-    assert run(host, database, Spending(decision=Limits(tokens=largest + 300))).steps == 4
+    assert run(host, database, Budgets(decision=BudgetLimits(tokens=largest + 300))).steps == 4
     with pytest.raises(BudgetReachedError, match="tokens a decision"):
-        run(host, database, Spending(decision=Limits(tokens=largest)))
+        run(host, database, Budgets(decision=BudgetLimits(tokens=largest)))
 
 
 @pytest.mark.parametrize("limit", [1, 4, 7])
@@ -120,14 +120,14 @@ def test_a_run_that_was_killed_has_not_forgotten_what_it_spent(
 ) -> None:
     """Without a summary, as a killed process leaves it."""
     with pytest.raises(BudgetReachedError):
-        run(host, database, Spending(run=Limits(calls=limit)))
+        run(host, database, Budgets(run=BudgetLimits(calls=limit)))
     with open_store(database) as store:
         record = store.repository.list_runs()[0]
         assert spent_on(store.repository, record.id).calls == limit
         with store.database.write() as connection:
             connection.exec_driver_sql("UPDATE run SET summary = NULL, status = 'running'")
     with pytest.raises(BudgetReachedError, match=f"{limit + 2} calls a run"):
-        resume_run(database=database, host=host, spending=Spending(run=Limits(calls=limit + 2)))
+        resume_run(database=database, host=host, budgets=Budgets(run=BudgetLimits(calls=limit + 2)))
     assert asker.asked == limit + 2
 
 
@@ -136,11 +136,11 @@ def test_a_day_counts_all_runs_of_the_database_and_says_what_to_do(
 ) -> None:
     assert run(host, database, None).steps == 4
     with pytest.raises(BudgetReachedError, match=r"18 calls a day.*spent today: 18 calls.*after midnight UTC, or with"):
-        run(host, database, Spending(day=Limits(calls=18)))
+        run(host, database, Budgets(day=BudgetLimits(calls=18)))
     assert asker.asked == 18
     with pytest.raises(BudgetReachedError, match="spent today: 18 calls"):
-        resume_run(database=database, host=host, spending=Spending(day=Limits(calls=18)))
-    summary = resume_run(database=database, host=host, spending=Spending(day=Limits(calls=24)))
+        resume_run(database=database, host=host, budgets=Budgets(day=BudgetLimits(calls=18)))
+    summary = resume_run(database=database, host=host, budgets=Budgets(day=BudgetLimits(calls=24)))
     assert (summary.steps, asker.asked) == (4, 24)
 
 
@@ -161,7 +161,7 @@ def test_a_run_that_is_played_again_takes_nothing_of_a_day_and_is_not_gone_on_wi
 
 def test_a_day_can_not_be_limited_without_a_record(host: PluginHost) -> None:
     with pytest.raises(UsageError, match="A day's limit counts what is recorded"):
-        play("echo", "llm", agent_options=OPTIONS, record=False, host=host, spending=Spending(day=Limits(calls=1)))
+        play("echo", "llm", agent_options=OPTIONS, record=False, host=host, budgets=Budgets(day=BudgetLimits(calls=1)))
 
 
 def test_an_option_that_the_backend_does_not_read_is_refused_with_a_guess_and_one_that_it_reads_is_kept(
@@ -222,7 +222,7 @@ def test_what_was_spent_before_midnight_in_utc_is_of_another_day(books: Books) -
 def test_a_day_counts_what_other_processes_spend_meanwhile_and_its_own_run_once(books: Books) -> None:
     own, other = books.begin(), books.begin()
     books.spend(own, 1)
-    budget = DayBudget(Limits(calls=10), DaySpent(books.repository, lambda: books.now), lambda: books.now)
+    budget = DayBudget(BudgetLimits(calls=10), DaySpent(books.repository, lambda: books.now), lambda: books.now)
     budget.belongs_to(own)
     for _ in range(3):
         budget.reserve(ONE)
@@ -243,10 +243,10 @@ def test_a_day_counts_what_other_processes_spend_meanwhile_and_its_own_run_once(
 
 def test_a_limit_in_money_is_refused_where_a_price_of_today_is_not_known(books: Books) -> None:
     books.spend(books.begin(), 1, cost=None)
-    budget = DayBudget(Limits(cost=9.0), DaySpent(books.repository, lambda: books.now), lambda: books.now)
+    budget = DayBudget(BudgetLimits(cost=9.0), DaySpent(books.repository, lambda: books.now), lambda: books.now)
     with pytest.raises(UsageError, match="what a model costs that was asked today is not known"):
         budget.reserve(ONE)
-    DayBudget(Limits(calls=9), DaySpent(books.repository, lambda: books.now), lambda: books.now).reserve(ONE)
+    DayBudget(BudgetLimits(calls=9), DaySpent(books.repository, lambda: books.now), lambda: books.now).reserve(ONE)
 
 
 def _spend(budget: DayBudget) -> bool:
@@ -267,7 +267,7 @@ def test_a_day_never_passes_its_limit_by_what_it_knows_of(events: list[str], lim
     class Recorded:
         read: Callable[[], Usage] = staticmethod(lambda: Usage(others[0], 0, 0, 0.0))
 
-    budget = DayBudget(Limits(calls=limit), Recorded(), lambda: now[0])  # type: ignore[arg-type]
+    budget = DayBudget(BudgetLimits(calls=limit), Recorded(), lambda: now[0])  # type: ignore[arg-type]
     own, known, looked = 0, 0, None
     for event in events:
         if event == "other":
@@ -283,8 +283,8 @@ def test_a_day_never_passes_its_limit_by_what_it_knows_of(events: list[str], lim
 
 
 def test_without_limits_there_is_nothing_to_check(host: PluginHost) -> None:
-    assert not Limits()
-    assert Limits(calls=0)
+    assert not BudgetLimits()
+    assert BudgetLimits(calls=0)
     models = Models(host)
     assert models.for_agent("asker/x", Account()) is models.backend("asker/x")
 

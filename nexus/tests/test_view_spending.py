@@ -39,10 +39,10 @@ from wsap_nexus.terminal.spending import (
     Spent,
     brief,
     count,
-    duration,
     money,
     packed,
     parts,
+    rate,
     share,
     spending_of,
     spending_so_far,
@@ -114,14 +114,22 @@ def test_tokens_are_written_short(tokens: int, words: str) -> None:
     assert count(tokens) == words
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(40, "40 s"), (720, "12 min"), (12_600, "3.5 h")])
-def test_times_are_written_short(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
 def test_no_figures_are_shown_where_no_model_was_asked() -> None:
     assert parts(Spent(decisions=100)) == []
     assert brief(Spent(decisions=100)) == []
+
+
+def test_a_rate_is_shown_after_ten_decisions_and_not_before() -> None:
+    usage = Usage(20, 9_000, 1_000, 0.5)
+    assert rate(Spent(usage, 9, progress=0.1)) == []
+    assert rate(Spent(usage, 10)) == ["a decision takes 2 calls, 1000 tokens, $0.0500"]
+    assert rate(Spent(usage, 10, progress=0.01)) == [
+        "a decision takes 2 calls, 1000 tokens, $0.0500",
+        "at this rate the run takes 2000 calls, 1.00M tokens, $50.00",
+    ]
+    assert len(rate(Spent(usage, 10, progress=1.0))) == 1, "a run that is over takes no more"
+    assert rate(Spent(replace(usage, cost=None), 20)) == ["a decision takes 1 call, 500 tokens, cost unknown"]
+    assert rate(Spent(decisions=50, progress=0.5)) == []
 
 
 @given(st.integers(20, 200))
@@ -203,7 +211,12 @@ def test_every_summary_says_tokens_calls_cost_and_the_share_that_was_fixed(
     expected = f"10 calls, 1000 tokens in, 100 out, {words}, 0% repaired, 0% forced"
 
     assert summary["usage"]["cost"] == (None if cost is None else pytest.approx(10 * cost))
-    assert any(expected in line for line in summary_lines(summary, units={}, catalogue=0))
+    lines = summary_lines(summary, units={}, catalogue=0, planned=40)
+    assert any(expected in line for line in lines)
+    each = "cost unknown" if cost is None else money(cost)
+    assert f"a decision takes 1 call, 110 tokens, {each}" in lines
+    whole = "cost unknown" if cost is None else money(40 * cost)
+    assert f"at this rate the run takes 40 calls, 4400 tokens, {whole}" in lines
 
     assert main(["runs", "--database", database]) == 0
     assert capsys.readouterr().out.split("\t")[-3:] == ["1100", words.removeprefix("cost "), "0%\n"]

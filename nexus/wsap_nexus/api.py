@@ -13,9 +13,9 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_llm.wrappers import Limits
+from wsap_llm.wrappers import BudgetLimits, Budgets
 from wsap_nexus.minds import Minds
-from wsap_nexus.models.spending import Spending, limited_models
+from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.minds import with_minds
 from wsap_nexus.runs.plan import RunPlan, plan_seats
@@ -69,7 +69,7 @@ def play(
     mind: str | Mapping[str, str] | None = None,
     minds: Minds | None = None,
     record: bool = True,
-    spending: Spending | None = None,
+    budgets: Budgets | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -87,7 +87,7 @@ def play(
         mind: the mind that the agent begins as and is kept in, or seat -> mind.
         minds: where minds are; the usual folder when None.
         record: write the run to the database.
-        spending: what may be asked of models; reaching a limit pauses the run.
+        budgets: the limits on what models may take; reaching one pauses the run.
         database: path or URL of the database; the usual one when None.
         observers: called with a `StepTaken` after each decision.
         host: where names are looked up; everything installed when None.
@@ -113,10 +113,10 @@ def play(
         plan = replace(plan, seats=with_minds(plan.seats, {"": mind} if isinstance(mind, str) else mind))
     parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
     if not record:
-        services = _limited(spending, found, None)
+        services = _limited(budgets, found, None)
         return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
     with open_store(database) as store:
-        services = _limited(spending, found, store)
+        services = _limited(budgets, found, store)
         with start(plan, found, store, parts=parts, observers=observers, services=services, minds=minds) as session:
             return _to_end(session, services)
 
@@ -124,7 +124,7 @@ def play(
 def resume_run(
     run: str = "last",
     *,
-    spending: Spending | None = None,
+    budgets: Budgets | None = None,
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
@@ -134,7 +134,7 @@ def resume_run(
 
     Args:
         run: its id, the beginning or end of it, or "last".
-        spending: what may be asked of models, what the run took before included.
+        budgets: the limits on what models may take; what the run took before counts.
         database: path or URL of the database; the usual one when None.
         observers: called with a `StepTaken` after each new decision.
         host: where names are looked up; everything installed when None.
@@ -145,7 +145,7 @@ def resume_run(
     """
     found = host or PluginHost.discovered()
     with open_store(database) as store:
-        services = _limited(spending, found, store, run=run)
+        services = _limited(budgets, found, store, run=run)
         with resume(run, found, store, observers=observers, services=services, minds=minds) as session:
             return _to_end(session, services)
 
@@ -170,14 +170,14 @@ def list_runs(*, limit: int | None = None, database: str | None = None) -> list[
 
 
 def _limited(
-    spending: Spending | None, host: PluginHost, store: Store | None, *, run: str | None = None
+    budgets: Budgets | None, host: PluginHost, store: Store | None, *, run: str | None = None
 ) -> Services | None:
     """Return services with models that keep to limits; None where there are none."""
-    if spending is None:
+    if budgets is None:
         return None
     repository = None if store is None else store.repository
     run_id = None if repository is None or run is None else repository.get_run(run).id
-    return Services(models=limited_models(host, spending, repository, run_id=run_id))
+    return Services(models=limited_models(host, budgets, repository, run_id=run_id))
 
 
 def _to_end(session: Session, services: Services | None) -> RunSummary:
@@ -201,11 +201,11 @@ def _steps(repository: Repository, record: RunRecord, host: PluginHost) -> Itera
 
 
 __all__ = [
-    "Limits",
+    "BudgetLimits",
+    "Budgets",
     "RecordedRun",
     "RecordedStep",
     "RunSummary",
-    "Spending",
     "list_runs",
     "play",
     "read_run",

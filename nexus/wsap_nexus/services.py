@@ -11,11 +11,10 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec
 from wsap_core.seams.model import Backend, Price, SpendingLimit
-from wsap_core.seams.services import CallSize, Player, Services
+from wsap_core.seams.services import Player, Services
 from wsap_llm.backends.registry import Models
 from wsap_llm.secrets import is_reference, resolved
 from wsap_nexus.cli.notices import Notices
-from wsap_nexus.models import remembered
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import Installed, load_parts, resume, start
 from wsap_nexus.runs.store import Store, open_store
@@ -34,26 +33,16 @@ def opened(
     Args:
         database: path or URL; the usual one when None.
         budgets: what may be spent on models in all.
-        prices: address -> price, in place of what is remembered.
+        prices: address -> price, for models whose backend does not know it.
 
     Raises:
         StorageError: it can't be used; the message says why.
     """
     host = PluginHost.discovered()
-    models = SharedModels(host, budgets=budgets, prices={**_remembered(), **(prices or {})})
+    models = SharedModels(host, budgets=budgets, prices=prices)
     with open_store(database) as store:
         runner = StoreRunner(host, store, models)
         yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=Installed(host), models=models)
-
-
-def _remembered() -> dict[str, Price]:
-    """Return the prices that `wsap models use` was told."""
-    known = remembered.read(os.environ).models
-    return {
-        address: Price(one.price_in, one.price_out)
-        for address, one in known.items()
-        if one.price_in is not None and one.price_out is not None
-    }
 
 
 class SharedModels(Models):
@@ -84,7 +73,6 @@ class StoreRunner:
         self._host = host
         self._store = store
         self._around = Services(models=models, progress=Notices())
-        self._models = models
 
     async def play(
         self,
@@ -117,26 +105,6 @@ class StoreRunner:
             if begun is not None and session.run.run_id is not None:
                 begun(session.run.run_id)
             return (await session.play()).to_json()
-
-    async def size(
-        self,
-        game: str,
-        seats: Mapping[str, Player],
-        seat: str,
-        *,
-        seed: int = 0,
-        options: Mapping[str, Any] | None = None,
-    ) -> CallSize:
-        """Return what one decision of a seat takes of its model; see `wsap_core.seams.services.Runner`.
-
-        Raises:
-            UsageError: the seat asks no model, or is not among those who decide first.
-            WsapError: the game or the agent can't be made.
-        """
-        from wsap_nexus.cli.estimate import call_size  # deferred for weight: it is for a few commands
-
-        plan = self._plan(game, seats, seed, options)
-        return await call_size(self._models, plan, seat, load_parts(plan, self._host), self._host)
 
     def _plan(self, game: str, seats: Mapping[str, Player], seed: int, options: Mapping[str, Any] | None) -> RunPlan:
         return RunPlan(game, self._seats(game, seats, options), seed, None, dict(options or {}))

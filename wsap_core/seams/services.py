@@ -47,26 +47,6 @@ class Player:
     """The agent's own, such as `model`."""
 
 
-@dataclass(frozen=True)
-class CallSize:
-    """What one decision of a seat takes of its model, as far as that can be told before."""
-
-    model: str
-    """The address."""
-    prompt: int
-    """Tokens of the first prompt; rather too many than too few."""
-    reply: float
-    """Tokens of a reply: as measured when the model was used last, or assumed."""
-    seconds: float | None
-    """Of one call, as measured then; None where it never was used."""
-    price: Price | None
-    """None where it is not known."""
-    plan: int = 0
-    """Tokens of the prompt of the first plan; 0 where none is made."""
-    assumed: tuple[str, ...] = ()
-    """What this rests on, in sentences."""
-
-
 class Runner(Protocol):
     """Plays games, one or several at once, each as a recorded run."""
 
@@ -92,29 +72,6 @@ class Runner(Protocol):
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.
-        """
-        ...
-
-    async def size(
-        self,
-        game: str,
-        seats: Mapping[str, Player],
-        seat: str,
-        *,
-        seed: int = 0,
-        options: Mapping[str, Any] | None = None,
-    ) -> CallSize:
-        """Return what one decision of a seat takes of its model; the model itself is not asked to decide.
-
-        Args:
-            game: a registered game.
-            seats: who takes each seat, as for `play`.
-            seat: one of those who decide first, and are played by an agent that asks a model.
-            seed: of the run.
-            options: the game's own.
-
-        Raises:
-            WsapError: the game or the agent can't be made, or the seat asks no model.
         """
         ...
 
@@ -229,7 +186,7 @@ def runtime_services(
         database: path or URL of the database that runs are recorded in; the usual one when None.
         budgets: what may be spent on models, over all games and everything else that is asked. What was had from
             a record when a game is gone on with counts only if it is in them from the beginning.
-        prices: address -> price, in place of what is remembered of the model on this machine.
+        prices: address -> price, for models whose backend does not know it.
 
     Raises:
         MissingServiceError: there is no runtime.

@@ -37,7 +37,7 @@ SLOW_RESET = 0.5
 @click.command()
 @json_option
 @database_option
-@click.option("--model", metavar="ADDRESS", help="Ask this language model; else the remembered one, else one here.")
+@click.option("--model", metavar="ADDRESS", help="Ask this language model; else WSAP_MODEL, else one here.")
 @click.option(
     "--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
     help="An option of the model's backend, such as num_ctx=16384.",
@@ -53,9 +53,8 @@ def doctor(
 ) -> None:  # fmt: skip
     """Say whether this machine is ready to play and record.
 
-    One real request is made of a language model, as a game would make it: of the one that is named,
-    else of the one used last or chosen, else of the first that a server on this machine lists. To
-    have none is no fault.
+    One real request goes to a language model: to the one that is named, else to the default model
+    (WSAP_MODEL), else to the first that a server on this machine lists. Having none is no fault.
 
     The exit status is 1 if something does not work, and 0 otherwise, also with warnings. A model
     that fails is a fault if it was named, and a warning otherwise.

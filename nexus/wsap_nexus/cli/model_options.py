@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from wsap_core.cli.params import WholeNumber
 from wsap_core.errors import UsageError
 from wsap_nexus.cli.common import typed_pairs
-from wsap_nexus.models import remembered
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_llm.backends.registry import Models
-    from wsap_llm.wrappers import Price
-    from wsap_nexus.models.spending import Spending
+    from wsap_llm.wrappers import Budgets, Price
     from wsap_nexus.runs.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -42,27 +38,10 @@ def model_options(command: F) -> F:
             ),
             click.option("--pictures", is_flag=True, help="Show the model the game's picture of each moment, too."),
             click.option("--strict", is_flag=True, help="Refuse a model that can't be bound to legal actions."),
-            click.option(
-                "--max-calls", type=WholeNumber(1, 10**9), help="Pause before the run asks models more often."
+            limit_option(
+                "Pause before calls, tokens or cost (US dollars) pass N: cost=2, decision.calls=5, day.tokens=1000000; "
+                "the whole run if no scope is given."
             ),
-            click.option("--max-tokens", type=WholeNumber(1, 10**12), help="Pause before the run takes more tokens."),
-            click.option("--max-cost", type=float, help="Pause before the run costs more US dollars."),
-            click.option(
-                "--decision-calls", type=WholeNumber(1, 10**9), help="Pause before a decision asks models more often."
-            ),
-            click.option(
-                "--decision-tokens", type=WholeNumber(1, 10**12), help="Pause before a decision takes more tokens."
-            ),
-            click.option("--decision-cost", type=float, help="Pause before a decision costs more US dollars."),
-            click.option(
-                "--daily-calls",
-                type=WholeNumber(1, 10**9),
-                help="Pause before all runs of the day (UTC) ask more often.",
-            ),
-            click.option(
-                "--daily-tokens", type=WholeNumber(1, 10**12), help="Pause before all runs of the day take more tokens."
-            ),
-            click.option("--daily-cost", type=float, help="Pause before all runs of the day cost more US dollars."),
             click.option(
                 "--model-option",
                 "backend_options",
@@ -72,12 +51,15 @@ def model_options(command: F) -> F:
             ),
             click.option("--price-in", type=float, help="US dollars for a million tokens of prompt."),
             click.option("--price-out", type=float, help="US dollars for a million tokens of reply."),
-            click.option("--estimate", is_flag=True, help="Say what the model would take, and play nothing."),
-            click.option("--yes", is_flag=True, help="Don't ask before a run that costs more than a dollar."),
         )
     ):
         command = option(command)
     return command
+
+
+def limit_option(help_text: str) -> Callable[[F], F]:
+    """Return the option `--limit`, whose words `Budgets.parse` reads."""
+    return click.option("--limit", "limits", multiple=True, metavar="[SCOPE.]KIND=N", help=help_text)
 
 
 def refuse_key(options: Mapping[str, Any]) -> None:
@@ -107,20 +89,10 @@ class ModelRequest:
     tools: str | None
     pictures: bool
     strict: bool
-    max_calls: int | None
-    max_tokens: int | None
-    max_cost: float | None
+    limits: tuple[str, ...] = ()
     backend_options: tuple[str, ...] = ()
-    decision_calls: int | None = None
-    decision_tokens: int | None = None
-    decision_cost: float | None = None
-    daily_calls: int | None = None
-    daily_tokens: int | None = None
-    daily_cost: float | None = None
     price_in: float | None = None
     price_out: float | None = None
-    estimate: bool = False
-    yes: bool = False
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> ModelRequest:
@@ -131,12 +103,9 @@ class ModelRequest:
         """Refuse what makes no sense.
 
         Raises:
-            UsageError: a limit in money that is not above zero, or a price that is none.
+            UsageError: a limit of another form, or a price that is none.
         """
-        costs = (self.max_cost, self.decision_cost, self.daily_cost)
-        for option, cost in zip(("--max-cost", "--decision-cost", "--daily-cost"), costs, strict=True):
-            if cost is not None and not 0 < cost < 1e9:
-                raise UsageError(f"{option} is an amount of US dollars above 0, not {cost:g}.")
+        self.budgets()
         for option, price in (("--price-in", self.price_in), ("--price-out", self.price_out)):
             if price is not None and not 0 <= price < 1e9:
                 raise UsageError(f"{option} is US dollars for a million tokens, at least 0, not {price:g}.")
@@ -191,34 +160,27 @@ class ModelRequest:
             gone_on_with: the id of the run, if it was begun before.
 
         Raises:
-            UsageError: a day's limit is given, and the run is not recorded.
+            UsageError: a limit of a day is given, and the run is not recorded.
         """
         from wsap_nexus.models.spending import limited_models
 
         repository = None if store is None else store.repository
-        return limited_models(host, self.spending(), repository, run_id=gone_on_with, prices=self.prices(asked))
+        return limited_models(host, self.budgets(), repository, run_id=gone_on_with, prices=self.prices(asked))
 
-    def spending(self) -> Spending:
-        """Return the limits that were given."""
-        from wsap_llm.wrappers import Limits
-        from wsap_nexus.models.spending import Spending
+    def budgets(self) -> Budgets:
+        """Return the limits that were given.
 
-        return Spending(
-            run=Limits(self.max_calls, self.max_tokens, self.max_cost),
-            decision=Limits(self.decision_calls, self.decision_tokens, self.decision_cost),
-            day=Limits(self.daily_calls, self.daily_tokens, self.daily_cost),
-        )
+        Raises:
+            UsageError: one has another form, or is given twice.
+        """
+        from wsap_llm.wrappers import Budgets
+
+        return Budgets.parse(self.limits)
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
-        """Return what the models cost: as was typed, else as `wsap models use` was told; the others are not in it."""
+        """Return address -> price for the models that a run asks; empty if no price was given."""
         from wsap_llm.wrappers import Price
 
-        kept = remembered.read(os.environ)
-        found: dict[str, Price] = {}
-        for address in asked:
-            known = kept.known(address)
-            low = known.price_in if self.price_in is None else self.price_in
-            high = known.price_out if self.price_out is None else self.price_out
-            if low is not None and high is not None:
-                found[address] = Price(low, high)
-        return found
+        if self.price_in is None or self.price_out is None:
+            return {}
+        return dict.fromkeys(asked, Price(self.price_in, self.price_out))

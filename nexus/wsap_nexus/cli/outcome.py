@@ -117,7 +117,7 @@ def report(
     if as_json:
         print_json({**summary.to_json(), **({"replays": again.run_id} if again is not None else {})})
     else:
-        _print_summary(summary, parts, run_id=run.run_id, again=again)
+        _print_summary(summary, parts, run=run, again=again)
         if ended and again is not None:
             click.echo(f"The recorded run stopped here, too; go on with that one: wsap play --resume {again.run_id}")
         elif run.controls.stopping and not interrupted:
@@ -132,13 +132,17 @@ def _way_on(run: Run, again: Original | None) -> str:
     return f"go on with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be gone on with"
 
 
-def _print_summary(summary: RunSummary, parts: Parts, *, run_id: str | None, again: Original | None) -> None:
+def _print_summary(summary: RunSummary, parts: Parts, *, run: Run, again: Original | None) -> None:
     from wsap_nexus.terminal.plain import summary_lines
+    from wsap_nexus.terminal.spending import planned_steps
 
+    run_id, planned = run.run_id, planned_steps(run)
     units = {metric.name: metric.unit for metric in parts.game.score_metrics}
     told = summary.to_json()
-    for line in summary_lines(told, units=units, catalogue=len(parts.game.achievements), again=again is not None):
-        click.echo(line)
+    lines = summary_lines(
+        told, units=units, catalogue=len(parts.game.achievements), again=again is not None, planned=planned
+    )
+    click.echo("\n".join(lines))
     if again is not None:
         click.echo(f"Played again from what is recorded of {again.run_id}: no model was asked, and nothing was spent.")
     if run_id is not None:

@@ -13,8 +13,7 @@ import click
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
-from wsap_nexus.cli.default_model import addresses, remember
-from wsap_nexus.cli.estimate import go_ahead
+from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
@@ -91,8 +90,6 @@ def _play(request: Request) -> None:
         return
     plan, parts = _plan(request, host)
     _check_people(plan, parts, request)
-    if not go_ahead(request.models, plan, parts, host, as_json=request.as_json):
-        return
     if request.no_record:
         _unrecorded(request, host, plan, parts, controls, watching)
         return
@@ -292,8 +289,6 @@ def _conduct(
     finally:
         if text := printable(stray.text).strip():
             click.echo(text, err=True)
-        if not request.no_record:
-            remember(run.meter, addresses(run.plan))
     stopped = interruption.happened
     report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)
 

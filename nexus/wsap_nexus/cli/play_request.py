@@ -59,7 +59,7 @@ class Request:
             raise UsageError("--no-record leaves no trace, and --mind keeps what was lived through; leave one out.")
 
     def with_model(self) -> Request:
-        """Return the request with the remembered model in it, if it asks for one and names none."""
+        """Return the request with the default model in it, if it asks for one and names none."""
         if self.resume is not None or self.replay is not None:
             return self
         seating = self.seating()
@@ -86,7 +86,7 @@ class Request:
             *("game", "agent", "seed", "steps", "seats", "fill", "options"),
             *("agent_options", "seat_options", "minds", "no_record"),
             *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
-            *("backend_options", "estimate"),
+            "backend_options",
         )
         default = click.core.ParameterSource.DEFAULT
         for name in fixed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_llm.backends.registry import Models
-from wsap_llm.wrappers import Budget, Limits
+from wsap_llm.wrappers import Budget, BudgetLimits, Budgets
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
@@ -25,19 +24,6 @@ FRESH = 10.0
 def utc_now() -> datetime:
     """Return the machine's wall clock."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class Spending:
-    """The limits of each scope. All are checked before a request is sent, at its worst."""
-
-    run: Limits = field(default_factory=Limits)
-    """Over the whole run, before and after it was gone on with."""
-    decision: Limits = field(default_factory=Limits)
-    """For one decision: everything the agent asks for it, the plan before it included. What its memory
-    asks afterwards is not held back."""
-    day: Limits = field(default_factory=Limits)
-    """Over all runs of the database in a day, in UTC; recorded runs that are played again take nothing."""
 
 
 class DaySpent:
@@ -98,7 +84,7 @@ class DayBudget(Budget):
         now: the wall clock.
     """
 
-    def __init__(self, limits: Limits, recorded: DaySpent, now: Callable[[], datetime]) -> None:
+    def __init__(self, limits: BudgetLimits, recorded: DaySpent, now: Callable[[], datetime]) -> None:
         super().__init__("day", tokens=limits.tokens, cost=limits.cost, calls=limits.calls)
         self._recorded = recorded
         self._now = now
@@ -144,7 +130,7 @@ class DayBudget(Budget):
 
 def limited_models(
     host: PluginHost,
-    spending: Spending,
+    limits: Budgets,
     repository: Repository | None,
     *,
     run_id: str | None = None,
@@ -155,7 +141,7 @@ def limited_models(
 
     Args:
         host: where backends are registered.
-        spending: the limits.
+        limits: of each scope.
         repository: where runs are recorded; None if this one is not.
         run_id: the run, if it is gone on with: what it took before counts.
         prices: address -> price, for models whose backend does not know it.
@@ -165,14 +151,14 @@ def limited_models(
         UsageError: a day has a limit, and the run is not recorded.
     """
     budgets: list[Budget] = []
-    if spending.run:
+    if limits.run:
         before = NO_USAGE if repository is None or run_id is None else spent_on(repository, run_id)
-        budgets.append(spending.run.budget("run", before))
-    if spending.day:
+        budgets.append(limits.run.budget("run", before))
+    if limits.day:
         if repository is None:
             raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
-        budgets.append(DayBudget(spending.day, DaySpent(repository, now), now))
-    return Models(host, budgets=budgets, prices=prices, decision=spending.decision)
+        budgets.append(DayBudget(limits.day, DaySpent(repository, now), now))
+    return Models(host, budgets=budgets, prices=prices, decision=limits.decision)
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
 from wsap_core.untrusted import one_line
-from wsap_nexus.terminal.spending import brief, packed, parts
+from wsap_nexus.terminal.spending import brief, packed, parts, rate
 from wsap_nexus.terminal.story import Note, SeatScene, Stage, folded
 
 VITALS = {
@@ -255,7 +255,8 @@ def _figure(value: object) -> str:
 def spending(stage: Stage, width: int, most: int) -> list[Text]:
     """Return what language models took, in at most so many lines; none where no model was asked."""
     slower = replace(stage.spending, tokens_per_second=None)
-    candidates = (parts(stage.spending), parts(slower), brief(stage.spending))
+    whole = parts(stage.spending)
+    candidates = (whole + rate(stage.spending), whole, parts(slower), brief(stage.spending))
     lines = next((found for words in candidates if len(found := packed(words, width - 9)) <= most), None)
     if lines is None:
         lines = packed(candidates[-1], width - 9)[:most]

@@ -9,7 +9,7 @@ from typing import Any
 from wsap_core.untrusted import one_line
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.terminal.panels import number
-from wsap_nexus.terminal.spending import Spent, packed, parts, spending_of
+from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
 from wsap_nexus.terminal.story import Note
 
 FEW = 6
@@ -86,11 +86,19 @@ class PlainProgress:
 
     def _taken(self) -> list[str]:
         """Return the lines on what models took so far; none where none was asked."""
-        return [] if self._spending is None else packed(parts(self._spending()), self._width - 2)
+        if self._spending is None:
+            return []
+        spent = self._spending()
+        return packed(parts(spent), self._width - 2) + packed(rate(spent), self._width - 2)
 
 
 def summary_lines(
-    summary: Mapping[str, Any], *, units: Mapping[str, str], catalogue: int, again: bool = False
+    summary: Mapping[str, Any],
+    *,
+    units: Mapping[str, str],
+    catalogue: int,
+    again: bool = False,
+    planned: int | None = None,
 ) -> list[str]:
     """Return what a run came to, as lines for a person.
 
@@ -99,6 +107,7 @@ def summary_lines(
         units: metric -> unit.
         catalogue: how many achievements the game has; 0 where it keeps none.
         again: whether models' replies were those of a recorded run, so that nothing was taken anew.
+        planned: steps of all seats that the run was to have; None where that is not known.
     """
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
@@ -115,8 +124,10 @@ def summary_lines(
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
     lines += _how_decided(summary["decisions"])
-    if taken := parts(spending_of(summary)):
+    spent = spending_of(summary, planned=planned)
+    if taken := parts(spent):
         lines.append(f"models{' then' if again else ''}: {', '.join(taken)}")
+        lines += rate(spent)
     lines += _how_seats_did(summary.get("seats", ()))
     lines.append(f"trajectory {str(summary['trajectory_hash'])[:16]}")
     return lines

@@ -69,7 +69,7 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
     """
     if not fits(width, height):
         return Text(too_small(width, height) + " Make it larger, or press q to stop.", "bold yellow")
-    taken = panels.spending(stage, width, 2 if height >= 24 else 1)
+    taken = panels.spending(stage, width, 3 if height >= 30 else 2 if height >= 24 else 1)
     body = _help(look.help) if look.help else _body(stage, width, height - 3 - len(taken), look)
     news = _status_is_news(stage)
     root = Layout(name="root")

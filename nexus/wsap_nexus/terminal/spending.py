@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 # Any, in this module: summaries as they were recorded.
 
+ENOUGH = 10
+"""Decisions after which a rate is shown; the first prompts are shorter than those to come."""
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -26,10 +29,17 @@ class Spent:
     forced: int = 0
     tokens_per_second: float | None = None
     """Tokens of reply for each second of a call; None where it was not measured."""
+    progress: float | None = None
+    """The share of the run's steps that are taken, from 0 to 1; None where its length is not known."""
 
 
-def spending_of(summary: Mapping[str, Any]) -> Spent:
-    """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures."""
+def spending_of(summary: Mapping[str, Any], *, planned: int | None = None) -> Spent:
+    """Return what a run took from its summary, as `RunSummary.to_json` gave it; older ones have fewer figures.
+
+    Args:
+        summary: of the run.
+        planned: steps of all seats that the run was to have; None where that is not known.
+    """
     usage, decisions = summary.get("usage") or {}, summary.get("decisions") or {}
     return Spent(
         Usage(
@@ -42,6 +52,7 @@ def spending_of(summary: Mapping[str, Any]) -> Spent:
         int(decisions.get("repaired") or 0),
         int(decisions.get("forced") or 0),
         usage.get("tokens_per_second"),
+        int(summary.get("steps") or 0) / planned if planned else None,
     )
 
 
@@ -57,7 +68,13 @@ def spending_so_far(run: Run) -> Spent:
         sum(seat.repaired for seat in summary.seats),
         sum(seat.forced for seat in summary.seats),
         summary.tokens_per_second,
+        summary.steps / planned if (planned := planned_steps(run)) else None,
     )
+
+
+def planned_steps(run: Run) -> int | None:
+    """Return how many steps all seats of a run are to take together; None where that is not known."""
+    return None if run.plan.steps is None else run.plan.steps * len(run.plan.seats)
 
 
 def parts(spending: Spent) -> list[str]:
@@ -88,6 +105,25 @@ def brief(spending: Spent) -> list[str]:
     tokens = f"{count(usage.prompt_tokens)}+{count(usage.completion_tokens)} tok"
     fixed = f"{share(spending.repaired + spending.forced, spending.decisions)} fixed" if spending.decisions else ""
     return [f"{usage.calls} call{'' if usage.calls == 1 else 's'}", tokens, money(usage.cost), *filter(None, [fixed])]
+
+
+def rate(spending: Spent) -> list[str]:
+    """Return what a decision takes, and the whole run at this rate; empty before the first `ENOUGH` decisions."""
+    usage, decisions, progress = spending.usage, spending.decisions, spending.progress
+    if not usage.calls or decisions < ENOUGH:
+        return []
+    found = [f"a decision takes {_taken(usage, 1 / decisions)}"]
+    if progress is not None and 0 < progress < 1:
+        found.append(f"at this rate the run takes {_taken(usage, 1 / progress)}")
+    return found
+
+
+def _taken(usage: Usage, factor: float) -> str:
+    calls = usage.calls * factor
+    tokens = round((usage.prompt_tokens + usage.completion_tokens) * factor)
+    cost = None if usage.cost is None else usage.cost * factor
+    shown = f"{calls:.2g}" if calls < 10 else f"{calls:.0f}"
+    return f"{shown} call{'' if shown == '1' else 's'}, {count(tokens)} tokens, {money(cost)}"
 
 
 def packed(words: Iterable[str], width: int) -> list[str]:
@@ -128,10 +164,3 @@ def count(tokens: int) -> str:
     if tokens < 10_000:
         return str(tokens)
     return f"{tokens / 1000:.1f}k" if tokens < 999_950 else f"{tokens / 1e6:.2f}M"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person reads it: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Backend, Chunk, Finish, Price, Request
 from wsap_llm.wrappers.base import Wrapper
-from wsap_llm.wrappers.budget import Budgeted, Limits
+from wsap_llm.wrappers.budget import Budgeted, BudgetLimits
 
 
 class Account:
@@ -66,7 +66,7 @@ class WithinDecision(Budgeted):
         price: what the model costs; None where it is not known.
     """
 
-    def __init__(self, inner: Backend, limits: Limits, account: Account, *, price: Price | None = None) -> None:
+    def __init__(self, inner: Backend, limits: BudgetLimits, account: Account, *, price: Price | None = None) -> None:
         super().__init__(inner, (), price=price)
         self._limits = limits
         self._account = account

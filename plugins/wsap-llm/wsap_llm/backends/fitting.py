@@ -1,4 +1,4 @@
-"""A context that fits: from what the model was made for, what the prompts need, and the memory there is."""
+"""A context that fits what the model was made for and the memory there is."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from wsap_core.seams.model import ModelInfo
 
+WANTED = 16_384
+"""Tokens of context that hold a game's rules and a history of some 30 steps."""
+
 STEP = 1024
-"""A suggested context is a multiple of this."""
+"""What the memory has room for is rounded down to a multiple of this."""
 
 SHARE = 0.85
 """The share of the memory that a model with its context may take; the rest is the system's."""
@@ -35,37 +38,28 @@ class Fit:
     """A suggested context."""
 
     tokens: int
-    enough: bool
-    """Whether it holds the conversation at its longest."""
     reason: str
-    """What it was limited by, in one sentence."""
+    """What limits it, in a few words; empty if nothing does."""
 
 
-def fit(info: ModelInfo, needed: int, least: int, memory: Memory | None) -> Fit:
-    """Return the context that is suggested for a model.
+def fit(info: ModelInfo, memory: Memory | None) -> Fit:
+    """Return the context that is suggested for a model: `WANTED` tokens, or as many as it and the memory allow.
 
-    It is what the conversation needs at its longest, rounded up to a multiple of 1,024, unless the
-    model was made for less, or its weights and the cache of so long a context would take more than
-    85 % of the memory.
+    The weights and the cache of so long a context together take at most 85 % of the memory.
 
     Args:
         info: the model.
-        needed: tokens of the conversation at its longest, the reply included.
-        least: tokens without which there is no decision.
         memory: what it is loaded into; None where that is not known.
     """
-    tokens = -(-needed // STEP) * STEP
-    reason = "holds the conversation at its longest"
     made_for = info.abilities.context
-    if made_for is not None and tokens > made_for:
+    if made_for is not None and made_for < WANTED:
         tokens, reason = made_for, f"the model was made for no more than {made_for}"
+    else:
+        tokens, reason = WANTED, ""
     room = _room(info, memory)
     if room is not None and memory is not None and tokens > room:
-        tokens = room
-        reason = f"more does not fit into {memory.size / 1e9:.0f} GB of {memory.kind} beside the model"
-    if tokens < least:
-        reason += f"; a decision needs {least}"
-    return Fit(tokens, tokens >= needed, reason)
+        return Fit(room, f"more does not fit into {memory.size / 1e9:.0f} GB of {memory.kind} beside the model")
+    return Fit(tokens, reason)
 
 
 def _room(info: ModelInfo, memory: Memory | None) -> int | None:

@@ -19,7 +19,7 @@ from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import one_line
 from wsap_llm.account import Account, WithinDecision
 from wsap_llm.backends.meter import Meter, Metered
-from wsap_llm.wrappers import Budgeted, Limited, Limits, Retrying
+from wsap_llm.wrappers import Budgeted, BudgetLimits, Limited, Retrying
 
 # Any, in this module: options have every kind of value.
 
@@ -69,7 +69,7 @@ class Models:
         clock: Clock | None = None,
         services: Services | None = None,
         seed: int = 0,
-        decision: Limits | None = None,
+        decision: BudgetLimits | None = None,
     ) -> None:
         self._host = host or PluginHost.discovered()
         self._options = options or {}
@@ -79,7 +79,7 @@ class Models:
         self._clock = clock or SystemClock()
         self._services = services or Services()
         self._seed = seed
-        self._decision = decision or Limits()
+        self._decision = decision or BudgetLimits()
         self._backends: dict[str, Backend] = {}
         self._own: dict[str, dict[str, Any]] = {}
         self.meter = Meter()
@@ -120,6 +120,14 @@ class Models:
         """Return what a model was said to cost; None where nothing was said."""
         return self._prices.get(name.strip())
 
+    def knows_price(self, name: str) -> bool:
+        """Return whether the price of a model was given, or its backend has prices of its own.
+
+        Raises:
+            WsapError: there is no such backend, or it can't be made.
+        """
+        return self.price(name) is not None or hasattr(_innermost(self.backend(name)), "cost_of")
+
     def for_agent(self, name: str, account: Account) -> Backend:
         """Return the backend of an address for one agent, whose decisions keep to their limits.
 
@@ -144,10 +152,7 @@ class Models:
             BackendError: it can't be asked; besides what `backend` raises.
         """
         backend = self.backend(name)
-        inner: Any = backend
-        while hasattr(inner, "inner"):
-            inner = inner.inner
-        if (prepare := getattr(inner, "prepare", None)) is not None:
+        if (prepare := getattr(_innermost(backend), "prepare", None)) is not None:
             await prepare()
         return backend
 
@@ -177,10 +182,10 @@ class Models:
         )
 
     def _wrapped(self, name: str, backend: Backend, context: Context) -> Backend:
-        policy = self._policy
+        policy, cost_of = self._policy, getattr(backend, "cost_of", None)
         backend = Metered(backend, self.meter, name)
         if self._budgets or name in self._prices:
-            backend = Budgeted(backend, self._budgets, price=self._prices.get(name))
+            backend = Budgeted(backend, self._budgets, price=self._prices.get(name), cost_of=cost_of)
         if policy.concurrency is not None or policy.per_minute is not None:
             # Inside the retries, so that who pauses takes nobody's place.
             backend = Limited(backend, concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
@@ -194,6 +199,12 @@ class Models:
                 generator=context.random,
             )
         return backend
+
+
+def _innermost(backend: Any) -> Any:
+    while hasattr(backend, "inner"):
+        backend = backend.inner
+    return backend
 
 
 def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:

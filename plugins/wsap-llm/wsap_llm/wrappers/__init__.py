@@ -10,7 +10,7 @@ Recorded   keeps every reply;  Replayed gives them back without a network
 from __future__ import annotations
 
 from wsap_core.seams.model import Price
-from wsap_llm.wrappers.budget import Budget, Budgeted, Limits
+from wsap_llm.wrappers.budget import Budget, Budgeted, BudgetLimits, Budgets
 from wsap_llm.wrappers.cache import Cached, MemoryStore, Store
 from wsap_llm.wrappers.limits import Limited
 from wsap_llm.wrappers.record import Journal, MemoryJournal, Recorded, Replayed
@@ -18,11 +18,12 @@ from wsap_llm.wrappers.retry import Retrying
 
 __all__ = [
     "Budget",
+    "BudgetLimits",
     "Budgeted",
+    "Budgets",
     "Cached",
     "Journal",
     "Limited",
-    "Limits",
     "MemoryJournal",
     "MemoryStore",
     "Price",

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Backend, Chunk, Finish, Price, Request, SpendingLimit
 from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
+from wsap_core.untrusted import one_line
 from wsap_llm.tokens import estimate_request
 from wsap_llm.wrappers.base import Wrapper
 
 UNBOUNDED_REPLY = 4096
 """Tokens reserved for a reply whose length the request does not bound."""
+
+CostOf = Callable[[int, int], float | None]
+"""Tokens of prompt and of reply -> US dollars; None where the price is not known."""
+
+MOST_DOLLARS = 1e9
+MOST_COUNTED = 10**12
 
 
 class Budget:
@@ -108,12 +117,22 @@ class Budgeted(Wrapper):
         inner: the backend.
         budgets: each is asked.
         price: what the model costs; None where it is not known.
+        cost_of: returns the cost of so many tokens of prompt and reply by the backend's own prices, for a model
+            without `price`.
     """
 
-    def __init__(self, inner: Backend, budgets: Sequence[SpendingLimit], *, price: Price | None = None) -> None:
+    def __init__(
+        self,
+        inner: Backend,
+        budgets: Sequence[SpendingLimit],
+        *,
+        price: Price | None = None,
+        cost_of: CostOf | None = None,
+    ) -> None:
         super().__init__(inner)
         self._budgets = tuple(budgets)
         self._price = price
+        self._cost_of = cost_of if price is None else price.of
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply, if it fits every budget.
@@ -149,7 +168,7 @@ class Budgeted(Wrapper):
     def _worst(self, request: Request) -> Usage:
         prompt = estimate_request(request)
         reply = request.sampling.max_tokens or UNBOUNDED_REPLY
-        return Usage(1, prompt, reply, None if self._price is None else self._price.of(prompt, reply))
+        return Usage(1, prompt, reply, None if self._cost_of is None else self._cost_of(prompt, reply))
 
     def _priced(self, usage: Usage) -> Usage:
         if usage.cost is not None or self._price is None:
@@ -159,12 +178,12 @@ class Budgeted(Wrapper):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Most of each that may be spent in some scope; None for no limit."""
+class BudgetLimits:
+    """The most that may be spent in one scope; None for no limit."""
 
     calls: int | None = None
     tokens: int | None = None
-    """Of prompts and replies together."""
+    """Prompts and replies together."""
     cost: float | None = None
     """In US dollars."""
 
@@ -172,5 +191,58 @@ class Limits:
         return not self.calls is self.tokens is self.cost is None
 
     def budget(self, scope: str, spent: Usage = NO_USAGE) -> Budget:
-        """Return a budget with these limits of which so much is spent."""
+        """Return a budget with these limits, of which `spent` is used up."""
         return Budget(scope, tokens=self.tokens, cost=self.cost, calls=self.calls, spent=spent)
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The limits of each scope. All are checked before a request is sent, at its worst case."""
+
+    run: BudgetLimits = BudgetLimits()
+    """The whole run, before and after it was resumed."""
+    decision: BudgetLimits = BudgetLimits()
+    """One decision: everything the agent asks for it, the plan before it included. What its memory
+    asks afterwards is not limited."""
+    day: BudgetLimits = BudgetLimits()
+    """All runs of the database in one day, in UTC; replayed runs take nothing."""
+
+    @classmethod
+    def parse(cls, words: Iterable[str], *, scopes: Collection[str] = ("run", "decision", "day")) -> Budgets:
+        """Return the limits given as `[SCOPE.]calls|tokens|cost=N`; the scope is `run` by default.
+
+        Args:
+            words: such as `cost=2`, `decision.calls=5`, `day.tokens=500000`.
+            scopes: the scopes that have a meaning here.
+
+        Raises:
+            UsageError: a word has another form, is given twice, or its number is out of range.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for word in words:
+            name, equals, amount = word.strip().partition("=")
+            scope, _, kind = name.rpartition(".") if "." in name else ("run", ".", name)
+            if not equals or scope not in scopes or kind not in ("calls", "tokens", "cost"):
+                prefix = f"[{'|'.join(scopes)}]." if len(scopes) > 1 else ""
+                raise UsageError(
+                    f"--limit takes {prefix}[calls|tokens|cost]=N, such as cost=2 or tokens=500000, "
+                    f"not {one_line(word)[:80]!r}."
+                )
+            if kind in found.setdefault(scope, {}):
+                raise UsageError(f"--limit gives {scope}.{kind} twice.")
+            found[scope][kind] = _amount(f"{scope}.{kind}", amount)
+        return cls(**{scope: BudgetLimits(**limits) for scope, limits in found.items()})
+
+
+def _amount(name: str, word: str) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if name.endswith(".cost"):
+        if not 0 < number < MOST_DOLLARS:
+            raise UsageError(f"--limit {name} is an amount of US dollars above 0, not {one_line(word)[:20]}.")
+        return number
+    if not 1 <= number <= MOST_COUNTED or number != int(number):
+        raise UsageError(f"--limit {name} is a whole number from 1 to 10^12, not {one_line(word)[:20]}.")
+    return int(number)

@@ -41,7 +41,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def test_a_tournament_leaves_its_tables_and_games_that_can_be_looked_at(cup: Settings, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    outcome = run_tournament(tmp_path, cup, 4, resamples=5, progress=lambda done, of: seen.append((done, of)))
+    outcome = run_tournament(tmp_path, cup, 4, resamples=5, progress=lambda done, of, _: seen.append((done, of)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert (outcome.before, outcome.stopped, outcome.summary["games"]) == (0, False, 4)
     assert sum(r["seats"] for r in outcome.summary["factions"]) == 20

@@ -134,14 +134,14 @@ def test_a_limit_stops_it_and_a_higher_one_goes_on_without_asking_twice(tmp_path
     cut = tmp_path / "cut"
     limit = len(whole) // 3
     for most in (limit, limit, 2 * limit):
-        stopped = play(cut, "--beliefs", *PRICE, "--max-calls", str(most))
+        stopped = play(cut, "--beliefs", *PRICE, "--limit", f"calls={most}")
         assert stopped.exit_code == 9, stopped.output
         assert f"limit of {most} calls a tournament" in stopped.stderr
         assert "start it again with a higher limit to go on" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert len(asked(server)) <= most
     assert json.loads((cut / "summary.json").read_text())["games"] < 2
-    assert play(cut, "--beliefs", *PRICE, "--max-calls", str(len(whole))).exit_code == 0
+    assert play(cut, "--beliefs", *PRICE, "--limit", f"calls={len(whole)}").exit_code == 0
     assert lines(cut) == lines(tmp_path / "whole")
     assert all((cut / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in TABLES)
     key = json.dumps
@@ -167,13 +167,13 @@ def test_tokens_and_cost_are_limited_and_told_by_entrant(tmp_path: Path, server:
     page = (tmp_path / "cup" / "report.html").read_text()
     assert "What the models took" in page
     assert f"${price:.4f}" in page
-    for option, most in (("--max-cost", price / 2), ("--max-tokens", told["prompt_tokens"] // 2)):
-        stopped = play(tmp_path / option, *PRICE, "--beliefs", option, str(most))
+    for kind, most in (("cost", price / 2), ("tokens", told["prompt_tokens"] // 2)):
+        stopped = play(tmp_path / kind, *PRICE, "--beliefs", "--limit", f"{kind}={most}")
         assert stopped.exit_code == 9, stopped.output
         spent = stopped.stdout.split("All models, in games that are not over as well: ")[1]
         calls, tokens = int(spent.split()[0]), int(spent.split(", ")[1].split()[0])
         assert calls > 0
-        assert tokens / 1e6 < most if option == "--max-cost" else tokens <= most
+        assert tokens / 1e6 < most if kind == "cost" else tokens <= most
 
 
 def test_costs_that_nobody_knows_stay_unknown(tmp_path: Path) -> None:
@@ -182,44 +182,30 @@ def test_costs_that_nobody_knows_stay_unknown(tmp_path: Path) -> None:
     assert "unknown" in (tmp_path / "report.html").read_text()
 
 
-def test_an_estimate_asks_no_model_and_leaves_nothing(tmp_path: Path, server: ModelServer) -> None:
-    said = play(tmp_path / "cup", "--estimate", "--beliefs", *PRICE, "--max-calls", "5", "--json", games=20)
-    assert said.exit_code == 0, said.output
-    told = json.loads(said.stdout)
-    assert (told["games"], told["total"]["seats"]) == (20, 50), "five seats in each, half of them the model's"
-    (share,) = told["entrants"]
-    assert share["calls"] == told["total"]["calls"] > 50
-    assert share["cost"] == pytest.approx((share["prompt_tokens"] + 2 * share["completion_tokens"]) / 1e6)
-    assert asked(server) == []
-    assert not (tmp_path / "cup").exists()
-    words = play(tmp_path / "cup", "--estimate", *PRICE, "--max-calls", "5", games=20).stdout
-    assert "Estimate for bot: " in words
-    assert "--max-calls 5 may end it before all games are played." in words
-    before = play(tmp_path / "cup", *PRICE, games=2)
-    assert before.exit_code == 0
-    usage = json.loads((tmp_path / "cup" / "summary.json").read_text())["spending"][0]
-    files = {path: path.read_bytes() for path in (tmp_path / "cup").iterdir() if path.name != ".lock"}
-    again = json.loads(play(tmp_path / "cup", "--estimate", "--json", *PRICE, games=4).stdout)
-    assert again["total"]["calls"] == usage["calls"], "two more games take what two took"
-    assert {path: path.read_bytes() for path in files} == files
-
-
-def test_what_is_played_takes_about_what_was_estimated(tmp_path: Path, server: ModelServer) -> None:
-    """Within a factor of two, for a model that does as little as a scripted player says much."""
-    told = json.loads(play(tmp_path / "none", "--estimate", "--beliefs", "--json", games=4).stdout)["total"]
-    assert play(tmp_path / "cup", "--beliefs", games=4).exit_code == 0
-    (took,) = json.loads((tmp_path / "cup" / "summary.json").read_text())["spending"]
-    assert 0.5 < took["calls"] / told["calls"] < 2
-    per_call = sum(len(json.dumps(b["messages"])) for b in asked(server)) / took["calls"]
-    assert 2 < per_call / (told["prompt_tokens"] / told["calls"]) < 6, "characters for each token of a prompt"
+def test_progress_says_what_all_games_take_at_this_rate(tmp_path: Path) -> None:
+    done = play(tmp_path, *PRICE, games=2)
+    assert done.exit_code == 0, done.output
+    taken = [sum(row[0] for row in game["usage"] if row) for game in lines(tmp_path)]
+    said = [line for line in done.stderr.splitlines() if line.startswith("1 of 2 games")]
+    assert any(f"at this rate {2 * calls} calls" in said[0] for calls in taken)
+    assert "$" in said[0]
+    assert "at this rate" not in done.stderr.splitlines()[-1], "all of it is over then"
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--max-cost", "1"], "--max-cost can't be kept: what openai/fake costs is not known; say it with --price"),
-        (["--max-cost", "0"], "--max-cost is an amount of US dollars above 0, not 0"),
-        (["--max-cost", "nan"], "--max-cost is an amount of US dollars above 0, not nan"),
+        (
+            ["--limit", "cost=1"],
+            "--limit cost can't be kept: the price of openai/fake is not known; state it with",
+        ),
+        (["--limit", "cost=0"], "--limit run.cost is an amount of US dollars above 0, not 0"),
+        (["--limit", "cost=nan"], "--limit run.cost is an amount of US dollars above 0, not nan"),
+        (
+            ["--limit", "day.cost=1"],
+            "--limit takes [calls|tokens|cost]=N, such as cost=2 or tokens=500000, not 'day",
+        ),
+        (["--limit", "calls=2", "--limit", "run.calls=3"], "--limit gives run.calls twice"),
         (["--price", "openai/fake"], "--price takes ADDRESS=IN/OUT"),
         (["--price", "openai/fake=1"], "--price takes ADDRESS=IN/OUT"),
         (["--price", "openai/fake=-1/2"], "--price takes ADDRESS=IN/OUT"),
@@ -236,18 +222,6 @@ def test_limits_and_prices_that_make_no_sense_are_refused_in_a_sentence(
     assert told in str(refused.exception)
     assert asked(server) == []
     assert not (tmp_path / "cup").exists()
-
-
-def test_an_estimate_leaves_a_folder_of_something_else_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text("mine")
-    assert play(tmp_path, "--estimate").exit_code == 0
-    assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["notes"]
-
-
-def test_an_estimate_without_models_is_refused(tmp_path: Path) -> None:
-    refused = CliRunner().invoke(tournament, ["scripted", "random", "--estimate", "--out", str(tmp_path / "cup")])
-    assert isinstance(refused.exception, UsageError)
-    assert "no entrant is one" in str(refused.exception)
 
 
 KILLED = """

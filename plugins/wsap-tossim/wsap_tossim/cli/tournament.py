@@ -14,6 +14,7 @@ import click
 from wsap_core.cli.params import SEED, WholeNumber
 
 if TYPE_CHECKING:
+    from wsap_core.seams.agent import Usage
     from wsap_tossim.tournament.run import Outcome
 
 
@@ -36,13 +37,10 @@ if TYPE_CHECKING:
               help="An option of the models' backend, such as num_ctx=16384.")  # fmt: skip
 @click.option("--beliefs", is_flag=True,
               help="Ask models what they believed each day, once a game is over; it takes more calls.")  # fmt: skip
-@click.option("--max-calls", type=WholeNumber(1, 10**9), help="Stop before models are asked more often in all.")
-@click.option("--max-tokens", type=WholeNumber(1, 10**12), help="Stop before models take more tokens in all.")
-@click.option("--max-cost", type=float, help="Stop before models cost more US dollars in all.")
+@click.option("--limit", "limits", multiple=True, metavar="KIND=N",
+              help="Stop before the calls, tokens or cost (US dollars) of all models pass N: cost=2.")  # fmt: skip
 @click.option("--price", "prices", multiple=True, metavar="ADDRESS=IN/OUT",
               help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
-@click.option("--estimate", is_flag=True, help="Say what models would take, and play nothing.")
-@click.option("--yes", is_flag=True, help="Don't ask before a tournament that costs more than a dollar.")
 @click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
               help="Resamples for the bootstrap intervals.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and nothing else.")
@@ -60,12 +58,8 @@ def tournament(
     agent_options: tuple[str, ...],
     model_options: tuple[str, ...],
     beliefs: bool,
-    max_calls: int | None,
-    max_tokens: int | None,
-    max_cost: float | None,
+    limits: tuple[str, ...],
     prices: tuple[str, ...],
-    estimate: bool,
-    yes: bool,
     resamples: int,
     as_json: bool,
 ) -> None:
@@ -75,28 +69,24 @@ def tournament(
     otherwise. Roles go round, names are shuffled, and everything follows from the seed. Started again with
     the same folder it goes on where it was stopped, or plays more games.
 
-    Before models are asked much, it is said what they will take. The limits --max-calls, --max-tokens and
-    --max-cost are over the whole tournament, however often it is gone on with.
+    Once a game with models is over, the line of progress says what all games take at this rate. Each --limit
+    holds for the whole tournament, before and after it is resumed.
 
     ratings.csv, games.csv, spending.csv, summary.json and report.html in the folder tell what came of it. The
     exit status is 9 if a limit stopped it, and 130 if Ctrl-C did; what was played is kept.
     """
     # Deferred for weight: the engine, the players and the ratings.
     from wsap_core.seams.model_errors import BackendError, BudgetReachedError
-    from wsap_tossim.cli.tournament_limits import approved, prices_of
+    from wsap_tossim.cli.tournament_limits import limits_of, prices_of
     from wsap_tossim.tournament.plan import Settings, entrants_of
     from wsap_tossim.tournament.run import run_tournament
-    from wsap_tossim.tournament.spending import Limits
 
     of_models = dict(_pairs("--agent-option", agent_options))
     of_models |= {f"model.{key}": value for key, value in _pairs("--model-option", model_options).items()}
     of_game = {"mode": mode, "rules": rules, **_pairs("--option", options)}
-    limits = Limits(max_calls, max_tokens, max_cost)
     settings = Settings(entrants_of(entrants), of_game, seed, seating, of_models, beliefs)
-    typed = prices_of(prices, settings)
-    approval = approved(out, settings, games, limits, typed, only=estimate, yes=yes, as_json=as_json)
-    if not approval.go:
-        return
+    known = prices_of(prices, settings)
+    most = limits_of(limits, settings, known)
     try:
         outcome = run_tournament(
             out,
@@ -104,8 +94,8 @@ def tournament(
             games,
             jobs=jobs,
             resamples=resamples,
-            limits=limits,
-            prices=approval.prices,
+            limits=most,
+            prices=known,
             progress=_Progress(games),
         )
     except BackendError:
@@ -159,16 +149,19 @@ class _Progress:
         self.played = 0
         self.tenth = max(1, games // 10)
 
-    def __call__(self, done: int, of: int) -> None:
-        """Take note that so many games of so many are played."""
+    def __call__(self, done: int, of: int, whole: Usage | None) -> None:
+        """Take note that so many games of so many are played, and what all of them take at this rate."""
+        from wsap_tossim.tournament.spending import words  # deferred for weight
+
         self.played += 1
+        takes = f", at this rate {words(whole)} in all" if whole is not None and done < of else ""
         if not self.live:
             if done % self.tenth == 0 or done == of:
-                click.echo(f"{done} of {of} games", err=True)
+                click.echo(f"{done} of {of} games{takes}", err=True)
             return
         pace = self.played / max(1e-9, time.monotonic() - self.begun)
         left = f", about {(of - done) / pace:.0f} s to go" if done < of else ""
-        click.echo(f"\r{done} of {of} games, {pace:.1f} a second{left}\033[K", err=True, nl=done >= of)
+        click.echo(f"\r{done} of {of} games, {pace:.1f} a second{left}{takes}\033[K", err=True, nl=done >= of)
 
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:

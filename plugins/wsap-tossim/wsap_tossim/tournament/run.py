@@ -11,13 +11,13 @@ from typing import Any
 from wsap_core.errors import WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_llm.wrappers import Price
+from wsap_llm.wrappers import BudgetLimits, Price
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture
 from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
-from wsap_tossim.tournament.spending import Limits, spent_on
+from wsap_tossim.tournament.spending import spent_on
 from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
@@ -48,9 +48,9 @@ def run_tournament(
     *,
     jobs: int = 1,
     resamples: int = RESAMPLES,
-    limits: Limits | None = None,
+    limits: BudgetLimits | None = None,
     prices: Mapping[str, Price] | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Callable[[int, int, Usage | None], None] = lambda done, of, whole: None,
 ) -> Outcome:
     """Play the games of a tournament that are missing, and write its results.
 
@@ -60,9 +60,10 @@ def run_tournament(
         games: how many games there are to be in all.
         jobs: processes that play games without models, and games with models at once.
         resamples: how often games are drawn again for the intervals.
-        limits: what models may take in all, before and after it was gone on with.
+        limits: the most that models may take in all, before and after the tournament is resumed.
         prices: address -> what a model costs, where its backend does not know it.
-        progress: told how many games of how many are played, after each.
+        progress: told after each game how many of how many are played, and what the models take in all at this
+            rate; None before a game with models is over.
 
     Raises:
         UsageError: the folder holds a tournament with other settings, or can't be used.
@@ -74,15 +75,18 @@ def run_tournament(
 
         def keep(line: Line) -> None:
             ledger.add(line)
-            progress(len(ledger.played), games)
+            if line["game"] in apart:
+                taken.append(line)
+            progress(len(ledger.played), games, _at_this_rate(taken, len(apart)))
 
         def results() -> dict[str, Any]:
             lines = [line for line in ledger.lines() if line["game"] < games]
             return write_results(folder, settings, lines, resamples)
 
-        budget = (limits or Limits()).budget()
+        budget = (limits or BudgetLimits()).budget("tournament")
         with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
         apart = set(with_models)
+        taken: list[Line] = []
         stopped, limit = False, ""
         try:
             for line in play_all(settings, [n for n in missing if n not in apart], jobs):
@@ -102,6 +106,18 @@ def run_tournament(
             raise
         spent = budget.spent if budget.spent.calls else spent_on(ledger.played.values())
         return Outcome(results(), before, stopped, limit, spent, ledger.repaired)
+
+
+def _at_this_rate(lines: list[Line], games: int) -> Usage | None:
+    if not lines:
+        return None
+    spent, factor = spent_on(lines), games / len(lines)
+    return Usage(
+        round(spent.calls * factor),
+        round(spent.prompt_tokens * factor),
+        round(spent.completion_tokens * factor),
+        None if spent.cost is None else spent.cost * factor,
+    )
 
 
 def write_results(folder: Path, settings: Settings, lines: list[Line], resamples: int) -> dict[str, Any]:

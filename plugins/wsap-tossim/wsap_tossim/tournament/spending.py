@@ -1,22 +1,18 @@
-"""What the models of a tournament take: limits over all of it, and what each entrant has taken."""
+"""What the models of a tournament have taken, in all and by entrant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
 
 if TYPE_CHECKING:
-    from wsap_llm.wrappers import Budget
     from wsap_tossim.tournament.ledger import Line
     from wsap_tossim.tournament.plan import Settings
 
 __all__ = [
     "SPENT",
-    "Limits",
     "dollars",
     "packed",
     "spent_by",
@@ -29,28 +25,6 @@ __all__ = [
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
 """What is counted, in the order in which a line of games.jsonl has it."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Most that the models of a tournament may take in all, however often it is gone on with; None for no limit."""
-
-    calls: int | None = None
-    tokens: int | None = None
-    """Of prompts and replies together."""
-    cost: float | None = None
-    """In US dollars."""
-
-    # Refuses a limit in money that is none (UsageError).
-    def __post_init__(self) -> None:
-        if self.cost is not None and not 0 < self.cost < 1e9:
-            raise UsageError(f"--max-cost is an amount of US dollars above 0, not {self.cost:g}.")
-
-    def budget(self) -> Budget:
-        """Return a budget with these limits, of which nothing is spent yet."""
-        from wsap_llm.wrappers import Budget  # deferred for weight
-
-        return Budget("tournament", calls=self.calls, tokens=self.tokens, cost=self.cost)
 
 
 def packed(usage: Usage) -> list[Any]:
