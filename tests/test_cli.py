@@ -119,7 +119,7 @@ def test_the_console_script_is_this() -> None:
 def test_help_lists_every_command_with_its_line(wsap: Run, install: Install) -> None:
     install("wsap-fishing", plugin("fish", "fishing:command", "Catch \x1b[31mfish\n by night."))
     text = wsap("--help").stdout
-    for name, (summary, _) in KERNEL_COMMANDS.items():
+    for name, (_, summary) in KERNEL_COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(summary)}$", text, re.MULTILINE)
     assert re.search(r"^  fish +Catch +\[31mfish +by night\.$", text, re.MULTILINE)
     assert wsap("-h").stdout == text
@@ -129,7 +129,7 @@ def test_help_lists_every_command_with_its_line(wsap: Run, install: Install) -> 
 def test_a_kernel_command_can_be_imported_and_says_what_its_line_says(name: str, wsap: Run) -> None:
     done = wsap(name, "--help")
     assert done.returncode == 0, done.stderr
-    assert KERNEL_COMMANDS[name][0] in done.stdout
+    assert KERNEL_COMMANDS[name][1] in done.stdout
 
 
 def test_nothing_typed_shows_the_help(wsap: Run) -> None:

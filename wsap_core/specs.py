@@ -57,6 +57,18 @@ class ScoreMetric:
 
 
 @dataclass(frozen=True)
+class OptionDef:
+    """An option that a game, an agent or another part takes, as `wsap games NAME` lists it."""
+
+    name: str
+    summary: str
+    default: str = ""
+    """What holds where it is not given, in words; empty where nothing does."""
+    values: str = ""
+    """What may be given: `yes|no`, `1-10`, or a word such as `file`; empty for any text."""
+
+
+@dataclass(frozen=True)
 class AdapterSpec:
     """A game, as a plugin offers it."""
 
@@ -111,6 +123,8 @@ class AdapterSpec:
     look_back: str = ""
     """A command that shows more of a finished run than `wsap replay` does, with `{run}` for the run's name, such as
     "wsap mygame replay {run}". People are told it when a run is over; empty where there is none."""
+    options: tuple[OptionDef, ...] = ()
+    """What can be given with `--option NAME=VALUE`."""
     protocol_version: str = PROTOCOL_VERSION
 
     @property
@@ -165,6 +179,8 @@ class AgentSpec:
     """The games it knows how to play; empty for any."""
     interactive: bool = False
     """True if it needs a person at the terminal."""
+    options: tuple[OptionDef, ...] = ()
+    """What can be given with `--agent-option NAME=VALUE`."""
 
 
 @dataclass(frozen=True)

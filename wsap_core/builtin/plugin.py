@@ -55,4 +55,4 @@ def wsap_agents() -> Iterable[AgentSpec]:
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
     """Offer the commands that need no runtime."""
-    return [CommandSpec(name, summary, factory) for name, (summary, factory) in KERNEL_COMMANDS.items()]
+    return [CommandSpec(name, summary, factory) for name, (factory, summary) in KERNEL_COMMANDS.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import wsap_core
-from wsap_core.catalogue import Catalogue
+from wsap_core.cli.cache import Catalogue
 from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
+from wsap_core.cli.lazy import Commands, LazyGroup, load_command
 from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:
-    from wsap_core.entries import CommandEntry
+    from wsap_core.cli.rows import CommandRow
 
 PROGRAM = "wsap"
 INTERRUPTED = 130
@@ -41,12 +41,13 @@ class State:
         return self._catalogue
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are listed from the catalogue and imported when typed."""
+class RootGroup(LazyGroup):
+    """`wsap` itself: its commands are the kernel's and those of every installed plugin."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands that can be used, sorted."""
-        return sorted({*KERNEL_COMMANDS, *_from_plugins(ctx)})
+    def commands_of(self, ctx: click.Context) -> Commands:
+        """Return all commands that can be used, sorted by name."""
+        plugins = {name: (row["factory"], one_line(row["summary"])) for name, row in _from_plugins(ctx).items()}
+        return dict(sorted({**plugins, **KERNEL_COMMANDS}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Import and return a command.
@@ -55,30 +56,19 @@ class LazyGroup(click.Group):
             WsapError: there is none of that name, it is not installed, or it can't be loaded.
         """
         if cmd_name in KERNEL_COMMANDS:
-            command: click.Command = _attribute(KERNEL_COMMANDS[cmd_name][1])
-            return command
-        entry = _from_plugins(ctx).get(cmd_name)
-        return _load(entry) if entry else _missing(ctx, cmd_name)
+            return load_command(KERNEL_COMMANDS[cmd_name][0])
+        row = _from_plugins(ctx).get(cmd_name)
+        return _load(row) if row else _missing(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands into the help, and a word about plugins that need attention."""
-        rows = [(name, one_line(summary)) for name, summary in self._summaries(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        """Write the list of commands into the help, and name the plugins that need attention."""
+        super().format_commands(ctx, formatter)
         troubled = [
             row["name"] for row in _state(ctx).catalogue().plugins if row["reasons"] and row["status"] != "disabled"
         ]
         if troubled:
             formatter.write_paragraph()
             formatter.write_text(f"Something is wrong with {_listed(troubled)}; `wsap plugins` says what.")
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Return the completions of a command's name, without importing any command."""
-        from click.shell_completion import CompletionItem  # deferred for weight: only when Tab is pressed
-
-        names = [(n, s) for n, s in self._summaries(ctx) if n.startswith(incomplete)]
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=one_line(summary)) for name, summary in names), *options]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,10 +79,6 @@ class LazyGroup(click.Group):
             self.parse_args(ctx, args)  # raises for an option that does not exist
         return name, self.get_command(ctx, name), args[1:]
 
-    def _summaries(self, ctx: click.Context) -> list[tuple[str, str]]:
-        known = {name: summary for name, (summary, _) in KERNEL_COMMANDS.items()}
-        return sorted({**{n: e["summary"] for n, e in _from_plugins(ctx).items()}, **known}.items())
-
 
 def _state(ctx: click.Context) -> State:
     state = ctx.find_root().obj
@@ -101,18 +87,12 @@ def _state(ctx: click.Context) -> State:
     return state
 
 
-def _from_plugins(ctx: click.Context) -> dict[str, CommandEntry]:
+def _from_plugins(ctx: click.Context) -> dict[str, CommandRow]:
     entries = _state(ctx).catalogue().commands
     return {e["name"]: e for e in entries if e["usable"] and e["name"] not in KERNEL_COMMANDS}
 
 
-def _attribute(reference: str) -> Any:
-    # Any: the modules of this package hold click commands under these names.
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _load(entry: CommandEntry) -> click.Command:
+def _load(entry: CommandRow) -> click.Command:
     """Return a plugin's command; whatever its module does wrong becomes a sentence."""
     # Deferred for weight: with these come the protocol's types.
     from wsap_core.errors import PluginError, WsapError
@@ -172,7 +152,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=RootGroup,
     name=PROGRAM,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

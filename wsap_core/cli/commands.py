@@ -7,12 +7,13 @@ them without importing any command.
 from __future__ import annotations
 
 KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
-    "agents": ("List the agents that can play.", "wsap_core.cli.listing:agents"),
-    "games": ("List the games that can be played.", "wsap_core.cli.listing:games"),
-    "plugins": ("List what is installed, from where, and whether it works.", "wsap_core.cli.listing:plugins"),
-    "schema": ("Print the protocol's JSON Schemas.", "wsap_core.cli.schema:schema"),
+    "agents": ("wsap_core.cli.listing:agents", "List the agents that can play."),
+    "games": ("wsap_core.cli.listing:games", "List the games that can be played."),
+    "help": ("wsap_core.cli.help:help_command", "Show the help of a command."),
+    "plugins": ("wsap_core.cli.listing:plugins", "List what is installed, from where, and whether it works."),
+    "schema": ("wsap_core.cli.schema:schema", "Print the protocol's JSON Schemas."),
 }
-"""Name -> its summary and where its click command lies. No plugin can take one of these names."""
+"""Name -> where its click command is, and its summary. No plugin can take one of these names."""
 
 RUNTIME = "wsap-nexus"
 """The distribution with the commands that play, record and read back."""

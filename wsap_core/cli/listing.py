@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,7 +13,9 @@ from wsap_core.cli.output import print_json, print_table
 from wsap_core.untrusted import one_line
 
 if TYPE_CHECKING:
-    from wsap_core.entries import PluginEntry
+    from wsap_core.cli.rows import AgentRow, GameRow, OptionRow, PluginRow
+
+R = TypeVar("R", "PluginRow", "GameRow", "AgentRow")
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 _REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again, whatever is remembered.")
@@ -36,20 +38,20 @@ def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> 
     entries = state.catalogue(refresh=refresh).plugins
     _tell_unknown(os.environ.get("WSAP_DISABLE_PLUGINS", ""), [e["name"] for e in entries])
     if name is not None:
-        entries = _named(name, entries)
+        entries = [_named("plugin", name, entries)]
     if as_json:
         return print_json(entries)
     rows = [(e["name"], f"{e['distribution']} {e['version']}", e["status"], _provided(e["provides"])) for e in entries]
     return print_table(("PLUGIN", "PACKAGE", "STATUS", "PROVIDES"), rows, notes=[e["reasons"] for e in entries])
 
 
-def _named(name: str, entries: Sequence[PluginEntry]) -> tuple[PluginEntry, ...]:
-    found = tuple(entry for entry in entries if entry["name"] == name)
+def _named(kind: str, name: str, rows: Sequence[R]) -> R:
+    found = [row for row in rows if row["name"] == name]
     if not found:
         from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
 
-        raise UnknownNameError("plugin", name, [e["name"] for e in entries], hint="`wsap plugins` lists all.")
-    return found
+        raise UnknownNameError(kind, name, [row["name"] for row in rows], hint=f"`wsap {kind}s` lists all.")
+    return found[0]
 
 
 def _tell_unknown(blocked: str, known: Sequence[str]) -> None:
@@ -67,14 +69,39 @@ def _provided(provides: dict[str, list[str]]) -> str:
 
 
 @click.command()
+@click.argument("name", required=False)
 @_listing
-def games(state: State, *, as_json: bool, refresh: bool) -> None:
-    """List the games that can be played."""
-    entries = state.catalogue(refresh=refresh).games
+def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
+    """List the games that can be played.
+
+    With a NAME, what that one is and which options it takes.
+    """
+    rows = state.catalogue(refresh=refresh).games
+    if name is not None:
+        row = _named("game", name, rows)
+        return print_json(row) if as_json else _print_game(row)
     if as_json:
-        return print_json(entries)
-    rows = [(e["name"], _seats(e["seats"]), e["distribution"], _summary(e)) for e in entries]
-    return print_table(("GAME", "SEATS", "PACKAGE", "SUMMARY"), rows)
+        return print_json(rows)
+    lines = [(row["name"], _seats(row["seats"]), row["distribution"], _summary(row)) for row in rows]
+    return print_table(("GAME", "SEATS", "PACKAGE", "SUMMARY"), lines)
+
+
+@click.command()
+@click.argument("name", required=False)
+@_listing
+def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
+    """List the agents that can play.
+
+    With a NAME, what that one is and which options it takes.
+    """
+    rows = state.catalogue(refresh=refresh).agents
+    if name is not None:
+        row = _named("agent", name, rows)
+        return print_json(row) if as_json else _print_agent(row)
+    if as_json:
+        return print_json(rows)
+    lines = [(row["name"], ", ".join(row["games"]) or "any", row["distribution"], _summary(row)) for row in rows]
+    return print_table(("AGENT", "GAMES", "PACKAGE", "SUMMARY"), lines)
 
 
 def _seats(seats: list[int]) -> str:
@@ -82,17 +109,51 @@ def _seats(seats: list[int]) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _summary(entry: Any) -> str:
-    # Any: a GameEntry or an AgentEntry.
-    return str(entry["summary"]) if entry["usable"] else f"(two plugins claim this name) {entry['summary']}"
+def _summary(row: GameRow | AgentRow) -> str:
+    return row["summary"] if row["usable"] else f"(two plugins claim this name) {row['summary']}"
 
 
-@click.command()
-@_listing
-def agents(state: State, *, as_json: bool, refresh: bool) -> None:
-    """List the agents that can play."""
-    entries = state.catalogue(refresh=refresh).agents
-    if as_json:
-        return print_json(entries)
-    rows = [(e["name"], ", ".join(e["games"]) or "any", e["distribution"], _summary(e)) for e in entries]
-    return print_table(("AGENT", "GAMES", "PACKAGE", "SUMMARY"), rows)
+def _print_game(row: GameRow) -> None:
+    facts = {
+        "seats": f"{_seats(row['seats'])}, {row['timing']}",
+        "default agent": row["default_agent"],
+        "scores": ", ".join(row["scores"]),
+        "achievements": str(row["achievements"] or ""),
+        "abilities": ", ".join(row["abilities"]),
+        "package": row["distribution"],
+    }
+    _print_about(f"{row['title']}: {_summary(row)}", facts, row["options"])
+    click.echo(f"\nPlay it: wsap play {row['name']}{_example('--option', row['options'])}")
+
+
+def _print_agent(row: AgentRow) -> None:
+    facts = {
+        "games": ", ".join(row["games"]) or "any",
+        "abilities": ", ".join(row["abilities"]),
+        "package": row["distribution"],
+    }
+    _print_about(f"{row['name']}: {_summary(row)}", facts, row["options"])
+    game = row["games"][0] if row["games"] else "GAME"
+    if game != "nexus":
+        click.echo(f"\nLet it play: wsap play {game} --agent {row['name']}{_example('--agent-option', row['options'])}")
+
+
+def _print_about(title: str, facts: dict[str, str], options: list[OptionRow]) -> None:
+    click.echo(one_line(title) + "\n")
+    for label, value in facts.items():
+        if value:
+            click.echo(f"{label + ':':<15}{one_line(value)}")
+    if options:
+        click.echo()
+        print_table(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), [tuple(_cells(option)) for option in options])
+
+
+def _cells(option: OptionRow) -> Iterator[str]:
+    yield from (option["name"], option["values"] or "text", option["default"] or "-", option["summary"])
+
+
+def _example(flag: str, options: list[OptionRow]) -> str:
+    if not options:
+        return ""
+    first = options[0]
+    return f" {flag} {first['name']}={first['default'] or first['values'].partition('|')[0] or '...'}"
