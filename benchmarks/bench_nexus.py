@@ -50,7 +50,8 @@ from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.entities import EXTERNAL, NexusEvent, Policy, Terms, WorldRecord
+from wsap_nexus.store.entities import EXTERNAL, Policy, Terms, WorldRecord
+from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.worlds.port import LocalWorld
 
 LIMITS: Mapping[str, tuple[str, float]] = {
@@ -131,7 +132,7 @@ async def transit(count: int, database: str) -> dict[str, Any]:
         for _ in range(200):
             began = time.perf_counter()
             with nexus.ledger.change() as book:
-                book.note("measured")
+                book.note(OtherEvent(kind="measured"))
             commits.append(time.perf_counter() - began)
     return {
         "transits": len(whole), **_spread(whole), "game_ms": round(statistics.median(game) * 1000, 2),

@@ -49,7 +49,8 @@ from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database, Repository
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import NexusEvent, Policy, WorldRecord
+from wsap_nexus.store.entities import Policy, WorldRecord
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.worlds.port import LocalWorld
 
 GAMES = ("quarry", "crafter", "matrix")

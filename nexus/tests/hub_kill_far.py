@@ -45,7 +45,8 @@ from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import NexusEvent, Policy
+from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.worlds.remote import GameClient
 
 FAR = ("far-quarry", "deep-quarry")

@@ -21,6 +21,7 @@ from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, SkillGain
+from wsap_nexus.store.events import DiaryWritten
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) ->
         assert (code, "2000" in sentence) == (2, True)
     with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, Ledger(database).change() as book:
         for text in ("Dug a hole.", "Fell in.\n\x1b[31mOuch."):
-            book.note("diary", agent="cleo", game="quarry", session="session-1", text=text, own_words=True)
+            book.note(DiaryWritten(agent_id="cleo", game="quarry", session_id="session-1", text=text, own_words=True))
     # What was said and written is there whether it runs or not; the newest last, or first for a program.
     lines = nexus(environ, "agents", "talk", "cleo").splitlines()
     assert [line.partition("  ")[2] for line in lines[::2]] == ["you: Mind the cow.", "you: And the dog."]
@@ -219,7 +220,7 @@ def live(book: Book) -> None:
     book.mint_item("ada", SWORD, game="crafter", session="s")
     book.keep_mind("ada", b"\x00what she remembers")
     book.update_agent("ada", lifetime_steps=120, playtime=12.5)
-    book.note("diary", agent="ada", game="crafter", text="I built a table.", own_words=True)
+    book.note(DiaryWritten(agent_id="ada", game="crafter", text="I built a table.", own_words=True))
     set_goal(book, "ada", TEMPLATES["artisan"], ["crafter"])
     set_goal(book, "ada", TEMPLATES["endurance"], ["crafter"])
 

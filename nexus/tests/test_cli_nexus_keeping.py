@@ -24,6 +24,7 @@ from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import SkillGain, Terms
 from wsap_nexus.store.eventlog import LogWriter
+from wsap_nexus.store.events import DiaryWritten, Entered, Left, OtherEvent
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 
@@ -64,7 +65,7 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
         ledger = Ledger(database)
         with ledger.change() as book:
             for _ in range(3000):
-                book.note("filler", text="x" * 4000)
+                book.note(OtherEvent(kind="filler", data={"text": "x" * 4000}))
         done = threading.Event()
 
         def write() -> None:
@@ -72,8 +73,8 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
             while not done.is_set():
                 with ledger.change() as book:  # always two, or none
                     number += 1
-                    book.note("pair", number=number)
-                    book.note("pair", number=number)
+                    book.note(OtherEvent(kind="pair", data={"number": number}))
+                    book.note(OtherEvent(kind="pair", data={"number": number}))
 
         writer = threading.Thread(target=write)
         writer.start()
@@ -176,10 +177,10 @@ class Past:
         with self.ledger.change() as book:
             world = book.add_world("crafter", agent, 1, {})
             session = book.open_session(agent, "crafter", world.id, "body", name, Terms())
-            book.note("entered", agent=agent, game="crafter", session=session.id)
+            book.note(Entered(agent_id=agent, game="crafter", session_id=session.id))
             if closed:
                 book.close_session(session.id, reason="finished", steps=3, stats={})
-                book.note("left", agent=agent, game="crafter", session=session.id, steps=3, done={})
+                book.note(Left(agent_id=agent, game="crafter", session_id=session.id, steps=3, done={}))
         return name
 
     def runs(self) -> set[str]:
@@ -202,7 +203,7 @@ def test_what_is_old_goes_and_what_is_needed_stays(past: Past) -> None:
             book.register(name)
         book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.1))
         book.add_gain("ada", "crafter", "s", SkillGain("crafting", "action:make", 1, 0.1, 0.2))
-        book.note("diary", agent="ada", text="A good day.", own_words=True)
+        book.note(DiaryWritten(agent_id="ada", text="A good day.", own_words=True))
     own = past.run("crafter", "row", RunStatus.FINISHED)
     old_visit, old_stay = past.run("nexus", "ada", RunStatus.FINISHED), past.stay("ada", closed=True)
     killed_visit = past.run("nexus", "cleo", RunStatus.RUNNING)
@@ -235,7 +236,7 @@ def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
         book.register("ada")
     past.stay("ada", closed=True)
     with past.ledger.change() as book:
-        book.note("before", agent="ada")
+        book.note(OtherEvent(kind="before", agent_id="ada"))
         set_goal(book, "ada", goal, ["crafter"])
     past.stay("ada", closed=True)
     past.clock.now += 100 * DAY

@@ -23,6 +23,7 @@ from sqlalchemy import insert
 
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.events import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.tables import METADATA
 
@@ -423,7 +424,7 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
         seen.wait("document.querySelector('.live.live')")
         seen.wait("document.querySelector('.feed').textContent.includes('The nexus was stopped')")
         with served.nexus.ledger.change() as book:
-            number = book.note("achievement", agent="ben", game="hall", name="came_back")
+            number = book.note(AchievementEarned(agent_id="ben", game="hall", name="came_back"))
         seen.wait("document.querySelector('.feed').textContent.includes('came back')")
         numbers = seen.page.evaluate("[...document.querySelectorAll('.feed li')].map((n) => Number(n.dataset.seq))")
         assert numbers == sorted(set(numbers), reverse=True), "each event once, newest first"
@@ -485,7 +486,7 @@ def test_fifty_thousand_events_scroll_smoothly_and_hold_no_more_of_the_page(
         passed = EVENTS - max(seen.check("rows"))
         assert passed > 400, "more than is held in memory went by"
         with served.nexus.ledger.change() as book:
-            newest = book.note("achievement", agent="ben", game="hall", name="meanwhile")
+            newest = book.note(AchievementEarned(agent_id="ben", game="hall", name="meanwhile"))
         seen.page.get_by_role("button", name="Show what is new").wait_for()
         seen.page.locator(".list").focus()
         seen.page.keyboard.press("End")
@@ -512,6 +513,6 @@ def test_live_events_do_not_pile_up_on_a_page_that_stays_open(opened: Callable[.
     for part in range(4):
         with scene.served.nexus.ledger.change() as book:
             for number in range(60):
-                book.note("achievement", agent="ben", game="hall", name=f"deed {part}-{number}")
+                book.note(AchievementEarned(agent_id="ben", game="hall", name=f"deed {part}-{number}"))
     seen.wait("document.querySelector('.feed').textContent.includes('deed 3-59')")
     assert seen.page.locator(".feed li").count() <= 60

@@ -21,6 +21,7 @@ from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.records import NewRun
 
 
@@ -251,7 +252,7 @@ def events_from(served: Served, last: str | None, count: int) -> list[int]:
 
 def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
     with served.nexus.ledger.change() as book:
-        numbers = [book.note("test", agent="ann", number=number) for number in range(20)]
+        numbers = [book.note(OtherEvent(kind="test", agent_id="ann", data={"number": number})) for number in range(20)]
     first = events_from(served, str(numbers[0] - 1), 8)
     rest = events_from(served, str(first[-1]), 12)
     assert [n for n in first + rest if n in numbers] == (first + rest)
@@ -261,7 +262,7 @@ def test_a_stream_goes_on_where_it_was_lost(served: Served) -> None:
 def test_a_page_that_was_away_too_long_is_told_to_look_anew(served: Served) -> None:
     with served.nexus.ledger.change() as book:
         for number in range(1100):
-            book.note("test", number=number)
+            book.note(OtherEvent(kind="test", data={"number": number}))
         newest = book.last_seq()
     request = urllib.request.Request(served.url + "dashboard/live", headers={"Last-Event-ID": "1"})
     with urllib.request.urlopen(request, timeout=30) as answer:

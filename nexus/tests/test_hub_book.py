@@ -21,7 +21,8 @@ from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, Conservatio
 from wsap_nexus.hub.transit import prepare_enter
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import NexusEvent, SessionRecord, Terms
+from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.events import NexusEvent, OtherEvent
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -161,14 +162,14 @@ def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger
 
     def fail() -> None:
         with ledger.change() as book:
-            book.note("never")
+            book.note(OtherEvent(kind="never"))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
     with ledger.change() as book:
-        book.note("first", agent="ada", a=1)
-        book.note("second")
+        book.note(OtherEvent(kind="first", agent_id="ada", data={"a": 1}))
+        book.note(OtherEvent(kind="second"))
         assert heard == []
     assert [(e.kind, e.body) for e in heard] == [("first", {"a": 1}), ("second", {})]
     with ledger.look() as book:
@@ -185,7 +186,7 @@ def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
     ledger.listen(stumble)
     ledger.listen(heard.append)
     with ledger.change() as book:
-        book.note("told")
+        book.note(OtherEvent(kind="told"))
     assert [e.kind for e in heard] == ["told"]
     assert "A listener failed" in caplog.text
 

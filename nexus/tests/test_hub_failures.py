@@ -21,7 +21,8 @@ from wsap_nexus.errors import GameUnavailableError, WorldFailedError
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.entities import NexusEvent, Policy, SessionRecord, Terms
+from wsap_nexus.store.entities import Policy, SessionRecord, Terms
+from wsap_nexus.store.events import NexusEvent
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

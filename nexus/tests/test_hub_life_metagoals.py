@@ -17,6 +17,7 @@ from wsap_nexus.agents.metagoals import TEMPLATES, MetaGoal, Requirement, Reward
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import SkillGain
+from wsap_nexus.store.events import Entered, Left
 
 GAMES = ("crafter", "echo", "matrix")
 
@@ -34,11 +35,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def left(book: Book, game: str, steps: int = 10, agent: str = "ida", **done: int) -> None:
     """Write what leaving a world writes."""
     named = {key.replace("_", ":", 1): times for key, times in done.items()}
-    book.note("left", agent=agent, game=game, session="s", steps=steps, done=named)
+    book.note(Left(agent_id=agent, game=game, session_id="s", steps=steps, done=named))
 
 
 def entered(book: Book, game: str, agent: str = "ida") -> None:
-    book.note("entered", agent=agent, game=game, session="s")
+    book.note(Entered(agent_id=agent, game=game, session_id="s"))
 
 
 def progress(ledger: Ledger, goal_id: str, agent: str = "ida") -> str:

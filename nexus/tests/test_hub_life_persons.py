@@ -22,6 +22,7 @@ from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
+from wsap_nexus.store.events import Entered
 
 HOST = host_with()
 
@@ -135,9 +136,9 @@ def test_where_there_is_more_to_learn_comes_before_where_there_is_nothing() -> N
 
 def test_goals_lead_where_they_are_still_to_be_done(ledger: Ledger) -> None:
     with ledger.change() as book:
-        book.note("entered", agent="ida", game="x", session="s")
+        book.note(Entered(agent_id="ida", game="x", session_id="s"))
         set_goal(book, "ida", own_goal("both", "", "visit_game", games="a,b"), ("a", "b"))
-        book.note("entered", agent="ida", game="a", session="s")
+        book.note(Entered(agent_id="ida", game="a", session_id="s"))
         advance(book, "ida")
         held = pursuits(book, "ida", "active")
     worlds = [entry("a", 1, bodies=("avatar-1 (dormant)",)), entry("b", 1)]

@@ -17,7 +17,8 @@ from wsap_nexus.hub import prune
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.prune import DAY, EVERY, look_after
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.entities import EXTERNAL, NexusEvent, Terms
+from wsap_nexus.store.entities import EXTERNAL, Terms
+from wsap_nexus.store.events import NexusEvent
 
 KEEP = 30.0
 

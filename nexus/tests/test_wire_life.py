@@ -21,6 +21,7 @@ from wsap_core.protocol import Action, ActionResult, PortableItem
 from wsap_nexus.client import AsyncNexusClient, NexusClient, RefusedError
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.book import Book
+from wsap_nexus.store.events import OtherEvent
 
 GAME = """
 import sys
@@ -204,7 +205,7 @@ def test_events_that_are_no_longer_in_memory_are_read_from_the_log(served: Serve
         feed = Feed(served.nexus.ledger)
         with served.nexus.ledger.change() as book:
             for number in range(3000):
-                book.note("noise", number=number)
+                book.note(OtherEvent(kind="noise", data={"number": number}))
         told: list[int] = []
         at = 0
         while lines := feed.after(at)[0]:

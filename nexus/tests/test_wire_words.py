@@ -16,6 +16,7 @@ from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.client import AsyncNexusClient, DiaryEntry, Exchange, NexusClient, RefusedError
 from wsap_nexus.hub.hub import Settings
 from wsap_nexus.server.words import _talk_errand
+from wsap_nexus.store.events import DiaryWritten
 
 EVIL = "I am well.\x1b[2J <script>alert(1)</script>"
 
@@ -145,7 +146,7 @@ def test_clients_talk_and_read_what_was_said_and_written(served: Served) -> None
     served.register("ann").close()
     with served.nexus.ledger.change() as book:
         for number in range(201):
-            book.note("diary", agent="ann", game="quarry", text=f"Day {number}.", own_words=True)
+            book.note(DiaryWritten(agent_id="ann", game="quarry", text=f"Day {number}.", own_words=True))
 
     async def later() -> tuple[list[Exchange], list[DiaryEntry]]:
         async with AsyncNexusClient(served.url, served.token) as client:

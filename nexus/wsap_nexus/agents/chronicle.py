@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Row, bindparam, select
 
 from wsap_core.protocol import Event
 from wsap_core.untrusted import one_line
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import NexusEvent, SessionRecord
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import (
+    Died,
+    Entered,
+    EntryRefused,
+    ItemFound,
+    ItemsRefused,
+    MetaGoalReached,
+    Names,
+    NexusEvent,
+    OnwardRefused,
+    SkillGained,
+    Talked,
+    TransferCancelled,
+    WorldCrashed,
+    WorldFailed,
+    kind_of,
+    read_row,
+    why_ended,
+)
 from wsap_nexus.store.tables import METADATA
 
 NEWS = (
-    "died",
-    "items_refused",
-    "meta_goal_reached",
-    "onward_refused",
-    "talked",
-    "transfer_cancelled",
-    "world_failed",
+    Died,
+    EntryRefused,
+    ItemsRefused,
+    MetaGoalReached,
+    OnwardRefused,
+    Talked,
+    TransferCancelled,
+    WorldCrashed,
+    WorldFailed,
 )
 """Kinds of events that an agent is told of when it is back in the nexus."""
 MOST_NEWS = 10
+
+E = TypeVar("E", bound=NexusEvent)
 
 _EVENT = METADATA.tables["nexus_event"]
 _LAST = 2**62
@@ -39,60 +60,40 @@ _LATEST = (
 )
 
 
-def latest(
-    book: Book, agent_id: str, kinds: Sequence[str], *, limit: int = 20, before: int | None = None
-) -> list[NexusEvent]:
+def latest(book: Book, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
     """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
     rows: list[Row[Any]] = []
     # A query for each kind: each reads what it returns and nothing else, however long the agent has lived.
     for kind in kinds:
-        given = {"agent": agent_id, "kind": kind, "before": before or _LAST, "most": limit}
+        given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
         rows += book.connection.execute(_LATEST, given)
     rows.sort(key=lambda row: -int(row.seq))
-    return [
-        NexusEvent(row.seq, row.kind, row.agent_id, row.game, row.session_id, row.time, json.loads(row.body))
-        for row in rows[:limit]
-    ]
+    found = (read_row(row) for row in rows[:limit])
+    return [event for event in found if isinstance(event, kinds)]
 
 
 def news(book: Book, agent_id: str) -> list[Event]:
     """Return what happened to an agent since it last set out, newest first; what a person said as speech."""
-    begun = latest(book, agent_id, ("entered",), limit=1)
+    begun = latest(book, agent_id, Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
     for event in book.events(after=since, agent=agent_id, kinds=NEWS)[: -MOST_NEWS - 1 : -1]:
-        happened = Event(_news(event), "speech" if event.kind == "talked" else "info")
+        happened = Event(_news(event, agent_id), "speech" if isinstance(event, Talked) else "info")
         if happened not in told:
             told.append(happened)
     return told
 
 
-def _news(event: NexusEvent) -> str:
-    from wsap_nexus.hub.deaths import death_words, respawn_words  # they read this chronicle themselves
+def _news(event: NexusEvent, agent_id: str) -> str:
+    from wsap_nexus.hub.deaths import respawn_words  # it reads this chronicle itself
 
-    body, game = event.body, event.game or "a world"
-    match event.kind:
-        case "died":
-            return f"In {game} {death_words(body)} {respawn_words(list(body.get('death_respawn_options', ())))}"
-        case "meta_goal_reached":
-            reward = body.get("reward") or {}
-            worth = ", ".join(str(part) for part in (reward.get("title"), reward.get("item")) if part)
-            return f"You reached your goal: {_short(body['description'])}{f' ({worth})' if worth else ''}."
-        case "onward_refused":
-            return f"You wanted to go on to {_short(body['destination'], 80)}: {_short(body['why'])}"
-        case "talked":
-            return f"A person said to you: {_short(body['text'])} - You answered: {_short(body['reply'])}"
-        case "transfer_cancelled":
-            return f"You did not get where you wanted to go: {_short(body['why'])}"
-        case "world_failed":
-            return f"{game} failed: {_short(body['error'])}"
-        case _:
-            return f"{game} gave out things that are not yours to have."
+    told = f"{event.sentence(Names(reader=agent_id))}."
+    return f"{told} {respawn_words(event.death_respawn_options)}" if isinstance(event, Died) else told
 
 
 def session_facts(book: Book, session: SessionRecord) -> list[str]:
     """Return what is known of a closed session, as sentences in the first person."""
-    events = latest(book, session.agent_id, ("skill_gained", "died", "item_found", "meta_goal_reached"), limit=200)
+    events = latest(book, session.agent_id, SkillGained, Died, ItemFound, limit=200)
     own = [e for e in reversed(events) if e.session_id == session.id]
     stats = session.stats
     facts = [f"I was in {session.game} for {_counted(session.steps, 'decision')}."]
@@ -106,14 +107,14 @@ def session_facts(book: Book, session: SessionRecord) -> list[str]:
         most = sorted(done.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
         told = [f"{_short(name, 60)} ({_counted(times, 'time')})" for name, times in most]
         facts.append(f"What I did most: {', '.join(told)}.")
-    levels = {str(e.body["domain"]): float(e.body["level"]) for e in own if e.kind == "skill_gained"}
+    levels = {event.domain: event.level for event in own if isinstance(event, SkillGained)}
     if levels:
         grown = ", ".join(f"{domain} {level:.2f}" for domain, level in sorted(levels.items()))
         facts.append(f"I have learned something: {grown}.")
-    things = [_short(e.body["item"]["name"], 80) for e in own if e.kind == "item_found"]
+    things = [_short(event.item.get("name"), 80) for event in own if isinstance(event, ItemFound)]
     if things:
         facts.append(f"I brought back {', '.join(things)}.")
-    facts += [f"I died: {_short(e.body['death_cause'], 80)}." for e in own if e.kind == "died"]
+    facts += [f"I died: {_short(event.death_cause, 80)}." for event in own if isinstance(event, Died)]
     facts.append(_ending(session))
     return facts
 
@@ -124,15 +125,8 @@ def _ending(session: SessionRecord) -> str:
         why = f", because: {_short(stats['exit_reason'])}" if stats.get("exit_reason") else ""
         onward = f" I went on to {_short(stats['destination'], 80)}." if stats.get("destination") else ""
         return f"I left of my own will{why}.{onward}"
-    endings = {
-        "jack_out": "I left of my own will.",
-        "death": "There my stay ended.",
-        "finished": "I saw it through to the end.",
-        "condition": f"I left when what I had set myself came about: {_short(session.terms.exit_when, 200)}.",
-        "step_limit": "I left when my time was up.",
-        "kicked": "I was called back.",
-    }
-    return endings.get(session.reason or "", f"It ended: {_short(session.reason or 'nobody knows why', 80)}.")
+    condition = f": {_short(session.terms.exit_when, 200)}" if session.reason == "condition" else ""
+    return f"My session ended: {why_ended(session.reason)}{condition}."
 
 
 def _counted(number: int, word: str) -> str:

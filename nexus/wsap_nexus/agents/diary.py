@@ -14,6 +14,7 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest, session_facts
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import DiaryWritten
 
 LONGEST = 2000
 """Characters of an entry."""
@@ -43,19 +44,17 @@ def composed(book: Book, session: SessionRecord) -> str:
 
 def write_entry(book: Book, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
     """Put an entry into the diary of a session's agent, unless there is one of that session."""
-    for event in latest(book, session.agent_id, ("diary",), limit=50):
+    for event in latest(book, session.agent_id, DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
-    more = {"error": one_line(error)[:300]} if error else {}
-    book.note(
-        "diary",
-        agent=session.agent_id,
+    entry = DiaryWritten(
+        agent_id=session.agent_id,
         game=session.game,
-        session=session.id,
+        session_id=session.id,
         text=text.strip()[:LONGEST],
         own_words=own_words,
-        **more,
     )
+    book.note(entry.model_copy(update={"error": one_line(error)[:300]}) if error else entry)
 
 
 def entries(book: Book, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
@@ -71,10 +70,10 @@ def entries(book: Book, agent_id: str, *, before: int | None = None, limit: int 
         Entry(
             event.seq,
             datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
-            str(event.body["text"]),
+            event.text,
             event.game or "",
             event.session_id,
-            bool(event.body["own_words"]),
+            event.own_words,
         )
-        for event in latest(book, agent_id, ("diary",), limit=limit, before=before)
+        for event in latest(book, agent_id, DiaryWritten, limit=limit, before=before)
     ]

@@ -19,7 +19,7 @@ from wsap_core.protocol import AgentMessage
 from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import GameEvent, MessageSent, NexusEvent, TeamChanged
 from wsap_nexus.store.tables import METADATA
 
 SHOWN = 20
@@ -89,7 +89,7 @@ def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = N
         _forget_oldest(book, hearer)
     # What was said is the hearers' affair; that something was said is for everybody.
     addressed = to if kind == "direct" else team
-    book.note("message_sent", agent=sender, to=addressed, form=kind, recipients=len(hearers))
+    book.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
     return hearers
 
 
@@ -137,7 +137,7 @@ def set_team(book: Book, agent_id: str, team: str | None) -> None:
         raise UsageError("A team's name has 1 to 64 printable characters.")
     lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one()
     book.update_agent(agent_id, lore={**lore, "team": team})
-    book.note("team_changed", agent=agent_id, team=team)
+    book.note(TeamChanged(agent_id=agent_id, team=team))
 
 
 def members(book: Book, team: str) -> list[str]:
@@ -157,9 +157,6 @@ class Bell:
     Args:
         clock: for waiting.
     """
-
-    WAKING = ("game_",)
-    """How the kinds of events begin that every agent is woken by."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -181,11 +178,11 @@ class Bell:
 
     def heard(self, event: NexusEvent) -> None:
         """Ring for those whom an event of the nexus concerns; any thread may call it."""
-        if event.kind == "message_sent" and event.body.get("form") == "direct":
-            self.ring([str(event.body["to"])])
-        elif event.kind == "message_sent":
+        if isinstance(event, MessageSent) and event.form == "direct":
+            self.ring([str(event.to)])
+        elif isinstance(event, MessageSent):
             self.ring([agent_id for agent_id in self._waiting if agent_id != event.agent_id])
-        elif event.kind.startswith(self.WAKING):
+        elif isinstance(event, GameEvent):
             self.ring_all()
 
     def ring_all(self) -> None:

@@ -33,7 +33,16 @@ from sqlalchemy import Row, insert, select, update
 from wsap_core.errors import UsageError
 from wsap_core.protocol import SKILL_DOMAINS, Goal, PortableItem
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import (
+    Entered,
+    ItemFound,
+    Left,
+    MetaGoalAbandoned,
+    MetaGoalReached,
+    MetaGoalSet,
+    NexusEvent,
+    SkillGained,
+)
 from wsap_nexus.store.tables import METADATA
 
 TYPES = (
@@ -45,7 +54,7 @@ TYPES = (
     "collect_items",
 )
 """What a requirement can be about."""
-KINDS = ("entered", "left", "skill_gained", "item_found")
+KINDS = (Entered, Left, SkillGained, ItemFound)
 """The events that are counted."""
 MOST_ACTIVE = 10
 """Goals that an agent can have at a time."""
@@ -262,25 +271,24 @@ def own_goal(
 
 def fold(requirement: Requirement, tally: Tally, event: NexusEvent) -> None:
     """Count an event for a requirement, if it is one that counts."""
-    game, body = event.game or "", event.body
+    game = event.game or ""
     if game == NEXUS:
         return
-    match requirement.type, event.kind:
-        case "survive_steps", "left":
+    match requirement.type, event:
+        case "survive_steps", Left():
             held = tally.setdefault(game, {})
-            held["longest"] = max(held.get("longest", 0), int(body["steps"]))
-        case "visit_game", "entered":
+            held["longest"] = max(held.get("longest", 0), event.steps)
+        case "visit_game", Entered():
             _add(tally, game, "visits", 1)
-        case "earn_achievement", "left":
-            _add_done(tally, game, body, "achievement:", requirement.what)
-        case "complete_action", "left":
-            _add_done(tally, game, body, "action:", requirement.what)
-        case "reach_skill_level", "skill_gained":
-            if body["domain"] == requirement.what:
-                tally["*"] = {"level": float(body["level"])}
-        case "collect_items", "item_found":
-            item = body["item"]
-            if requirement.what in ("", item["category"], item["name"]):
+        case "earn_achievement", Left():
+            _add_done(tally, game, event, "achievement:", requirement.what)
+        case "complete_action", Left():
+            _add_done(tally, game, event, "action:", requirement.what)
+        case "reach_skill_level", SkillGained():
+            if event.domain == requirement.what:
+                tally["*"] = {"level": event.level}
+        case "collect_items", ItemFound():
+            if requirement.what in ("", event.item.get("category"), event.item.get("name")):
                 _add(tally, game, "found", 1)
 
 
@@ -319,12 +327,11 @@ def _add(tally: Tally, game: str, what: str, times: float) -> None:
     held[what] = held.get(what, 0) + times
 
 
-def _add_done(tally: Tally, game: str, body: Mapping[str, Any], prefix: str, what: str) -> None:
-    # Any: the body of the event `left`.
-    for source in sorted(body["done"]):
+def _add_done(tally: Tally, game: str, event: Left, prefix: str, what: str) -> None:
+    for source in sorted(event.done):
         name = source.removeprefix(prefix)
         if source.startswith(prefix) and what in ("", name):
-            _add(tally, game, name, int(body["done"][source]))
+            _add(tally, game, name, event.done[source])
 
 
 def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Iterable[NexusEvent]) -> int:
@@ -384,7 +391,7 @@ def set_goal(book: Book, agent_id: str, goal: MetaGoal, games: Sequence[str]) ->
         raise UsageError(f"You have the goal {goal.id!r} already: {before.progress}.")
     if sum(1 for pursuit in held.values() if pursuit.state == "active") >= MOST_ACTIVE:
         raise UsageError(f"You have {MOST_ACTIVE} meta-goals, as many as you can; abandon one first.")
-    since = book.note("meta_goal_set", agent=agent_id, goal=goal.id, description=goal.description)
+    since = book.note(MetaGoalSet(agent_id=agent_id, goal=goal.id, description=goal.description))
     pursuit = Pursuit(goal, "active", since, tuple(games), tuple({} for _ in goal.requirements), 0)
     if not any(r.type == "reach_skill_level" for r in goal.requirements):
         pursuit = _replaced(pursuit, pursuit.tallies, since)
@@ -406,7 +413,7 @@ def abandon_goal(book: Book, agent_id: str, goal_id: str) -> None:
     if not book.connection.execute(update(_GOAL).where(where).values(state="abandoned")).rowcount:
         own = ", ".join(p.goal.id for p in pursuits(book, agent_id, "active")) or "none"
         raise UsageError(f"You have no goal {goal_id[:60]!r}; you have: {own}.")
-    book.note("meta_goal_abandoned", agent=agent_id, goal=goal_id)
+    book.note(MetaGoalAbandoned(agent_id=agent_id, goal=goal_id))
 
 
 def pursuits(book: Book, agent_id: str, *states: str) -> list[Pursuit]:
@@ -442,7 +449,7 @@ def advance(book: Book, agent_id: str) -> list[MetaGoal]:
 def _grant(book: Book, agent_id: str, goal: MetaGoal) -> None:
     reward = goal.reward
     given = {} if reward is None else {"title": reward.title, "item": reward.item}
-    book.note("meta_goal_reached", agent=agent_id, goal=goal.id, description=goal.description, reward=given)
+    book.note(MetaGoalReached(agent_id=agent_id, goal=goal.id, description=goal.description, reward=given))
     if reward is None:
         return
     book.add_achievement(agent_id, NEXUS, "", reward.title, 1)

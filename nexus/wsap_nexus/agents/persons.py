@@ -14,6 +14,7 @@ from wsap_llm.secrets import recordable
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
+from wsap_nexus.store.events import PersonaChanged, PolicyChanged
 
 LONGEST = 10_000
 """Characters in a persona."""
@@ -37,7 +38,7 @@ def set_persona(book: Book, agent_id: str, text: str) -> AgentIdentity:
     before = book.agent(agent_id)
     if text.strip() != before.persona:
         book.update_agent(agent_id, persona=text.strip())
-        book.note("persona_changed", agent=agent_id, persona=text.strip(), before=before.persona)
+        book.note(PersonaChanged(agent_id=agent_id, persona=text.strip(), before=before.persona))
     return book.agent(agent_id)
 
 
@@ -55,12 +56,12 @@ def set_policy(book: Book, agent_id: str, game: str, policy: Policy | None, host
     policies = {name: _recorded(kept) for name, kept in known.policies.items()}
     if policy is None:
         policies.pop(game, None)
-        book.note("policy_changed", agent=agent_id, game=game, policy=None)
+        book.note(PolicyChanged(agent_id=agent_id, game=game, policy=None))
     else:
         if policy.agent != EXTERNAL.agent:
             load_agent_spec(policy.agent, host)
         policies[game] = _recorded(policy)
-        book.note("policy_changed", agent=agent_id, game=game, policy=policies[game])
+        book.note(PolicyChanged(agent_id=agent_id, game=game, policy=policies[game]))
     book.update_agent(agent_id, policies=policies)
     return book.agent(agent_id)
 

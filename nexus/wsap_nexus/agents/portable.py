@@ -40,6 +40,7 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.errors import ConservationError, TransitError
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AGENT_ID, Policy
+from wsap_nexus.store.events import AgentImported, AgentMovedAway, AgentRemoved, DiaryWritten, ItemMoved, SkillGained
 from wsap_nexus.store.tables import METADATA
 
 FORMAT = 1
@@ -229,13 +230,13 @@ def pack(book: Book, agent_id: str, *, move: str | None = None) -> Package:
 def _diary(book: Book, agent_id: str) -> list[PackedEntry]:
     found: list[PackedEntry] = []
     after = 0
-    while batch := book.events(after=after, agent=agent_id, kinds=("diary",)):
+    while batch := book.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
         after = batch[-1].seq
         for event in batch:
             moment = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds")
-            written = str(event.body.get("written") or moment)
-            text, own = str(event.body["text"]), bool(event.body.get("own_words"))
-            found.append(PackedEntry(written=written, game=event.game, text=text, own_words=own))
+            if isinstance(event, DiaryWritten):
+                written, text = event.written or moment, event.text
+                found.append(PackedEntry(written=written, game=event.game, text=text, own_words=event.own_words))
     return found
 
 
@@ -261,7 +262,7 @@ def depart(book: Book, agent_id: str, move: str) -> None:
         )  # fmt: skip
     lore = {"core_memories": list(agent.core_memories), "strategies": list(agent.strategies), "moved": move}
     book.update_agent(agent_id, state="removed", lore=lore)
-    book.note("agent_moved_away", agent=agent_id, move=move)
+    book.note(AgentMovedAway(agent_id=agent_id, move=move))
 
 
 def remove(book: Book, agent_id: str) -> None:
@@ -273,7 +274,7 @@ def remove(book: Book, agent_id: str) -> None:
     check_not_removed(book, agent_id)
     _check_home(book, agent_id)
     book.update_agent(agent_id, state="removed")
-    book.note("agent_removed", agent=agent_id)
+    book.note(AgentRemoved(agent_id=agent_id))
 
 
 def check_not_removed(book: Book, agent_id: str) -> None:
@@ -439,8 +440,8 @@ def arrive(
         if (entry.written, entry.text) in known_entries:
             continue
         own, written = entry.own_words, entry.written
-        book.note("diary", agent=name, game=entry.game, text=entry.text, own_words=own, written=written)
-    book.note("agent_imported", agent=name, was=package.agent.id, move=package.move, items=len(items))
+        book.note(DiaryWritten(agent_id=name, game=entry.game, text=entry.text, own_words=own, written=written))
+    book.note(AgentImported(agent_id=name, was=package.agent.id, move=package.move, items=len(items)))
     _bring_goals(book, name, package)
     return Arrived(name, len(items), tuple(f"{game}: {p.agent}" for game, p in packed.items() if game not in taken))
 
@@ -480,7 +481,7 @@ def _fill(book: Book, name: str, package: Package, *, paused: bool, created: str
     for domain, level in sorted(package.skills.items()):
         book.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
         # Goals that ask for a level count what the log tells.
-        book.note("skill_gained", agent=name, domain=domain, source="import", times=1, gain=0.0, level=level)
+        book.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
     for table, rows in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
         values = [{"agent_id": name, **row.model_dump()} for row in rows]
         if values:
@@ -506,7 +507,7 @@ def _bring(book: Book, name: str, package: Package, raw: Mapping[str, Any]) -> s
         .where(_ITEM.c.id == item.item_id)
         .values(agent_id=name, place="escrow", place_id=None, note="it came back with its agent", data=encode(item))
     )
-    book.note("item_moved", agent=name, item_id=item.item_id, to="escrow", to_id=None, why="it came back")
+    book.note(ItemMoved(agent_id=name, item_id=item.item_id, to="escrow", to_id=None, why="it came back"))
     return item.item_id
 
 

@@ -14,6 +14,7 @@ from wsap_nexus.agents.chronicle import latest, news, session_facts
 from wsap_nexus.agents.letters import PERSON, present
 from wsap_nexus.agents.metagoals import pursuits
 from wsap_nexus.store.book import Book
+from wsap_nexus.store.events import MessageSent, Talked, Whispered
 from wsap_nexus.store.tables import METADATA
 
 LONGEST = 2000
@@ -69,11 +70,11 @@ def exchanges(
         Exchange(
             event.seq,
             datetime.fromtimestamp(event.time, UTC).isoformat(timespec="seconds"),
-            str(event.body["text"]),
-            str(event.body["reply"]),
-            event.body["how"],
+            event.text,
+            event.reply,
+            event.how,
         )
-        for event in latest(book, agent_id, ("talked", "whispered"), limit=limit, before=before)
+        for event in latest(book, agent_id, Talked, Whispered, limit=limit, before=before)
         if event.seq > after
     ]
 
@@ -96,7 +97,7 @@ def leave_letter(book: Book, agent_id: str, text: str) -> None:
     row = {"sender": PERSON, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
     book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
     # Rung for like any other message, so that an agent that waits is woken.
-    book.note("message_sent", to=agent_id, form="direct", recipients=1)
+    book.note(MessageSent(to=agent_id, form="direct", recipients=1))
 
 
 def known_facts(book: Book, agent_id: str) -> list[str]:

@@ -19,7 +19,7 @@ from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.server.deps import Hub
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import NexusEvent
 
 router = APIRouter()
 
@@ -159,7 +159,7 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
         while True:
             for event in _events(nexus, seq):
                 seq = event.seq
-                yield f"id: {seq}\nevent: nexus\ndata: {dumps(event)}\n\n"
+                yield f"id: {seq}\nevent: nexus\ndata: {dumps(event.to_json())}\n\n"
             agents = await listener.heard(QUIET)
             if board.closed:
                 return

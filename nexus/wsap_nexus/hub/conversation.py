@@ -20,6 +20,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.events import Talked, Whispered
 from wsap_nexus.store.records import NewRun
 
 
@@ -56,12 +57,12 @@ class Words:
             answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
             with self._context.ledger.change() as book:
                 leave_letter(book, agent_id, text)
-                _note_talk(book, "whispered", agent_id, text, answer)
+                _note_talk(book, Whispered, agent_id, text, answer)
             self._ring(agent_id)
             return answer
         answer = await self._answer(agent, facts, text)
         with self._context.ledger.change() as book:
-            _note_talk(book, "talked", agent_id, text, answer)
+            _note_talk(book, Talked, agent_id, text, answer)
         return answer
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
@@ -149,5 +150,5 @@ class Words:
             write_entry(book, session, text, own_words=bool(words), error=hindered)
 
 
-def _note_talk(book: Book, kind: str, agent_id: str, text: str, answer: Answer) -> None:
-    book.note(kind, agent=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how)
+def _note_talk(book: Book, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
+    book.note(kind(agent_id=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how))

@@ -28,6 +28,7 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.transit import take_back
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import WorldRecord
+from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnresolved
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.far_world import RemoteWorld
 from wsap_nexus.worlds.placement import FailureListener
@@ -143,7 +144,7 @@ class Elsewhere:
         data = {"url": client.url, "token": token, "told": told}
         with self._ledger.change() as book:
             _keep(book, spec.name, data)
-            book.note("game_joined", game=spec.name, url=client.url, before=_url(known))
+            book.note(GameJoined(game=spec.name, url=client.url, before=_url(known)))
         if known is not None and isinstance(known.factory, GameClient):
             await known.factory.close()
         self._specs = {**self.specs(), spec.name: spec}
@@ -157,7 +158,7 @@ class Elsewhere:
         if game not in self.specs():
             return False
         book.settle(transfer_id, "unknown", why=why)
-        book.note("transfer_in_doubt", agent=agent_id, game=game, transfer=transfer_id, why=why)
+        book.note(TransferUnresolved(agent_id=agent_id, game=game, transfer=transfer_id, why=why))
         self._wake.set()
         return True
 
@@ -246,7 +247,7 @@ class Elsewhere:
                     to_place="lost" if gone else "escrow", note=why or "the way there was withdrawn",
                 )  # fmt: skip
             book.settle(row.id, "cancelled", withdrawn=encode(back))
-            book.note("transfer_cancelled", agent=row.agent_id, transfer=row.id, why="withdrawn by the game")
+            book.note(TransferCancelled(agent_id=row.agent_id, transfer=row.id, why="withdrawn by the game"))
 
     def _still_unknown(self, row: Row[Any], error: WsapError) -> None:
         why = str(error)[:500]

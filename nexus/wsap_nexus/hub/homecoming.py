@@ -10,11 +10,13 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.inner_life import Life
-from wsap_nexus.hub.mishaps import FAILED, WORLD_FAILED, bring_home, last_state, logged_deeds
+from wsap_nexus.hub.mishaps import bring_home, last_state, logged_deeds
 from wsap_nexus.hub.recovery import last_good_state
 from wsap_nexus.hub.stay import Deeds, Stay
 from wsap_nexus.runs.run import Run
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import AgentFailed
+from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
 
 
 class Homecoming:
@@ -54,7 +56,7 @@ class Homecoming:
         with self._context.ledger.change() as book:
             book.update_agent(agent_id, state="paused")
             game, stay = (session.game, session.id) if session else (None, None)
-            book.note("agent_failed", agent=agent_id, game=game, session=stay, error=str(error), code=error.code)
+            book.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
 
     def world_failed(
         self,

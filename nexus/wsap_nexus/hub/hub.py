@@ -26,7 +26,6 @@ from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.homecoming import Homecoming
 from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lives import Lives
-from wsap_nexus.hub.mishaps import GAME_OFFLINE
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.settings import Settings as Settings
@@ -39,6 +38,8 @@ from wsap_nexus.runs.session import Installed
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
+from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
+from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lead import EVERY, lead
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldFace
@@ -162,7 +163,7 @@ class Nexus:
             self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")
         self.tables.settle()
         with self.ledger.change() as book:
-            book.note("started", agents=book.count_agents())
+            book.note(NexusStarted(agents=book.count_agents()))
         self.elsewhere.start()
         self._waking.start()
 
@@ -205,7 +206,7 @@ class Nexus:
             await asyncio.gather(self._leading, return_exceptions=True)
         try:
             with self.ledger.change() as book:
-                book.note("stopped")
+                book.note(NexusStopped())
             self.store.writer.flush()
         except LeadLostError:
             pass  # what another nexus leads is the other's to tell of
@@ -235,7 +236,7 @@ class Nexus:
         with self.ledger.change() as book:
             book.agent(agent_id)
             book.update_agent(agent_id, state="paused")
-            book.note("agent_paused", agent=agent_id)
+            book.note(AgentPaused(agent_id=agent_id))
         if agent_id in self.live.controls:
             self.live.controls[agent_id].pause()
 
@@ -244,7 +245,7 @@ class Nexus:
         with self.ledger.change() as book:
             agent = book.agent(agent_id)
             book.update_agent(agent_id, state="active")
-            book.note("agent_resumed", agent=agent_id)
+            book.note(AgentResumed(agent_id=agent_id))
         if agent_id in self.live.controls:
             self.live.controls[agent_id].resume()
         self.awaken(replace(agent, state="active"))

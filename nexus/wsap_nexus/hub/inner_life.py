@@ -27,6 +27,7 @@ from wsap_nexus.runs.resume import read_call_events
 from wsap_nexus.runs.run import Past
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AvatarRecord, SessionRecord, Terms
+from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatFace
 
@@ -264,14 +265,14 @@ class Life:
             self._entrance.request_enter(agent_id, destination, Terms())
         except WsapError as error:
             with self._context.ledger.change() as book:
-                book.note("onward_refused", agent=agent_id, destination=destination[:80], why=str(error)[:500])
+                book.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
 
     def _unfinished(self, agent_id: str) -> str:
         """Return where an agent wanted to go straight on to when the nexus ended, empty if nowhere."""
         with self._context.ledger.look() as book:
             sessions = book.sessions(agent_id=agent_id, limit=1)
-            left = latest(book, agent_id, ("left",), limit=1)
-            since = latest(book, agent_id, ("entered", "onward_refused", "transfer_cancelled"), limit=1)
+            left = latest(book, agent_id, Left, limit=1)
+            since = latest(book, agent_id, Entered, OnwardRefused, TransferCancelled, limit=1)
         if not sessions or sessions[0].reason != EXIT_GAME.name or not left or left[0].session_id != sessions[0].id:
             return ""
         if since and since[0].seq > left[0].seq:
@@ -286,11 +287,11 @@ class Life:
         if "model" not in seat.options:
             return None
         with self._context.ledger.change() as book:
-            before = latest(book, agent_id, ("visiting",), limit=1)
-            book.note("visiting", agent=agent_id, run=run_id)
+            before = latest(book, agent_id, VisitStarted, limit=1)
+            book.note(VisitStarted(agent_id=agent_id, run=run_id))
         repository = self._context.store.repository
         try:
-            earlier = repository.get_run(str(before[0].body["run"])) if before else None
+            earlier = repository.get_run(before[0].run) if before else None
         except UnknownNameError:
             return None  # it was pruned
         if earlier is None or earlier.status in (RunStatus.FINISHED, RunStatus.FAILED):

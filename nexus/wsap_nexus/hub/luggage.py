@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from wsap_core.protocol import TransitPackage
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.book import Book
+from wsap_nexus.store.events import ItemsRefused
 
 
 def take_items(
@@ -34,7 +35,7 @@ def take_items(
         lost = [item_id for item_id in gone if item_id in inside]
         book.move_items(agent_id, lost, **there, to_place="lost", note=why)
     if refused:
-        book.note("items_refused", agent=agent_id, game=game, session=session, items=refused)
+        book.note(ItemsRefused(agent_id=agent_id, game=game, session_id=session, items=refused))
     return refused
 
 

@@ -20,14 +20,9 @@ from wsap_nexus.hub.venue import START
 from wsap_nexus.runs.recorder import read_snapshot
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import SessionForceClosed, WorldFailed
+from wsap_nexus.store.events.endings import WORLD_FAILED
 from wsap_nexus.store.repository import Repository
-
-WORLD_FAILED = "world_failed"
-"""Why a session ends whose world failed."""
-FAILED = "failed"
-"""Why a session ends in which another agent failed for good."""
-GAME_OFFLINE = "game_offline"
-"""Why a session ends whose game was taken offline while its world was well."""
 
 
 def last_state(repository: Repository, run_id: str) -> bytes | None:
@@ -88,16 +83,18 @@ def bring_home(
                 note="the world that it was in failed and is no more",
             )
     if error:
+        kind = WorldFailed if reason == WORLD_FAILED else SessionForceClosed
         book.note(
-            WORLD_FAILED if reason == WORLD_FAILED else "brought_home",
-            agent=session.agent_id,
-            game=session.game,
-            session=session.id,
-            world=session.world_id,
-            run=session.run_id,
-            reason=reason,
-            error=error,
-            kept=state is not None,
+            kind(
+                agent_id=session.agent_id,
+                game=session.game,
+                session_id=session.id,
+                world=session.world_id,
+                run=session.run_id,
+                reason=reason,
+                error=error,
+                kept=state is not None,
+            )
         )
     departure = Departure(
         reason,

@@ -31,6 +31,7 @@ from wsap_nexus.hub.luggage import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
+from wsap_nexus.store.events import PruneFailed, RecordsPruned
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.tables import METADATA
 
@@ -143,12 +144,13 @@ def prune(
     if done.anything:
         with database.write() as connection:
             Book(connection, moment).note(
-                "pruned",
-                runs=done.runs,
-                run_events=done.run_events,
-                nexus_events=done.nexus_events,
-                worlds=done.worlds,
-                bytes=done.bytes,
+                RecordsPruned(
+                    runs=done.runs,
+                    run_events=done.run_events,
+                    nexus_events=done.nexus_events,
+                    worlds=done.worlds,
+                    bytes=done.bytes,
+                )
             )
     return done
 
@@ -161,7 +163,7 @@ async def look_after(ledger: Ledger, clock: Clock, keep_days: float, *, every: f
         except WsapError as error:
             # A full disk or another writer: it is tried again tomorrow, and whoever looks sees why.
             with ledger.change() as book:
-                book.note("prune_failed", error=str(error))
+                book.note(PruneFailed(error=str(error)))
         await clock.sleep(every)
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import Row
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_nexus.errors import TransitError
 from wsap_nexus.store.book import Book
+from wsap_nexus.store.events import TransferSettled
 
 Outcome = Literal["arrived", "returned"]
 
@@ -108,7 +109,7 @@ def _settle(book: Book, row: Row[Any], outcome: Outcome) -> Settled:
     book.settle(row.id, "cancelled", decided=outcome)
     game = str(row.data.get("game", ""))
     book.note(
-        "transfer_settled", agent=row.agent_id, game=game, transfer=row.id, outcome=outcome, items=list(items), to=place
+        TransferSettled(agent_id=row.agent_id, game=game, transfer=row.id, outcome=outcome, items=list(items), to=place)
     )
     return Settled(str(row.id), game, outcome, items, place)
 

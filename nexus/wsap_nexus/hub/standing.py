@@ -11,11 +11,17 @@ from sqlalchemy import insert, select, update
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import one_line
 from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.events import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.tables import METADATA
 
 _GAME, _WORLD = METADATA.tables["game"], METADATA.tables["world"]
 
 Status = Literal["available", "maintenance", "offline"]
+_STATUS_EVENTS: Mapping[Status, type[GameAvailable | GameInMaintenance | GameOffline]] = {
+    "available": GameAvailable,
+    "maintenance": GameInMaintenance,
+    "offline": GameOffline,
+}
 _LONGEST_REASON = 500
 _TIMES = "failed_at"
 
@@ -68,7 +74,7 @@ class Standings:
         standing = Standing(status, one_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
         with self._ledger.change() as book:
             self._keep(book, game, standing)
-            book.note(f"game_{status}", game=game, reason=standing.reason, before=before.status)
+            book.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
         if status != "available":
             self._on_close(game)
         return standing
@@ -84,12 +90,12 @@ class Standings:
             book.connection.execute(
                 update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1)
             )
-            book.note("game_failed", game=game, world=world_id, error=reason, recent=len(failed_at))
+            book.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
             standing = Standing(before.status, before.reason, failed_at)
             if too_often:
                 why = f"It failed {len(failed_at)} times within {_span(self._window)}, the last time so: {reason}"
                 standing = Standing("offline", why[:_LONGEST_REASON], failed_at)
-                book.note("game_offline", game=game, reason=standing.reason, before=before.status)
+                book.note(GameOffline(game=game, reason=standing.reason, before=before.status))
             self._keep(book, game, standing)
         if too_often:
             self._on_close(game)

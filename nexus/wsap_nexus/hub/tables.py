@@ -16,7 +16,6 @@ from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.guests import EXIT_GAME
 from wsap_nexus.hub.homecoming import Homecoming
 from wsap_nexus.hub.inner_life import Life
-from wsap_nexus.hub.mishaps import GAME_OFFLINE
 from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.stay import SHUTDOWN, Deeds, Stay
 from wsap_nexus.hub.transit import Way, commit_death, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
@@ -27,6 +26,8 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Past, Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
+from wsap_nexus.store.events import SessionResumed, WorldFailed
+from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
 from wsap_nexus.worlds.port import WorldFace
@@ -154,7 +155,7 @@ class Tables:
         recorder.note("resumed")
         with self._context.ledger.change() as book:
             for session in sessions:
-                book.note("resumed", agent=session.agent_id, game=session.game, session=session.id)
+                book.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
         venue = KeptVenue(self._context.make_world(spec, record), seed=record.seed, start=start.body)
         self._begin_table(by_seat, spec, plan, recorder, venue, deeds, past, last)
 
@@ -324,7 +325,7 @@ class Tables:
             for way in ways:
                 if not self._context.elsewhere.doubt(book, way.transfer_id, way.agent_id, way.game, str(error)):
                     take_back(book, way.transfer_id, way.agent_id, str(error))
-                book.note("world_failed", agent=way.agent_id, game=way.game, world=record.id, error=str(error))
+                book.note(WorldFailed(agent_id=way.agent_id, game=way.game, world=record.id, error=str(error)))
             if new:
                 book.drop_world(record.id)
         counted = isinstance(error, WorldFailedError) and error.counted

@@ -44,6 +44,7 @@ from wsap_nexus.hub.luggage import by_reason, lose_world, take_items
 from wsap_nexus.hub.stay import Deeds
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
+from wsap_nexus.store.events import Died, Entered, Left, TransferCancelled
 from wsap_nexus.worlds.port import WorldFace
 from wsap_nexus.worlds.seats import SeatFace, leave
 
@@ -145,7 +146,7 @@ def take_back(book: Book, transfer_id: str, agent_id: str, why: str) -> None:
     items = [record.item.item_id for record in book.items(agent_id, place="transfer", place_id=transfer_id)]
     book.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
     book.settle(transfer_id, "cancelled", why=why)
-    book.note("transfer_cancelled", agent=agent_id, transfer=transfer_id, why=why)
+    book.note(TransferCancelled(agent_id=agent_id, transfer=transfer_id, why=why))
 
 
 async def let_in(
@@ -221,8 +222,8 @@ async def _found_dead(
     body = replace(await _body(world, seat_name, avatar_id), bound_agent=None)
     death = await world.death(avatar_id) or DeathEvent(avatar_id, "unknown causes")
     state = await world.snapshot() if death.respawn_options else None
-    told = _json(death)
-    options = list(told["death_respawn_options"])
+    told = Died.of(death, agent_id=seat_name, game=world.spec.name)
+    options = told.death_respawn_options
     choice = f" Enter with avatar={avatar_id} and respawn={options[0]['id']}, or with avatar=new." if options else ""
     message = f"While you were away, {death_words(told)} {respawn_words(options)}{one_line(choice)}"
     return DiedAsleepError(message, death=death, body=body, receipt=receipt, package=package, state=state)
@@ -254,7 +255,7 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
         book.put_avatar(record.id, way.agent_id, replace(avatar, state=AvatarState.UNBOUND))
     if arrival.death is not None:
         book.put_avatar(record.id, way.agent_id, replace(avatar, state=AvatarState.DESTROYED, bound_agent=None))
-        book.note("died", agent=way.agent_id, game=way.game, **_json(arrival.death))
+        book.note(Died.of(arrival.death, agent_id=way.agent_id, game=way.game))
     book.put_avatar(record.id, way.agent_id, avatar, respawning=arrival.respawned or arrival.death is not None)
     if arrival.package is not None:
         # Before the newcomer's own things are written in: this is about what lay there.
@@ -266,17 +267,18 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
     session = book.open_session(way.agent_id, way.game, record.id, avatar.avatar_id, run_id, way.terms)
     book.settle(way.transfer_id, "done", session=session.id, receipt=encode(receipt))
     book.note(
-        "entered",
-        agent=way.agent_id,
-        game=way.game,
-        session=session.id,
-        world=record.id,
-        run=run_id,
-        avatar=avatar.avatar_id,
-        respawned=arrival.respawned,
-        woken=way.avatar is not None and not arrival.respawned,
-        bonuses=dict(receipt.bonuses_applied),
-        notes=list(receipt.notes),
+        Entered(
+            agent_id=way.agent_id,
+            game=way.game,
+            session_id=session.id,
+            world=record.id,
+            run=run_id,
+            avatar=avatar.avatar_id,
+            respawned=arrival.respawned,
+            woken=way.avatar is not None and not arrival.respawned,
+            bonuses=encode(receipt.bonuses_applied),
+            notes=list(receipt.notes),
+        )
     )
     advance(book, way.agent_id)
     return session
@@ -285,7 +287,7 @@ def commit_enter(book: Book, arrival: Arrival, record: WorldRecord, run_id: str)
 def commit_death(book: Book, way: Way, record: WorldRecord, found: DiedAsleepError) -> None:
     """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
     book.put_avatar(record.id, way.agent_id, replace(found.body, state=AvatarState.DESTROYED))
-    book.note("died", agent=way.agent_id, game=way.game, **_json(found.death))
+    book.note(Died.of(found.death, agent_id=way.agent_id, game=way.game))
     admitted = list(found.receipt.admitted)
     book.move_items(
         way.agent_id, admitted, from_place="transfer", from_id=way.transfer_id, to_place="world", to_id=record.id
@@ -315,7 +317,7 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
         lose_world(book, agent.id, session.world_id)
     _learn(book, session, spec, deeds)
     if departure.death is not None:
-        book.note("died", agent=agent.id, game=spec.name, session=session.id, **_json(departure.death))
+        book.note(Died.of(departure.death, agent_id=agent.id, game=spec.name, session_id=session.id))
     stats = {
         **departure.stats,
         "reward": round(deeds.reward, 6),
@@ -335,19 +337,20 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
         book.keep_world(session.world_id, snapshot=departure.world_state, run_id=None, failures=0)
     book.settle(transfer_id, "done", reason=departure.reason, session=session.id, package=encode(departure.package))
     book.note(
-        "left",
-        agent=agent.id,
-        game=spec.name,
-        session=session.id,
-        world=session.world_id,
-        run=session.run_id,
-        reason=departure.reason,
-        steps=deeds.steps,
-        reward=round(deeds.reward, 6),
-        achievements=deeds.achievements,
-        done=dict(sorted(deeds.done.items())),
-        avatar_state=departure.avatar.state.value,
-        items=[item.item_id for item in departure.package.items if item.item_id not in refused],
+        Left(
+            agent_id=agent.id,
+            game=spec.name,
+            session_id=session.id,
+            world=session.world_id,
+            run=session.run_id,
+            reason=departure.reason,
+            steps=deeds.steps,
+            reward=round(deeds.reward, 6),
+            achievements=deeds.achievements,
+            done=dict(sorted(deeds.done.items())),
+            avatar_state=departure.avatar.state.value,
+            items=[item.item_id for item in departure.package.items if item.item_id not in refused],
+        )
     )
     advance(book, agent.id)
 
@@ -456,12 +459,6 @@ def _check_receipt(entry: Entry, receipt: Receipt, spec: AdapterSpec) -> None:
     undue = sorted(set(receipt.bonuses_applied) - due)
     if undue:
         raise WorldError(f"The game {game!r} applied the bonus {undue[0]!r}, which it has no rule for, or not yet.")
-
-
-def _json(value: Any) -> dict[str, Any]:
-    # Any: a part of the protocol as JSON-ready data; names that the event has itself are left out.
-    data = encode(value)
-    return {f"death_{k}": v for k, v in data.items()}
 
 
 def way_seed(seed: int, way: Way) -> int:

@@ -14,6 +14,7 @@ from wsap_nexus.server.deciders import read_policies
 from wsap_nexus.server.deps import AgentId, Hub, Key, Known, Once, Owner, Vault, Wait, answer, once
 from wsap_nexus.server.seats import act_errand, check_external, observe, seat_says, the_agent
 from wsap_nexus.store.entities import EXTERNAL
+from wsap_nexus.store.events import AgentRenamed
 
 router = APIRouter(tags=["agents"])
 _STILL = "The action is being resolved; ask again with the same idempotency key."
@@ -71,7 +72,7 @@ async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Ow
         before = book.agent(agent_id)
         if patch.name is not None:
             book.update_agent(agent_id, name=patch.name or agent_id)
-            book.note("agent_renamed", agent=agent_id, name=patch.name or agent_id, before=before.name)
+            book.note(AgentRenamed(agent_id=agent_id, name=patch.name or agent_id, before=before.name))
         if patch.persona is not None:
             set_persona(book, agent_id, patch.persona)
         if patch.policies is not None:

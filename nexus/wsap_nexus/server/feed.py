@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import NexusEvent
 
 KEPT = 2048
 """Events in memory."""
@@ -92,5 +92,5 @@ class Feed:
 
 def line_of(event: NexusEvent) -> Line:
     """Return an event, ready to be sent."""
-    text = f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event)}\n\n"
+    text = f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event.to_json())}\n\n"
     return Line(event.seq, event.kind, event.agent_id, text)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from sqlalchemy import text
 
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.pages.places import PlacePages
 from wsap_nexus.store.pages.stays import StayPages
 from wsap_nexus.store.pages.things import ThingPages

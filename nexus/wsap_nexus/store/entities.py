@@ -133,7 +133,7 @@ class SessionRecord:
     opened: str
     closed: str | None = None
     reason: str | None = None
-    """Why it ended: "jack_out", "death", "finished", "condition", "step_limit", "kicked", "failed"."""
+    """Why it ended; see `wsap_nexus.store.events.endings`. None while it is open."""
     steps: int = 0
     terms: Terms = Terms()
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -150,20 +150,6 @@ class ItemRecord:
     place_id: str | None = None
     """The transfer or the world."""
     note: str = ""
-
-
-@dataclass(frozen=True)
-class NexusEvent:
-    """Something that happened in the nexus."""
-
-    seq: int
-    kind: str
-    agent_id: str | None
-    game: str | None
-    session_id: str | None
-    time: float
-    """Seconds since 1970."""
-    body: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from wsap_core.protocol import ITEM_CATEGORIES, TOP_TIER, Avatar, AvatarState, P
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_llm.secrets import recordable
 from wsap_nexus.errors import ConservationError
-from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, ItemRecord, NexusEvent, Policy, SessionRecord, Terms
+from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, ItemRecord, Policy, SessionRecord, Terms
 
 # Any, in this module: values as columns hold them.
 
@@ -145,11 +144,6 @@ def session_of(row: Row[Any]) -> SessionRecord:
     """Return the session of a row."""
     values = dict(row._mapping)
     return SessionRecord(**{**values, "terms": Terms.from_json(row.terms)})
-
-
-def event_of(row: Row[Any]) -> NexusEvent:
-    """Return the event of a row."""
-    return NexusEvent(row.seq, row.kind, row.agent_id, row.game, row.session_id, row.time, json.loads(row.body))
 
 
 def recorded(policy: Policy) -> Any:

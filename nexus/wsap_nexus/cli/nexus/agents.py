@@ -13,6 +13,7 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option, pairs
 from wsap_nexus.cli.nexus.reach import leading, looking, needed, wire_to, writing
 from wsap_nexus.cli.nexus.words import diary, talk
+from wsap_nexus.store.events import AgentPaused, AgentResumed
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
@@ -364,7 +365,7 @@ def _hold(name: str, state: str, database: str | None) -> None:
     with leading(database) as ledger, ledger.change() as book:
         portable.check_not_removed(book, name)
         book.update_agent(name, state=state)
-        book.note("agent_paused" if state == "paused" else "agent_resumed", agent=name)
+        book.note(AgentPaused(agent_id=name) if state == "paused" else AgentResumed(agent_id=name))
 
 
 def _send(wire: Wire, name: str, body: dict[str, Any]) -> dict[str, Any]:

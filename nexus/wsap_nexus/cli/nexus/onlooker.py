@@ -17,7 +17,7 @@ from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA

@@ -15,7 +15,8 @@ from wsap_nexus.hub.prune import size_of
 from wsap_nexus.paths import database_location
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import AgentIdentity, NexusEvent, SessionRecord
+from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]

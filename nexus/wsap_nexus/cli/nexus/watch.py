@@ -95,7 +95,7 @@ def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_
             if agent is not None and event.agent_id != agent:
                 continue
             if as_json:
-                click.echo(dumps(event))
+                click.echo(dumps(event.to_json()))
             elif line := one_line(told(event)):
                 click.echo(f"{clock(event.time)} {line}")
         if agent is not None:

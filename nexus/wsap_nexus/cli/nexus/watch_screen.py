@@ -17,7 +17,7 @@ from wsap_nexus.cli.nexus.onlooker import Following, Sight
 from wsap_nexus.cli.nexus.report import AgentRow, told
 from wsap_nexus.cli.nexus.status import duration, plural
 from wsap_nexus.hub.place import GAME
-from wsap_nexus.store.entities import NexusEvent
+from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.terminal.panels import actions
 from wsap_nexus.terminal.screen import Look, compose, fits
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,8 +10,8 @@ from sqlalchemy import Connection, Table, and_, func, insert, select, update
 from sqlalchemy.sql import ColumnElement
 
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.store.entities import NexusEvent
-from wsap_nexus.store.mapping import checked, event_of
+from wsap_nexus.store.events import NexusEvent, kind_of, read_row
+from wsap_nexus.store.mapping import checked
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
@@ -61,21 +60,19 @@ class LogPages:
         self._insert(table, **key, **new)
         return True
 
-    def note(
-        self, kind: str, *, agent: str | None = None, game: str | None = None, session: str | None = None, **body: Any
-    ) -> int:
-        """Write an event and return its number. Any: JSON-ready data of an open shape."""
+    def note(self, event: NexusEvent) -> int:
+        """Write an event and return its number."""
         values = {
-            "kind": kind,
-            "agent_id": agent,
-            "game": game,
-            "session_id": session,
+            "kind": event.kind,
+            "agent_id": event.agent_id,
+            "game": event.game,
+            "session_id": event.session_id,
             "time": self.now,
-            "body": dumps(body),
+            "body": dumps(event.body),
         }
         inserted = self.connection.execute(insert(_EVENT).values(**checked(_EVENT, values))).inserted_primary_key
         seq = int(inserted[0]) if inserted else 0
-        self.noted.append(NexusEvent(seq, kind, agent, game, session, self.now, json.loads(values["body"])))  # type: ignore[arg-type]
+        self.noted.append(event.model_copy(update={"seq": seq, "time": self.now}))
         return seq
 
     def events(
@@ -83,7 +80,7 @@ class LogPages:
         *,
         after: int = 0,
         agent: str | None = None,
-        kinds: tuple[str, ...] = (),
+        kinds: Sequence[type[NexusEvent] | str] = (),
         limit: int = 500,
     ) -> list[NexusEvent]:
         """Return events with numbers above `after`, oldest first, at most `limit`."""
@@ -91,8 +88,8 @@ class LogPages:
         if agent is not None:
             query = query.where(_EVENT.c.agent_id == agent)
         if kinds:
-            query = query.where(_EVENT.c.kind.in_(kinds))
-        return [event_of(row) for row in self.connection.execute(query)]
+            query = query.where(_EVENT.c.kind.in_([kind_of(kind) for kind in kinds]))
+        return [read_row(row) for row in self.connection.execute(query)]
 
     def last_seq(self) -> int:
         """Return the number of the newest event, 0 if there is none."""

@@ -12,6 +12,7 @@ from sqlalchemy import Row, func, select
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.wire import encode
 from wsap_nexus.store.entities import AGENT_ID, AgentIdentity, Policy, SkillGain
+from wsap_nexus.store.events import AchievementEarned, AgentRegistered, SkillGained
 from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
 from wsap_nexus.store.pages.log import LogPages
 from wsap_nexus.store.tables import METADATA
@@ -61,7 +62,7 @@ class PeoplePages(LogPages):
             lifetime_steps=0,
             playtime=0.0,
         )
-        self.note("agent_registered", agent=agent_id, name=name or agent_id)
+        self.note(AgentRegistered(agent_id=agent_id, name=name or agent_id))
         return self.agent(agent_id), True
 
     def agent(self, agent_id: str) -> AgentIdentity:
@@ -134,7 +135,7 @@ class PeoplePages(LogPages):
             new={"times": gain.times, "gained": gain.gain},
         )
         self._put(_SKILL, skill, changed={"level": gain.level}, new={"level": gain.level})
-        self.note("skill_gained", agent=agent_id, game=game, session=session, **encode(gain))
+        self.note(SkillGained(agent_id=agent_id, game=game, session_id=session, **encode(gain)))
 
     def achievements(self, agent_id: str) -> list[Row[Any]]:
         """Return the rows of achievements: game, name, first, times."""
@@ -150,4 +151,4 @@ class PeoplePages(LogPages):
             new={"first": self.stamp, "times": times},
         )
         if first:
-            self.note("achievement", agent=agent_id, game=game, session=session, name=name)
+            self.note(AchievementEarned(agent_id=agent_id, game=game, session_id=session, name=name))

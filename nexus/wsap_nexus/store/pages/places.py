@@ -15,6 +15,7 @@ from wsap_core.protocol.wire import encode
 from wsap_llm.secrets import recordable
 from wsap_nexus.errors import AvatarStateError
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord
+from wsap_nexus.store.events import AvatarChanged
 from wsap_nexus.store.mapping import avatar_of
 from wsap_nexus.store.pages.log import LogPages
 from wsap_nexus.store.tables import METADATA
@@ -133,10 +134,11 @@ class PlacePages(LogPages):
             self._update(_AVATAR, where, **values)
         if before is None or before.state != avatar.state.value:
             self.note(
-                "avatar_changed",
-                agent=agent_id,
-                game=avatar.game_id,
-                world=world_id,
-                avatar=avatar.avatar_id,
-                state=avatar.state.value,
+                AvatarChanged(
+                    agent_id=agent_id,
+                    game=avatar.game_id,
+                    world=world_id,
+                    avatar=avatar.avatar_id,
+                    state=avatar.state.value,
+                )
             )

@@ -10,6 +10,7 @@ from wsap_core.protocol import PortableItem
 from wsap_core.protocol.wire import encode
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import ItemRecord
+from wsap_nexus.store.events import ItemFound, ItemMoved, ItemsMoved
 from wsap_nexus.store.mapping import checked_item, item_of
 from wsap_nexus.store.pages.log import LogPages
 from wsap_nexus.store.tables import METADATA
@@ -46,7 +47,7 @@ class ThingPages(LogPages):
         if self.connection.execute(select(_ITEM.c.id).where(_ITEM.c.id == item.item_id)).first():
             raise ConservationError(f"there is an item {item.item_id!r} already")
         self._insert(_ITEM, id=item.item_id, agent_id=agent_id, place="escrow", note="", data=encode(item))
-        self.note("item_found", agent=agent_id, game=game, session=session, item=encode(item))
+        self.note(ItemFound(agent_id=agent_id, game=game, session_id=session, item=encode(item)))
 
     def move_item(
         self,
@@ -70,7 +71,7 @@ class ThingPages(LogPages):
             raise ConservationError(f"The item {item_id!r} is not in {from_place} {from_id or ''}, so it can't leave.")
         data = self.connection.execute(select(_ITEM.c.data).where(_ITEM.c.id == item_id)).scalar_one()
         name = data.get("name", item_id)
-        self.note("item_moved", agent=agent_id, item_id=item_id, name=name, to=to_place, to_id=to_id, why=note)
+        self.note(ItemMoved(agent_id=agent_id, item_id=item_id, name=name, to=to_place, to_id=to_id, why=note))
 
     def move_items(
         self,
@@ -102,7 +103,7 @@ class ThingPages(LogPages):
             where = _ITEM.c.id.in_(some) & _lies(agent_id, from_place, from_id)
             if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
                 raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
-        self.note("items_moved", agent=agent_id, items=wanted, to=to_place, to_id=to_id, why=note)
+        self.note(ItemsMoved(agent_id=agent_id, items=wanted, to=to_place, to_id=to_id, why=note))
 
 
 def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:

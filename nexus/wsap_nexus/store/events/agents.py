@@ -1,0 +1,297 @@
+"""Events about agents: who they are, what they say, learn and aim at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import JsonValue
+from typing_extensions import override
+
+from wsap_nexus.store.events.base import (
+    BY_ID,
+    AgentEvent,
+    Gain,
+    GainEvent,
+    Names,
+    NexusEvent,
+    because,
+    count,
+    place,
+    plain,
+    short,
+)
+
+
+class AgentRegistered(AgentEvent):
+    """An agent joined the nexus."""
+
+    kind: Literal["agent_registered"] = "agent_registered"
+    name: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} joined the nexus"
+
+
+class AgentRenamed(AgentEvent):
+    """An agent was given another name."""
+
+    kind: Literal["agent_renamed"] = "agent_renamed"
+    name: str
+    before: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{short(self.before or self.agent_id, 80)} was renamed to {short(self.name, 80)}"
+
+
+class AgentRemoved(AgentEvent):
+    """An agent was removed for good."""
+
+    kind: Literal["agent_removed"] = "agent_removed"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.was(self.agent_id)} removed"
+
+
+class AgentImported(AgentEvent):
+    """An agent was imported from a file."""
+
+    kind: Literal["agent_imported"] = "agent_imported"
+    was: str = ""
+    """Its id in the file."""
+    move: str | None = None
+    """The move to which the file belongs, if it is not a copy."""
+    items: int = 0
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.was(self.agent_id)} imported from a file"
+
+
+class AgentMovedAway(AgentEvent):
+    """An agent moved to another nexus; no longer written."""
+
+    kind: Literal["agent_moved_away"] = "agent_moved_away"
+    move: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} moved to another nexus"
+
+
+class AgentPaused(AgentEvent):
+    """A person paused an agent."""
+
+    kind: Literal["agent_paused"] = "agent_paused"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.was(self.agent_id)} paused"
+
+
+class AgentResumed(AgentEvent):
+    """A person let a paused agent go on."""
+
+    kind: Literal["agent_resumed"] = "agent_resumed"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.was(self.agent_id)} resumed"
+
+
+class AgentFailed(AgentEvent):
+    """An agent, or its model, failed; it is paused until a person resumes it."""
+
+    kind: Literal["agent_failed"] = "agent_failed"
+    error: str
+    code: str = ""
+    """The error's stable code."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} failed and is paused: {short(self.error)}"
+
+
+class PersonaChanged(AgentEvent):
+    """A person rewrote who an agent is."""
+
+    kind: Literal["persona_changed"] = "persona_changed"
+    persona: str = ""
+    before: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.whose(self.agent_id)} persona was changed"
+
+
+class PolicyChanged(AgentEvent):
+    """A person changed who decides for an agent in a game, in the nexus, or everywhere else ("*")."""
+
+    kind: Literal["policy_changed"] = "policy_changed"
+    policy: Mapping[str, JsonValue] | None = None
+    """The decider and its options; None where it was taken back."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        where = "" if self.game in (None, "*") else f" for {place(self.game)}"
+        what = "removed" if self.policy is None else f"changed to {plain(self.policy.get('agent', 'another'))}"
+        return f"{names.whose(self.agent_id)} policy{where} was {what}"
+
+
+class TeamChanged(AgentEvent):
+    """An agent joined a team or left it."""
+
+    kind: Literal["team_changed"] = "team_changed"
+    team: str | None = None
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        how = f"joined the team {short(self.team, 80)}" if self.team else f"left {names.its(self.agent_id)} team"
+        return f"{names.who(self.agent_id)} {how}"
+
+
+class SkillGained(GainEvent):
+    """A skill of an agent rose."""
+
+    kind: Literal["skill_gained"] = "skill_gained"
+    domain: str
+    source: str = ""
+    """`achievement:NAME`, `action:NAME`, or `import`."""
+    times: int = 1
+    """How often that was done in the session."""
+    gain: float = 0.0
+    level: float
+    """The level after it, from 0 to 1."""
+
+    @property
+    @override
+    def minor(self) -> bool:
+        return abs(self.gain) < 0.005
+
+    @override
+    def gained(self, names: Names) -> Gain:
+        return Gain(f"{names.who(self.agent_id)} improved at", self.domain, f"{plain(self.domain)} {self.level:.2f}")
+
+
+class AchievementEarned(GainEvent):
+    """An agent earned an achievement of a game for the first time."""
+
+    kind: Literal["achievement"] = "achievement"
+    name: str
+
+    @override
+    def gained(self, names: Names) -> Gain:
+        return Gain(f"{names.who(self.agent_id)} achieved in {place(self.game)}:", self.name, plain(self.name))
+
+
+class MetaGoalSet(AgentEvent):
+    """An agent took on a goal across games."""
+
+    kind: Literal["meta_goal_set"] = "meta_goal_set"
+    goal: str
+    description: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} took on the goal: {short(self.description) or plain(self.goal)}"
+
+
+class MetaGoalReached(AgentEvent):
+    """An agent reached a goal across games."""
+
+    kind: Literal["meta_goal_reached"] = "meta_goal_reached"
+    goal: str
+    description: str = ""
+    reward: Mapping[str, str | None] = {}
+    """`title` and `item`, if there is a reward."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        worth = ", ".join(short(self.reward[part], 80) for part in ("title", "item") if self.reward.get(part))
+        what = short(self.description) or plain(self.goal)
+        who = names.who(self.agent_id)
+        return f"{who} reached {names.its(self.agent_id)} goal: {what}{f' ({worth})' if worth else ''}"
+
+
+class MetaGoalAbandoned(AgentEvent):
+    """An agent gave up a goal across games."""
+
+    kind: Literal["meta_goal_abandoned"] = "meta_goal_abandoned"
+    goal: str
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} gave up {names.its(self.agent_id)} goal {plain(self.goal)}"
+
+
+class MessageSent(NexusEvent):
+    """A message was sent in the nexus: by an agent, or, where `agent_id` is None, by a person."""
+
+    kind: Literal["message_sent"] = "message_sent"
+    to: str | None = None
+    """An agent's id, or the team; None where it is for everybody."""
+    form: str = "direct"
+    """"broadcast", "direct" or "team"."""
+    recipients: int = 1
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        who = names.who(self.agent_id) if self.agent_id else "A person"
+        if self.form == "direct" and self.to:
+            whom = names.them(self.to)
+        elif self.form == "team":
+            whom = f"the team {short(self.to, 80)}"
+        else:
+            whom = count(self.recipients, "other")
+        return f"{who} sent a message to {whom}"
+
+
+class DiaryWritten(AgentEvent):
+    """An agent's diary got an entry."""
+
+    kind: Literal["diary"] = "diary"
+    text: str
+    own_words: bool = False
+    """Whether the agent wrote it; False where it was put together from the log."""
+    error: str | None = None
+    """Why the agent could not write it."""
+    written: str | None = None
+    """When it was first written, for an imported entry: ISO 8601."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} wrote in {names.its(self.agent_id)} diary: {short(self.text)}"
+
+
+class Spoken(AgentEvent):
+    """A person said something to an agent."""
+
+    by: str = ""
+    text: str
+    reply: str = ""
+    how: Literal["words", "facts", "whisper", "letter"] = "words"
+    """As in `wsap_nexus.agents.talk.Answer`."""
+
+
+class Talked(Spoken):
+    """A person said something to an agent in the nexus, and it answered."""
+
+    kind: Literal["talked"] = "talked"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        said, who = f"A person said to {names.them(self.agent_id)}: {short(self.text)}", names.who(self.agent_id)
+        return f"{said} - {who} answered{because(self.reply)}"
+
+
+class Whispered(Spoken):
+    """A person said something that an agent hears or reads later."""
+
+    kind: Literal["whispered"] = "whispered"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"A person whispered to {names.them(self.agent_id)}: {short(self.text)}"

@@ -1,0 +1,227 @@
+"""What every event of the nexus has, and the parts that sentences are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+from typing_extensions import override
+
+from wsap_core.untrusted import one_line
+
+LONGEST = 300
+"""Characters of a text that a sentence quotes."""
+_ENVELOPE = frozenset({"seq", "kind", "agent_id", "game", "session_id", "time"})
+
+
+@dataclass(frozen=True)
+class Names:
+    """How sentences call agents: by name, and one of them, if wanted, "you" or "I".
+
+    A name that is not known is replaced by the agent's id.
+    """
+
+    known: Mapping[str, str] = field(default_factory=dict)
+    """Agent id -> name."""
+    reader: str | None = None
+    """The agent that is called "you" or "I"."""
+    person: Literal["you", "I"] = "you"
+
+    def who(self, agent_id: str) -> str:
+        """Return "Ada", "You" or "I", as the subject of a sentence."""
+        return self._one_of(agent_id, "You", "I", "")
+
+    def whose(self, agent_id: str) -> str:
+        """Return "Ada's", "Your" or "My"."""
+        return self._one_of(agent_id, "Your", "My", "'s")
+
+    def them(self, agent_id: str) -> str:
+        """Return "Ada", "you" or "me", as an object."""
+        return self._one_of(agent_id, "you", "me", "")
+
+    def their(self, agent_id: str) -> str:
+        """Return "Ada's", "your" or "my", within a sentence."""
+        return self._one_of(agent_id, "your", "my", "'s")
+
+    def its(self, agent_id: str) -> str:
+        """Return "its", "your" or "my", for an agent that the sentence has named."""
+        return ("your" if self.person == "you" else "my") if agent_id == self.reader else "its"
+
+    def was(self, agent_id: str) -> str:
+        """Return "Ada was", "You were" or "I was"."""
+        return self.who(agent_id) + (" were" if agent_id == self.reader and self.person == "you" else " was")
+
+    def _one_of(self, agent_id: str, you: str, me: str, ending: str) -> str:
+        if agent_id == self.reader:
+            return you if self.person == "you" else me
+        return one_line(self.known.get(agent_id) or agent_id)[:80] + ending
+
+
+BY_ID = Names()
+"""Calls every agent by its id."""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A gain, told so that several of one kind fit into one sentence: `lead`, then the texts."""
+
+    lead: str
+    """How the sentence begins: "Ada improved at"."""
+    key: str
+    """What was gained; a later gain with the same key replaces an earlier one."""
+    text: str
+    """What was gained, as it is told."""
+
+
+class NexusEvent(BaseModel):
+    """Something that happened in the nexus.
+
+    Fields besides those below are the event's body. Fields that a newer version wrote are kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    kind: str
+    seq: int = 0
+    """Its number in the log; 0 before it is written."""
+    agent_id: str | None = None
+    game: str | None = None
+    session_id: str | None = None
+    time: float = 0.0
+    """Seconds since 1970."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the event says beside the fields that every event has, JSON-ready."""
+        return self.model_dump(exclude=set(_ENVELOPE), exclude_unset=True)
+
+    @property
+    def minor(self) -> bool:
+        """Whether it matters only to those who read every event, and live views leave it out."""
+        return False
+
+    def sentence(self, names: Names = BY_ID) -> str:
+        """Return the event as a sentence on one line, without control characters and without a full stop."""
+        who = names.who(self.agent_id) if self.agent_id else "The nexus"
+        return f"{who}: {plain(self.kind)}"
+
+    def gained(self, names: Names) -> Gain | None:
+        """Return what an agent gained, if that is what happened."""
+        return None
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the event as it is sent: `seq`, `kind`, `agent_id`, `game`, `session_id`, `time`, `body`."""
+        return {
+            "seq": self.seq,
+            "kind": self.kind,
+            "agent_id": self.agent_id,
+            "game": self.game,
+            "session_id": self.session_id,
+            "time": self.time,
+            "body": self.body,
+        }
+
+
+class AgentEvent(NexusEvent):
+    """Something that happened to an agent."""
+
+    agent_id: str
+
+
+class GameEvent(NexusEvent):
+    """Something that happened to a game."""
+
+    game: str
+
+
+class GainEvent(AgentEvent):
+    """Something that an agent gained."""
+
+    @override
+    def gained(self, names: Names) -> Gain:
+        raise NotImplementedError
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        told = self.gained(names)
+        return f"{told.lead} {told.text}"
+
+
+class OtherEvent(NexusEvent):
+    """An event of a kind that this version does not know, or whose body it can't read."""
+
+    data: Mapping[str, JsonValue] = {}
+    """The body."""
+
+    @property
+    @override
+    def body(self) -> dict[str, Any]:
+        return dict(self.data)
+
+
+def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEvent, str]]:
+    """Return events with their sentences, minor ones left out; gains of one kind in a row are one sentence.
+
+    Args:
+        events: oldest first.
+        names: how agents are called.
+
+    Returns:
+        Each sentence with its event: of gains in a row, the last one.
+    """
+    told: list[tuple[NexusEvent, str]] = []
+    together: dict[str, str] = {}
+    for event in events:
+        if event.minor:
+            continue
+        gain = event.gained(names)
+        if gain is None:
+            together = {}
+            told.append((event, event.sentence(names)))
+            continue
+        same = together and told and told[-1][0].kind == event.kind and told[-1][0].session_id == event.session_id
+        if same and told[-1][0].agent_id == event.agent_id:
+            told.pop()
+        else:
+            together = {}
+        together[gain.key] = gain.text
+        told.append((event, f"{gain.lead} {listed(together.values(), 6)}"))
+    return told
+
+
+# --- parts of sentences -------------------------------------------------------------------------
+
+
+def short(text: object, limit: int = LONGEST) -> str:
+    """Return text from outside on one line, cut to a length."""
+    line = one_line(text)
+    return line if len(line) <= limit else line[: limit - 3] + "..."
+
+
+def plain(name: object) -> str:
+    """Return a name that programs use as it is told: underscores are spaces."""
+    return short(str(name).replace("_", " "), 80)
+
+
+def place(game: str | None) -> str:
+    """Return the name of a game, or "the nexus"."""
+    return "the nexus" if game in (None, "", "nexus") else short(game, 80)
+
+
+def count(number: int, one: str, several: str = "") -> str:
+    """Return "1 decision", "2 decisions"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def listed(texts: Iterable[str], most: int) -> str:
+    """Return texts separated by commas; beyond `most`, how many more there are."""
+    known = list(texts)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
+
+
+def because(text: object) -> str:
+    """Return ": TEXT", or nothing where there is none."""
+    return f": {short(text)}" if text else ""

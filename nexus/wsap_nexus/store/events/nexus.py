@@ -1,0 +1,134 @@
+"""Events about the nexus itself and its games."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import override
+
+from wsap_nexus.store.events.base import BY_ID, GameEvent, Names, NexusEvent, because, count, place, short
+
+
+class NexusStarted(NexusEvent):
+    """The nexus started."""
+
+    kind: Literal["started"] = "started"
+    agents: int = 0
+    """How many are active."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"The nexus started with {count(self.agents, 'agent')}"
+
+
+class NexusStopped(NexusEvent):
+    """The nexus stopped in good order."""
+
+    kind: Literal["stopped"] = "stopped"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return "The nexus stopped"
+
+
+class RecordsPruned(NexusEvent):
+    """Old records were deleted."""
+
+    kind: Literal["pruned"] = "pruned"
+    runs: int = 0
+    run_events: int = 0
+    nexus_events: int = 0
+    worlds: int = 0
+    bytes: int = 0
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"Deleted old records: {count(self.runs, 'run')} and {count(self.nexus_events, 'event')}"
+
+
+class PruneFailed(NexusEvent):
+    """Old records could not be deleted; the nexus tries again a day later."""
+
+    kind: Literal["prune_failed"] = "prune_failed"
+    error: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"Old records could not be deleted{because(self.error)}"
+
+
+class ListenerFailed(NexusEvent):
+    """A listener raised or took too long; told once for each listener while the nexus runs."""
+
+    kind: Literal["listener_failed"] = "listener_failed"
+    listener: str
+    error: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"The listener {short(self.listener, 80)} failed{because(self.error)}"
+
+
+class GameJoined(GameEvent):
+    """A game in another process was connected."""
+
+    kind: Literal["game_joined"] = "game_joined"
+    url: str = ""
+    before: str | None = None
+    """The address that it had until then."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} was connected at {short(self.url.partition('#')[0], 200)}"
+
+
+class GameFailed(GameEvent):
+    """A world of a game failed."""
+
+    kind: Literal["game_failed"] = "game_failed"
+    world: str = ""
+    error: str = ""
+    recent: int = 0
+    """How often worlds of the game failed of late."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"A world of {place(self.game)} failed{because(self.error)}"
+
+
+class GameStatus(GameEvent):
+    """Whether a game may be entered has changed."""
+
+    reason: str = ""
+    before: str = ""
+    """The status until then."""
+
+
+class GameAvailable(GameStatus):
+    """A game may be entered."""
+
+    kind: Literal["game_available"] = "game_available"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} is available{because(self.reason)}"
+
+
+class GameInMaintenance(GameStatus):
+    """A game may not be entered while somebody works on it."""
+
+    kind: Literal["game_maintenance"] = "game_maintenance"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} is in maintenance{because(self.reason)}"
+
+
+class GameOffline(GameStatus):
+    """A game was taken offline: by a person, or because it failed too often."""
+
+    kind: Literal["game_offline"] = "game_offline"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} was taken offline{because(self.reason)}"

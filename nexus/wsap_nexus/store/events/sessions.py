@@ -1,0 +1,350 @@
+"""Events about where agents are: their ways into worlds and back, and what they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, JsonValue
+from typing_extensions import override
+
+from wsap_core.protocol import DeathEvent
+from wsap_core.protocol.wire import encode
+from wsap_nexus.store.events.base import (
+    BY_ID,
+    AgentEvent,
+    Gain,
+    GainEvent,
+    Names,
+    because,
+    count,
+    listed,
+    place,
+    plain,
+    short,
+)
+from wsap_nexus.store.events.endings import why_ended
+
+WorldText = Annotated[str, BeforeValidator(str)]
+"""Text that a world gave. What else it gives is turned into text: an agent must not be held there for that."""
+
+
+class Entered(AgentEvent):
+    """An agent is in a world: its session is open."""
+
+    kind: Literal["entered"] = "entered"
+    world: str = ""
+    run: str = ""
+    avatar: str = ""
+    respawned: bool = False
+    """Whether its avatar had died and lives again."""
+    woken: bool = False
+    """Whether its avatar had slept."""
+    bonuses: Mapping[str, JsonValue] = {}
+    """Rule of transfer -> what changed in the avatar."""
+    notes: Sequence[WorldText] = ()
+    """What happened to the avatar meanwhile."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        how = "came back to life in" if self.respawned else "woke up in" if self.woken else "entered"
+        bonuses = listed(map(plain, self.bonuses), 6)
+        return f"{names.who(self.agent_id)} {how} {place(self.game)}{f' (bonuses: {bonuses})' if bonuses else ''}"
+
+
+class Left(AgentEvent):
+    """An agent is back in the nexus: its session is closed."""
+
+    kind: Literal["left"] = "left"
+    world: str = ""
+    run: str = ""
+    reason: str | None = None
+    """Why; see `wsap_nexus.store.events.endings`."""
+    steps: int = 0
+    """Its decisions in the session."""
+    reward: float = 0.0
+    achievements: Sequence[str] = ()
+    done: Mapping[str, int] = {}
+    """`achievement:NAME` and `action:NAME` -> how often, with success."""
+    avatar_state: str = ""
+    items: Sequence[str] = ()
+    """Ids of the items that it brought back."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        told = f"{names.who(self.agent_id)} left {place(self.game)} after {count(self.steps, 'decision')}"
+        achieved = listed(map(plain, self.achievements), 6)
+        return f"{told}: {why_ended(self.reason)}{f'; achieved {achieved}' if achieved else ''}"
+
+
+class SessionResumed(AgentEvent):
+    """A session that was open when the nexus stopped goes on."""
+
+    kind: Literal["resumed"] = "resumed"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} resumed playing in {place(self.game)}"
+
+
+class Died(AgentEvent):
+    """An agent's avatar died."""
+
+    kind: Literal["died"] = "died"
+    death_avatar_id: WorldText = ""
+    death_cause: WorldText = ""
+    death_killer: WorldText | None = None
+    death_location: JsonValue = None
+    death_timestamp: JsonValue = ""
+    """As the world keeps time."""
+    death_items_dropped: JsonValue = None
+    """Item -> how many."""
+    death_xp_lost: JsonValue = 0.0
+    death_respawn_options: Sequence[Mapping[str, JsonValue]] = ()
+    """The ways in which it can live again; empty where death is final."""
+
+    @classmethod
+    def of(cls, death: DeathEvent, *, agent_id: str, game: str, session_id: str | None = None) -> Died:
+        """Return the event of a death that a world reports."""
+        told = {f"death_{name}": value for name, value in encode(death).items()}
+        return cls.model_validate({**told, "agent_id": agent_id, "game": game, "session_id": session_id})
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        killer = f", killed by {short(self.death_killer, 80)}" if self.death_killer else ""
+        cause = short(self.death_cause, 80) or "an unknown cause"
+        return f"{names.who(self.agent_id)} died of {cause} in {place(self.game)}{killer}"
+
+
+class AvatarChanged(AgentEvent):
+    """The state of an agent's avatar changed."""
+
+    kind: Literal["avatar_changed"] = "avatar_changed"
+    world: str = ""
+    avatar: str = ""
+    state: str
+
+    @property
+    @override
+    def minor(self) -> bool:
+        return self.state != "destroyed"  # what else happens to avatars, entering and leaving tell
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.whose(self.agent_id)} avatar in {place(self.game)} is {plain(self.state)}"
+
+
+class VisitStarted(AgentEvent):
+    """An agent that a model decides for began a visit in the nexus."""
+
+    kind: Literal["visiting"] = "visiting"
+    run: str
+
+    @property
+    @override
+    def minor(self) -> bool:
+        return True
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} began a visit in the nexus"
+
+
+class OnwardRefused(AgentEvent):
+    """An agent could not go straight on from one world to another."""
+
+    kind: Literal["onward_refused"] = "onward_refused"
+    destination: str
+    why: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.who(self.agent_id)} could not go on to {short(self.destination, 80)}{because(self.why)}"
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+class EntryRefused(AgentEvent):
+    """A world failed to let an agent in, or would not; the agent is still in the nexus."""
+
+    kind: Literal["entry_refused"] = "entry_refused"
+    world: str = ""
+    error: str
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} did not let {names.them(self.agent_id)} in: {short(self.error)}"
+
+
+class WorldCrashed(AgentEvent):
+    """A world failed while an agent played in it; the session is closed, and the agent is back."""
+
+    kind: Literal["world_crashed"] = "world_crashed"
+    world: str = ""
+    run: str = ""
+    error: str
+    kept: bool = False
+    """Whether the world's last saved state is kept."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} crashed during {names.their(self.agent_id)} session: {short(self.error)}"
+
+
+class WorldFailed(AgentEvent):
+    """Either of the two above; no longer written."""
+
+    kind: Literal["world_failed"] = "world_failed"
+    world: str = ""
+    run: str | None = None
+    """The run that the agent was in; None where it was not let in."""
+    reason: str | None = None
+    error: str = ""
+    kept: bool | None = None
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        agent_id, game, error = self.agent_id, self.game, self.error
+        if self.session_id is None and self.run is None:
+            return EntryRefused(agent_id=agent_id, game=game, error=error).sentence(names)
+        return WorldCrashed(agent_id=agent_id, game=game, error=error).sentence(names)
+
+
+class SessionForceClosed(AgentEvent):
+    """A session was closed without its world, which nobody could ask."""
+
+    kind: Literal["brought_home"] = "brought_home"
+    world: str = ""
+    run: str = ""
+    reason: str | None = None
+    error: str = ""
+    kept: bool = False
+    """Whether the world's last saved state is kept."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        whose = names.whose(self.agent_id)
+        return f"{whose} session in {place(self.game)} was closed without the world{because(self.error)}"
+
+
+class TransferCancelled(AgentEvent):
+    """An agent's way into a world was cancelled: it is in the nexus, with all that it carried."""
+
+    kind: Literal["transfer_cancelled"] = "transfer_cancelled"
+    transfer: str = ""
+    why: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{names.whose(self.agent_id)} transfer was cancelled{because(self.why)}"
+
+
+class TransferUnresolved(AgentEvent):
+    """It is not known whether a game elsewhere let in what an agent carries."""
+
+    kind: Literal["transfer_in_doubt"] = "transfer_in_doubt"
+    transfer: str = ""
+    why: str = ""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        transfer = f"{names.their(self.agent_id)} transfer to {place(self.game)}"
+        return f"The outcome of {transfer} is unknown{because(self.why)}"
+
+
+class TransferSettled(AgentEvent):
+    """A person decided what became of an unresolved transfer."""
+
+    kind: Literal["transfer_settled"] = "transfer_settled"
+    transfer: str = ""
+    outcome: str
+    """"arrived" or "returned"."""
+    items: Sequence[str] = ()
+    to: str = ""
+    """Where the items are now: "escrow", "world" or "lost"."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        whose = names.whose(self.agent_id)
+        return f"{whose} transfer to {place(self.game)} was settled by a person: the items have {self.outcome}"
+
+
+# --- items ----------------------------------------------------------------------------------------
+
+_WENT = {
+    "escrow": "returned to safekeeping",
+    "transfer": "went into transfer",
+    "world": "went into a world",
+    "lost": "lost",
+}
+"""Where items went, after "X" or "3 items of X"."""
+
+
+class ItemFound(GainEvent):
+    """An agent got a new item."""
+
+    kind: Literal["item_found"] = "item_found"
+    item: Mapping[str, JsonValue]
+    """The `PortableItem`, as the protocol writes it."""
+
+    @override
+    def gained(self, names: Names) -> Gain:
+        name, item_id = str(self.item.get("name", "an item")), str(self.item.get("item_id"))
+        return Gain(f"{names.who(self.agent_id)} brought back from {place(self.game)}:", item_id, plain(name))
+
+
+class ItemMoved(AgentEvent):
+    """An item went from one place to another."""
+
+    kind: Literal["item_moved"] = "item_moved"
+    item_id: str
+    name: str = ""
+    to: str
+    """"escrow", "transfer", "world" or "lost"."""
+    to_id: str | None = None
+    """The transfer or the world."""
+    why: str = ""
+
+    @property
+    @override
+    def minor(self) -> bool:
+        return self.to != "lost"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        went = "was lost" if self.to == "lost" else _WENT.get(self.to, plain(self.to))
+        return f"{names.whose(self.agent_id)} {plain(self.name or self.item_id)} {went}{because(self.why)}"
+
+
+class ItemsMoved(AgentEvent):
+    """Several items went from one place to another."""
+
+    kind: Literal["items_moved"] = "items_moved"
+    items: Sequence[str] = ()
+    """Their ids."""
+    to: str
+    to_id: str | None = None
+    why: str = ""
+
+    @property
+    @override
+    def minor(self) -> bool:
+        return self.to != "lost"
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        went = "were lost" if self.to == "lost" else _WENT.get(self.to, plain(self.to))
+        return f"{count(len(self.items), 'item')} of {names.them(self.agent_id)} {went}{because(self.why)}"
+
+
+class ItemsRefused(AgentEvent):
+    """A world returned items that do not belong to the agent; they were not taken in."""
+
+    kind: Literal["items_refused"] = "items_refused"
+    items: Mapping[str, str] = {}
+    """Item id -> why."""
+
+    @override
+    def sentence(self, names: Names = BY_ID) -> str:
+        return f"{place(self.game)} returned items that do not belong to {names.them(self.agent_id)}"
