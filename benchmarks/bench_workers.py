@@ -21,8 +21,8 @@ import time
 from typing import Any
 
 from wsap_core.host import PluginHost
+from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action
-from wsap_core.references import portable_reference
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.runs.tally import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldFace

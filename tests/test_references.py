@@ -22,7 +22,8 @@ from wsap_core import (
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
 from wsap_core.host import BUILTIN
-from wsap_core.references import load_adapter_spec, load_agent_spec, load_object, portable_reference
+from wsap_core.loading import load_object, portable_reference
+from wsap_core.references import load_adapter_spec, load_agent_spec
 
 GAME = '''
 """A game in a file."""

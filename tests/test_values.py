@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core import ActionDef, ParamDef
-from wsap_core.protocol.values import ANNOTATIONS, KEYWORDS, TYPES, check_schema, same_json, validate_value
+from wsap_core.protocol.subset import ANNOTATIONS, KEYWORDS, TYPES, check_schema
+from wsap_core.protocol.values import same_json, validate_value
 
 NAMES = st.sampled_from(["a", "b", "left", "right", "x"])
 NUMBERS = st.integers(-4, 4) | st.sampled_from([-1.5, 0.0, 1.0, 2.5])

@@ -10,22 +10,17 @@ wrongly, in an attribute `wsap_spec`, a mapping of the spec's fields:
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import os
 import re
 import sys
-import types
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
-from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
+from wsap_core.errors import ConfigError, UnknownNameError, UsageError
 from wsap_core.factories import build
 from wsap_core.host import PluginHost
+from wsap_core.loading import hint_at_file, load_object, names_object
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
@@ -69,7 +64,7 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
     if isinstance(reference, AdapterSpec):
         return reference
     if isinstance(reference, str) and not names_object(reference):
-        _hint_at_file(reference, "game")
+        hint_at_file(reference, "game")
         return (host or PluginHost.discovered()).games.get(reference)
     target, name = _target(reference)
     if isinstance(target, AdapterSpec):
@@ -93,7 +88,7 @@ def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentS
     if isinstance(reference, AgentSpec):
         return reference
     if isinstance(reference, str) and not names_object(reference):
-        _hint_at_file(reference, "agent")
+        hint_at_file(reference, "agent")
         return (host or PluginHost.discovered()).agents.get(reference)
     target, name = _target(reference)
     if isinstance(target, AgentSpec):
@@ -101,133 +96,6 @@ def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentS
     face = _face_of(target, ("decide",), f"{name} is no agent: it has no", Context())
     abilities: tuple[Ability, ...] = ("snapshot",) if _has(face, "snapshot", "restore") else ()
     return _overridden(AgentSpec(_kebab(name), _summary(face, name), _factory(target), abilities), face)
-
-
-def names_object(text: str) -> bool:
-    """Return whether a text names something in a file or module rather than something registered."""
-    return ":" in text or text.endswith(".py")
-
-
-def load_object(reference: str) -> Any:
-    """Return what `file.py:Name` or `module:Name` names, importing the file or module.
-
-    A file is imported under a private module name, and again only when it has changed. Its folder
-    is added to the end of `sys.path`, so that it can import what lies beside it.
-
-    Raises:
-        UsageError: there is no such file, or no name is given.
-        UnknownNameError: it holds nothing of that name; it suggests similar ones.
-        PluginError: it can't be imported.
-    """
-    place, _, attribute = reference.rpartition(":")
-    if not place or attribute.endswith(".py"):
-        place, attribute = reference, ""
-    module = _import_file(place) if place.endswith(".py") else _import_module(place)
-    if not attribute:
-        raise UsageError(f"Say what in {place} is meant: {place}:Name, for instance {_example(place, module)}.")
-    target: Any = module
-    for part in attribute.split("."):
-        if not hasattr(target, part):
-            raise UnknownNameError(f"attribute of {place}", attribute, _public_names(module))
-        target = getattr(target, part)
-    return target
-
-
-def portable_reference(factory: object) -> str | None:
-    """Return a text with which `load_object` finds a factory in another process, or None if nothing does.
-
-    Nothing does for an object that is there already, or a class made inside a function.
-    """
-    if isinstance(factory, str):
-        return factory
-    name = getattr(factory, "__qualname__", "")
-    module = sys.modules.get(getattr(factory, "__module__", None) or "")
-    if module is None or not name or "<" in name:
-        return None
-    file = getattr(module, "__file__", None)
-    importable = getattr(module, "__spec__", None) is not None and not module.__name__.startswith(_PRIVATE)
-    if importable and _found_again(module.__name__, file):
-        return f"{module.__name__}:{name}"
-    return f"{Path(file).resolve()}:{name}" if file and file.endswith(".py") else None
-
-
-# --- files and modules --------------------------------------------------------------------
-
-_PRIVATE = "_wsap_file_"
-
-
-def _import_file(place: str) -> types.ModuleType:
-    path = Path(place).expanduser()
-    if not path.is_file():
-        folder = path.parent
-        beside = [p.name for p in sorted(folder.glob("*.py"))] if folder.is_dir() else []
-        raise UnknownNameError(f"file in {folder}", path.name, beside, hint="Look at the path.")
-    path = path.resolve()
-    name = f"{_PRIVATE}{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
-    stamp = path.stat().st_mtime_ns
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "_wsap_stamp", None) == stamp:
-        return known
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{place} can't be imported as Python.")
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses and typing look a class's module up by name.
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        sys.modules.pop(name, None)
-        if not isinstance(error, Exception):
-            raise
-        raise PluginError(f"{place} can't be imported: {_why(error, path)}") from error
-    vars(module)["_wsap_stamp"] = stamp
-    return module
-
-
-def _import_module(name: str) -> types.ModuleType:
-    try:
-        return importlib.import_module(name)
-    except Exception as error:
-        raise PluginError(f"The module {name!r} can't be imported: {_why(error)}") from error
-
-
-def _found_again(name: str, file: str | None) -> bool:
-    """Return whether importing a module by name, in a process with this one's path, gives this file."""
-    try:
-        found = importlib.util.find_spec(name)
-    except (ImportError, AttributeError, ValueError):
-        return False
-    return found is not None and name != "__main__" and (found.origin == file or file is None)
-
-
-def _why(error: Exception, path: Path | None = None) -> str:
-    if isinstance(error, SyntaxError) and error.lineno:
-        where = f"line {error.lineno}" if path and error.filename == str(path) else f"{error.filename}:{error.lineno}"
-        return f"{where}: {error.msg}."
-    line = ""
-    trace = error.__traceback__
-    while trace is not None:
-        if path is not None and trace.tb_frame.f_code.co_filename == str(path):
-            line = f" (line {trace.tb_lineno})"
-        trace = trace.tb_next
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}{line}."
-
-
-def _public_names(module: types.ModuleType) -> list[str]:
-    return [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
-
-
-def _example(place: str, module: types.ModuleType) -> str:
-    own = [n for n in _public_names(module) if getattr(getattr(module, n), "__module__", "") == module.__name__]
-    return f"{place}:{own[-1] if own else 'Game'}"
-
-
-def _hint_at_file(text: str, kind: str) -> None:
-    if "/" in text or "\\" in text:
-        raise UsageError(f"{text!r} names no {kind}; something in a file is written as ./file.py:Name.")
 
 
 # --- looking at what was named ------------------------------------------------------------

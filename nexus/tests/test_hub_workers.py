@@ -22,9 +22,10 @@ from unruly_time import let_time_pass, until_at_it
 
 from wsap_core.errors import WireError, WorldError
 from wsap_core.host import PluginHost
+from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action, AvatarSpec, Entry, Observation
 from wsap_core.protocol.wire import dumps
-from wsap_core.references import load_adapter_spec, portable_reference
+from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.tally import step_line
@@ -455,7 +456,8 @@ def test_workers_end_when_the_nexus_is_killed_even_in_an_endless_loop(tmp_path: 
     script = f"""
 import asyncio
 from wsap_core.protocol import Action
-from wsap_core.references import load_adapter_spec, portable_reference
+from wsap_core.references import load_adapter_spec
+from wsap_core.loading import portable_reference
 from wsap_nexus.worlds.workers.pool import WorkerPool
 from wsap_nexus.worlds.workers.world import WorkerWorld
 

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.errors import ConfigError, MissingServiceError, WsapError
-from wsap_core.protocol.values import check_schema, validate_value
+from wsap_core.protocol.subset import check_schema
+from wsap_core.protocol.values import validate_value
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.seams.tool import AgentTool, ToolSource

@@ -8,9 +8,10 @@ from typing import Any
 
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
+from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
-from wsap_core.references import load_adapter_spec, load_agent_spec, portable_reference
+from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.wrappers import BudgetLimits, Budgets

@@ -4,8 +4,8 @@ A parameter's schema is written by a game and applied to whatever a model replie
 for every decision, so it is a small subset of JSON Schema 2020-12 that is checked without a
 library, gives its reason in a sentence that helps a model to do better, and takes time in
 proportion to the value (there is no `pattern`, because a regular expression can be made to take
-for ever, and there are no references). `check_schema` tells whether a schema stays within the
-subset; the conformance suite asks it for every action that a game declares.
+for ever, and there are no references). `wsap_core.protocol.subset` tells whether a schema stays within the
+subset.
 
     type                                      a word or a list of words
     enum, const                               1 and 1.0 are equal, 1 and true are not
@@ -31,12 +31,6 @@ from typing import Any
 # Any, here and below: these functions are about JSON-ready data whose shape is not yet known.
 Schema = Mapping[str, Any] | bool
 """A JSON Schema within the subset."""
-
-TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
-"""The words that `type` knows."""
-
-ANNOTATIONS = frozenset({"$comment", "default", "description", "examples", "title"})
-"""Keywords that check nothing."""
 
 _NAMES = {
     "array": "a list",
@@ -71,7 +65,7 @@ def validate_value(value: Any, schema: Schema, name: str = "value") -> str | Non
         return reason
     if isinstance(value, str):
         return _wrong_text(value, schema, name)
-    if _is_number(value):
+    if is_number(value):
         return _wrong_number(value, schema, name)
     if isinstance(value, Mapping):
         return _wrong_object(value, schema, name)
@@ -80,7 +74,8 @@ def validate_value(value: Any, schema: Schema, name: str = "value") -> str | Non
     return None
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number, which true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -88,9 +83,9 @@ _IS: dict[str, Callable[[Any], bool]] = {
     "array": lambda v: isinstance(v, list | tuple),
     "boolean": lambda v: isinstance(v, bool),
     # 3.0 is a whole number in JSON Schema, which does not tell it from 3.
-    "integer": lambda v: _is_number(v) and (isinstance(v, int) or v.is_integer()),
+    "integer": lambda v: is_number(v) and (isinstance(v, int) or v.is_integer()),
     "null": lambda v: v is None,
-    "number": lambda v: _is_number(v) and (isinstance(v, int) or math.isfinite(v)),
+    "number": lambda v: is_number(v) and (isinstance(v, int) or math.isfinite(v)),
     "object": lambda v: isinstance(v, Mapping),
     "string": lambda v: isinstance(v, str),
 }
@@ -109,20 +104,20 @@ def _wrong_type(value: Any, schema: Mapping[str, Any], name: str) -> str | None:
         return _not_among(value, schema["enum"], name)
     else:
         kind = " or ".join(_NAMES[word] for word in words)
-    return f"{_it(name)} must be {kind}, not {_show(value)}."
+    return f"{_it(name)} must be {kind}, not {shown(value)}."
 
 
 def _wrong_choice(value: Any, schema: Mapping[str, Any], name: str) -> str | None:
     if "const" in schema and not same_json(value, schema["const"]):
-        return f"{_it(name)} must be {_show(schema['const'])}, not {_show(value)}."
+        return f"{_it(name)} must be {shown(schema['const'])}, not {shown(value)}."
     if "enum" in schema and not any(same_json(value, choice) for choice in schema["enum"]):
         return _not_among(value, schema["enum"], name)
     return None
 
 
 def _not_among(value: Any, choices: Sequence[Any], name: str) -> str:
-    listed = ", ".join(_show(choice) for choice in choices[:20]) + (", ..." if len(choices) > 20 else "")
-    sentence = f"{_it(name)} must be one of {listed}, not {_show(value)}"
+    listed = ", ".join(shown(choice) for choice in choices[:20]) + (", ..." if len(choices) > 20 else "")
+    sentence = f"{_it(name)} must be one of {listed}, not {shown(value)}"
     words = [choice for choice in choices if isinstance(choice, str)]
     close = difflib.get_close_matches(value[:100], words, n=1) if isinstance(value, str) else []
     return sentence + (f"; did you mean {close[0]!r}?" if close else ".")
@@ -135,7 +130,7 @@ def _wrong_number(value: float, schema: Mapping[str, Any], name: str) -> str | N
         and ("exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"])
         and ("exclusiveMaximum" not in schema or value < schema["exclusiveMaximum"])
     )
-    return None if fits else f"{_it(name)} must be a number{_range(schema)}, not {_show(value)}."
+    return None if fits else f"{_it(name)} must be a number{_range(schema)}, not {shown(value)}."
 
 
 def _wrong_text(value: str, schema: Mapping[str, Any], name: str) -> str | None:
@@ -165,22 +160,22 @@ def _wrong_object(value: Mapping[Any, Any], schema: Mapping[str, Any], name: str
     rest: Schema = schema.get("additionalProperties", True)
     for key, item in value.items():
         if not isinstance(key, str):
-            return f"{_it(name)} must have text keys, not {_show(key)}."
+            return f"{_it(name)} must have text keys, not {shown(key)}."
         if key in properties:
-            reason = validate_value(item, properties[key], _child(name, key))
+            reason = validate_value(item, properties[key], child_name(name, key))
         elif rest is False:
             reason = _unknown_key(key, properties, name)
         else:
-            reason = validate_value(item, rest, _child(name, key))
+            reason = validate_value(item, rest, child_name(name, key))
         if reason:
             return reason
     # Last, because a misspelt key is told better than the missing one it stands for.
     missing = (key for key in schema.get("required", ()) if key not in value)
-    return next((f"{_child(name, key)} is missing." for key in missing), None)
+    return next((f"{child_name(name, key)} is missing." for key in missing), None)
 
 
 def _unknown_key(key: str, known: Mapping[str, Any], name: str) -> str:
-    sentence = f"{_child(name, key)} is not known"
+    sentence = f"{child_name(name, key)} is not known"
     if not known:
         return f"{sentence}; nothing belongs here."
     close = difflib.get_close_matches(key[:100], known, n=1)
@@ -205,12 +200,13 @@ def _it(name: str) -> str:
     return name or "It"
 
 
-def _child(name: str, key: str) -> str:
-    shown = key if len(key) <= _SHOWN and key.isprintable() else _show(key)
-    return f"{name}.{shown}" if name else shown
+def child_name(name: str, key: str) -> str:
+    """Return what a sentence calls a part of an object."""
+    part = key if len(key) <= _SHOWN and key.isprintable() else shown(key)
+    return f"{name}.{part}" if name else part
 
 
-def _show(value: Any) -> str:
+def shown(value: Any) -> str:
     """Return a value for a sentence: short, on one line, with nothing in it that a terminal would obey."""
     if isinstance(value, Mapping):
         return "an object"
@@ -220,7 +216,7 @@ def _show(value: Any) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else value[: _SHOWN - 3] + "...")
-    if _is_number(value):
+    if is_number(value):
         # Python refuses to write out an integer of thousands of digits.
         return str(value) if isinstance(value, float) or abs(value) < 10**18 else "a very large number"
     return f"a {type(value).__name__}"
@@ -240,81 +236,12 @@ def _amount(low: float, high: float, unit: str) -> str:
 
 def _range(schema: Mapping[str, Any]) -> str:
     if "minimum" in schema and "maximum" in schema:
-        return f" from {_show(schema['minimum'])} to {_show(schema['maximum'])}"
+        return f" from {shown(schema['minimum'])} to {shown(schema['maximum'])}"
     words = {
         "minimum": "of at least",
         "maximum": "of at most",
         "exclusiveMinimum": "greater than",
         "exclusiveMaximum": "less than",
     }
-    parts = [f"{word} {_show(schema[key])}" for key, word in words.items() if key in schema]
+    parts = [f"{word} {shown(schema[key])}" for key, word in words.items() if key in schema]
     return " " + " and ".join(parts) if parts else ""
-
-
-# --- the subset ---------------------------------------------------------------------------
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_limit(value: Any) -> bool:
-    return _is_number(value) and math.isfinite(value)
-
-
-def _is_type(value: Any) -> bool:
-    if isinstance(value, str):
-        return value in TYPES
-    return isinstance(value, list | tuple) and bool(value) and all(v in TYPES for v in value)
-
-
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
-
-
-_KEYWORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "type": (_is_type, "one of " + ", ".join(TYPES) + ", or a list of them"),
-    "enum": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one value"),
-    "const": (lambda v: True, "anything"),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), (_is_limit, "a number")),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), (_is_count, "a whole number of at least 0")),
-    "items": (lambda v: isinstance(v, Mapping | bool), "a schema"),
-    "prefixItems": (lambda v: isinstance(v, list | tuple) and bool(v), "a list of at least one schema"),
-    "properties": (lambda v: isinstance(v, Mapping), "an object of schemas"),
-    "required": (_is_names, "a list of names"),
-    "additionalProperties": (lambda v: isinstance(v, Mapping | bool), "a schema"),
-}
-
-KEYWORDS = frozenset(_KEYWORDS)
-"""The keywords that check something."""
-
-
-def check_schema(schema: Any, name: str = "schema") -> str | None:
-    """Return why a schema is not one that `validate_value` can apply in full, or None if it is.
-
-    Args:
-        schema: what a game declared.
-        name: what the sentence calls it.
-    """
-    if isinstance(schema, bool):
-        return None
-    if not isinstance(schema, Mapping):
-        return f"{name} must be an object, not {_show(schema)}."
-    for keyword, value in schema.items():
-        if keyword in ANNOTATIONS:
-            continue
-        if keyword not in _KEYWORDS:
-            close = difflib.get_close_matches(str(keyword), sorted(_KEYWORDS), n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "it is outside the subset of JSON Schema in use."
-            return f"{name} has the keyword {_show(keyword)}; {hint}"
-        fits, wanted = _KEYWORDS[keyword]
-        if not fits(value):
-            return f"{name}.{keyword} must be {wanted}, not {_show(value)}."
-    return _check_parts(schema, name)
-
-
-def _check_parts(schema: Mapping[str, Any], name: str) -> str | None:
-    parts = [(f"{name}.{k}", schema[k]) for k in ("items", "additionalProperties") if k in schema]
-    parts += [(f"{name}.prefixItems[{i}]", part) for i, part in enumerate(schema.get("prefixItems", ()))]
-    parts += [(_child(f"{name}.properties", str(k)), part) for k, part in schema.get("properties", {}).items()]
-    return next((reason for where, part in parts if (reason := check_schema(part, where))), None)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from wsap_core.errors import PluginError, WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
+from wsap_core.loading import names_object
 from wsap_core.protocol.wire import Codec
-from wsap_core.references import load_adapter_spec, names_object
+from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import Elsewhere

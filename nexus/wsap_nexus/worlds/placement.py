@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from wsap_core.errors import MissingServiceError, PluginError
-from wsap_core.references import portable_reference
+from wsap_core.loading import portable_reference
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError

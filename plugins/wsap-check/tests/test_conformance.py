@@ -28,7 +28,8 @@ from wsap_core import Action, ActionDef, ActionResult, ActionSpace, AdapterSpec,
 from wsap_core.builtin.echo import EchoWorld
 from wsap_core.cli import main
 from wsap_core.errors import ConfigError, PluginError, UnknownNameError, UsageError
-from wsap_core.references import load_adapter_spec, load_object
+from wsap_core.loading import load_object
+from wsap_core.references import load_adapter_spec
 
 BROKEN = Path(__file__).parent / "broken"
 MEADOW: AdapterSpec = load_object(f"{BROKEN / 'meadow.py'}:SPEC")

@@ -8,7 +8,7 @@ import pytest
 
 from wsap_check import CHECKS, run_checks
 from wsap_core import AdapterSpec
-from wsap_core.references import load_object
+from wsap_core.loading import load_object
 
 BROKEN = Path(__file__).parent / "broken"
 FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {

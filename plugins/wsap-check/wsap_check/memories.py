@@ -16,7 +16,7 @@ from wsap_core.builtin.echo import EchoWorld
 from wsap_core.builtin.random_agents import RandomAgent
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import HistoryEntry
-from wsap_core.protocol.values import check_schema
+from wsap_core.protocol.subset import check_schema
 from wsap_core.sampling import sample
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import Snapshots

@@ -14,7 +14,7 @@ from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
 from wsap_core.protocol.base import wire_type
-from wsap_core.protocol.values import check_schema
+from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.untrusted import printable
 from wsap_core.worlds.legality import check_action, index_actions

@@ -21,7 +21,7 @@ from typing import Any
 
 from wsap_check.play import RandomPlayer, Step, Table
 from wsap_check.subject import Fault, NothingToCheck, Subject
-from wsap_core.references import load_object, portable_reference
+from wsap_core.loading import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
 
 HASH_SEEDS = {1: "WSAP-5:45", 2: "WSAP+9:30"}

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import WireError
+from wsap_core.loading import load_object
 from wsap_core.protocol import Action
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_core.references import load_object
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.port import LocalWorld

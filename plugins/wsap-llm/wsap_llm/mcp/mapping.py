@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.protocol import ParamDef, Tool
-from wsap_core.protocol.values import ANNOTATIONS, KEYWORDS, TYPES, check_schema
+from wsap_core.protocol.subset import ANNOTATIONS, KEYWORDS, TYPES, check_schema
 from wsap_core.untrusted import one_line, printable
 
 if TYPE_CHECKING:
