@@ -315,8 +315,18 @@ def test_the_page_about_checking_lists_every_check_as_it_describes_itself() -> N
 
 @pytest.mark.parametrize(("tests", "checks"), [(GameAdapterTests, CHECKS), (AgentTests, AGENT_CHECKS)])
 def test_every_check_is_a_test_of_the_class_and_says_the_same(tests: type, checks: Any) -> None:
-    methods = [getattr(tests, name) for name in vars(tests) if name.startswith("test_")]
-    assert [method.__doc__ for method in methods] == [check.summary for check in checks]
+    methods = {name: getattr(tests, name).__doc__ for name in vars(tests) if name.startswith("test_")}
+    names = [f"test_{check.name.removeprefix('agent-').replace('-', '_')}" for check in checks]
+    assert list(methods.items()) == list(zip(names, (check.summary for check in checks), strict=True))
+
+
+def test_the_tests_of_a_class_can_be_taken_over_one_by_one() -> None:
+    class Own(GameAdapterTests):
+        def test_done(self, subject: object) -> None:
+            pytest.skip("it never ends")
+
+    assert Own.test_done is not GameAdapterTests.test_done  # type: ignore[attr-defined]
+    assert Own.test_reset is GameAdapterTests.test_reset  # type: ignore[attr-defined]
 
 
 class TestMeadow(GameAdapterTests):
@@ -360,8 +370,8 @@ def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> N
         cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert "1 failed" in done.stdout, done.stdout
-    assert "test_undeclared_actions_are_refused" in done.stdout
-    assert "act() raised KeyError where it should have refused" in done.stdout
+    assert "TestMine.test_undeclared_actions" in done.stdout.replace("::", ".")
+    assert "act(Action('speakx')) raised KeyError: 'speakx' at test_mine.py:9, where it should have" in done.stdout
 
 
 def test_the_functions_of_the_suite_need_no_pytest() -> None:

@@ -7,9 +7,11 @@ import math
 from collections.abc import Set
 from typing import Any
 
-from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference
+from wsap_check.play import RandomPlayer, Table, must_not_disturb, walk
+from wsap_check.raised import describe
+from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
-from wsap_core.errors import PluginError, UsageError, WireError
+from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol import GridMapBlock, ImageBlock, TableBlock, View
 from wsap_core.protocol.transit import BONUS_KINDS, SKILL_DOMAINS
 from wsap_core.protocol.views import Block
@@ -32,9 +34,9 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@check("abilities", "Every declared ability is there, and every ability that is there is declared.")
+@check()
 async def abilities(notes: Notes, subject: Subject) -> None:
-    """Compare the spec's abilities with the game's members."""
+    """Every declared ability is there, and every ability that is there is declared."""
     game: Any = subject.world().adapter  # whatever an author wrote
     for ability in subject.spec.abilities:
         if ability not in _MEMBERS:
@@ -62,9 +64,9 @@ def _takes_seed(game: Any) -> bool:
     return "seed" in parameters and parameters["seed"].default is not inspect.Parameter.empty
 
 
-@check("spec", "The spec's own statements fit together.")
+@check()
 async def spec(notes: Notes, subject: Subject) -> None:
-    """Look at what the game says of itself."""
+    """The spec's own statements fit together."""
     said = subject.spec
     low, high = said.seats
     if not 1 <= low <= high:
@@ -129,14 +131,12 @@ def _look_at_rules(notes: Notes, said: AdapterSpec) -> None:
             notes.error(f"{name} gives a {rule.bonus.kind!r}; bonuses are {', '.join(BONUS_KINDS)}.")
 
 
-@check("achievements", "What is reported as achieved is in the catalogue, and only once an episode.")
+@check()
 async def achievements(notes: Notes, subject: Subject) -> None:
-    """Collect achievements over random play."""
+    """What is reported as achieved is in the catalogue, and only once an episode."""
     catalogue = {a.name for a in subject.spec.achievements}
-    table = await Table(subject).begin()
-    trace = await table.play(RandomPlayer(90, "available"), subject.steps, episodes=True)
     seen: set[tuple[int, str, str]] = set()
-    for step in trace:
+    for step in await walk(subject, 90, "available"):
         for name in step.result.achievements:
             if name not in catalogue:
                 notes.error(f"The achievement {name!r} is not in the catalogue.", step.where, about=name)
@@ -148,25 +148,18 @@ async def achievements(notes: Notes, subject: Subject) -> None:
         raise NothingToCheck("there are none")
 
 
-@check("rendering", "What is drawn is well-formed, and drawing changes nothing.", needs=("render",))
+@check("render")
 async def rendering(notes: Notes, subject: Subject) -> None:
-    """Draw now and then while playing."""
-    steps = min(subject.steps, 100)
-    every = max(1, steps // 10)
-    table = await Table(subject).begin()
-    if not callable(getattr(table.world.adapter, "render", None)):
+    """What is drawn is well-formed, and drawing changes nothing."""
+    if not callable(getattr(subject.world().adapter, "render", None)):
         raise NothingToCheck("there is nothing to call")
-    count = 0
+    every = max(1, min(subject.steps, 100) // 10)
 
-    def draw(step: Step) -> None:
-        nonlocal count
+    def draw(table: Table, count: int, step: Step) -> None:
         if count % every == 0:
             _look_at_view(notes, table.world.render(), step.where)
-        count += 1
 
-    drawn = await table.play(RandomPlayer(91), steps, each=draw)
-    if subject.can("seed") and (found := first_difference(await baseline(subject, 91, steps), drawn)):
-        notes.error(f"Drawing changes the game: {found[0]}.", found[1])
+    await must_not_disturb(notes, subject, 91, draw, "Drawing changes")
 
 
 def _look_at_view(notes: Notes, view: Any, where: str) -> None:
@@ -190,9 +183,9 @@ def _look_at_view(notes: Notes, view: Any, where: str) -> None:
         notes.error(str(error), where, about="wire")
 
 
-@check("score-metrics", "Each score is a finite number, also for no episode at all.")
+@check()
 async def score_metrics(notes: Notes, subject: Subject) -> None:
-    """Compute every metric over no episode and over one that was really played."""
+    """Each score is a finite number, also for no episode at all."""
     if not subject.spec.score_metrics:
         raise NothingToCheck("there are none")
     table = await Table(subject).begin()
@@ -208,8 +201,8 @@ async def score_metrics(notes: Notes, subject: Subject) -> None:
         for episodes in ([], [episode], [episode, episode]):
             try:
                 value = metric.of(episodes)
-            except (PluginError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-                notes.error(f"The metric {metric.name!r} over {len(episodes)} episodes raised {error!r}.")
+            except Exception as error:
+                notes.error(f"The metric {metric.name!r} over {len(episodes)} episodes: {describe(error)}.")
                 break
             low, high = metric.low, metric.high
             outside = (low is not None and value < low) or (high is not None and value > high)

@@ -6,11 +6,12 @@ import asyncio
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
-from wsap_check.plain import fresh_text, text_of
 from wsap_check.play import Table, settle
-from wsap_check.subject import Body, Check, Notes, NothingToCheck, Subject
+from wsap_check.raised import describe
+from wsap_check.steps import fresh_text, text_of
+from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import SnapshotError
 from wsap_core.factories import build
 from wsap_core.protocol import Action, Observation
@@ -25,6 +26,7 @@ from wsap_core.worlds.legality import check_action, index_actions
 class AgentSubject:
     """An agent under check, and the world it is put into."""
 
+    kind: ClassVar[str] = "agent"
     spec: AgentSpec
     game: AdapterSpec
     """A world that it can play."""
@@ -34,6 +36,10 @@ class AgentSubject:
     """Options for the agent. Any: as the user gave them."""
     patience: float = 30.0
     """Seconds that it may take over one decision."""
+
+    def can(self, ability: str) -> bool:
+        """Return whether the agent declares an ability."""
+        return ability in self.spec.abilities
 
     def world(self) -> Subject:
         """Return the world as a subject."""
@@ -97,30 +103,35 @@ class _Session:
         return decision
 
 
-async def _members(notes: Notes, subject: AgentSubject) -> None:
+@check()
+async def agent_members(notes: Notes, subject: AgentSubject) -> None:
+    """The four members are there, and what is declared."""
     agent = subject.agent()
     for name in ("initialize", "decide", "reflect", "plan"):
         if not callable(getattr(agent, name, None)):
             notes.error(f"There is no {name}(); an agent has initialize, decide, reflect and plan.")
-    for ability, names in {"snapshot": ("snapshot", "restore")}.items():
-        there = all(callable(getattr(agent, n, None)) for n in names)
-        if (ability in subject.spec.abilities) and not there:
-            notes.error(f"The ability {ability!r} is declared, but there is no {' and '.join(names)}.")
-        elif there and ability not in subject.spec.abilities:
-            notes.warn(f"It has {' and '.join(names)}, but the ability {ability!r} is not declared.")
+    there = all(callable(getattr(agent, name, None)) for name in ("snapshot", "restore"))
+    if subject.can("snapshot") and not there:
+        notes.error("The ability 'snapshot' is declared, but there is no snapshot and restore.")
+    elif there and not subject.can("snapshot"):
+        notes.warn("It has snapshot and restore, but the ability 'snapshot' is not declared.")
     if callable(getattr(agent, "plan", None)):
         plan: Any = await settle(agent.plan([]), subject.world())
         if not isinstance(plan, list | tuple) or not all(isinstance(line, str) for line in plan):
             notes.error(f"plan() returned {plan!r:.80}; it returns a list of texts.")
 
 
-async def _decisions(notes: Notes, subject: AgentSubject) -> None:
+@check()
+async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
+    """Every decision is a declared action; what it was shown stays as it was."""
     session = await _Session.begin(subject)
     if not await session.play(subject.steps, notes):
         notes.error("It did nothing.")
 
 
-async def _reflection(notes: Notes, subject: AgentSubject) -> None:
+@check()
+async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
+    """Reflecting takes any result, and leaves it as it was."""
     session = await _Session.begin(subject)
     table = session.table
     agent = session.agents[table.seat.agent_id]
@@ -136,9 +147,9 @@ async def _reflection(notes: Notes, subject: AgentSubject) -> None:
             break
 
 
-async def _repeatable(notes: Notes, subject: AgentSubject) -> None:
-    if "seed" not in subject.spec.abilities:
-        raise NothingToCheck("the agent does not declare 'seed'")
+@check("seed")
+async def agent_seed(notes: Notes, subject: AgentSubject) -> None:
+    """The same seed gives the same decisions."""
     one = await (await _Session.begin(subject)).play(subject.steps)
     other = await (await _Session.begin(subject)).play(subject.steps)
     if one != other:
@@ -146,9 +157,9 @@ async def _repeatable(notes: Notes, subject: AgentSubject) -> None:
         notes.error(f"With the same seed it decided otherwise at step {at}.")
 
 
-async def _snapshots(notes: Notes, subject: AgentSubject) -> None:
-    if "snapshot" not in subject.spec.abilities:
-        raise NothingToCheck("the agent does not declare 'snapshot'")
+@check("snapshot")
+async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
+    """An agent restored from a snapshot goes on identically."""
     session = await _Session.begin(subject)
     await session.play(max(1, min(5, subject.steps // 4)))
     if session.table.over or not session.table.world.can_snapshot:
@@ -178,23 +189,7 @@ def _refuse_garbage(notes: Notes, agent: Snapshots) -> None:
             if agent.snapshot() != before:
                 notes.error("A refused snapshot changed the agent.", about="changed")
         except Exception as error:
-            notes.error(f"restore({data!r}) raised {type(error).__name__}, not SnapshotError.", about="raised")
+            notes.error(f"{describe(error)}, not SnapshotError.", about="raised")
         else:
             notes.error(f"restore() took {data!r} for a snapshot.", about="took")
             agent.restore(before)
-
-
-def _agent_check(name: str, summary: str, body: Body[AgentSubject]) -> Check[AgentSubject]:
-    return Check(name, summary, body, lambda subject: "")
-
-
-AGENT_CHECKS: tuple[Check[AgentSubject], ...] = (
-    _agent_check("agent-members", "The four members are there, and what is declared.", _members),
-    _agent_check(
-        "agent-decisions", "Every decision is a declared action; what it was shown stays as it was.", _decisions
-    ),
-    _agent_check("agent-reflection", "Reflecting takes any result, and leaves it as it was.", _reflection),
-    _agent_check("agent-seed", "The same seed gives the same decisions.", _repeatable),
-    _agent_check("agent-snapshot", "An agent restored from a snapshot goes on identically.", _snapshots),
-)
-"""What agents are held to."""

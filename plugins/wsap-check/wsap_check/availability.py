@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 
-from wsap_check.play import RandomPlayer, Step, Table, fill, own_actions
+from wsap_check.play import RandomPlayer, Table, fill, own_actions, walk
+from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import SnapshotError
-from wsap_core.protocol import Observation
 
 CHANCE = "chance"
 """The type of event by which a game says that an available action failed by bad luck."""
@@ -20,9 +20,9 @@ _TRIES = 8
 """Attempts after which an action that depends on its parameters, or on others, should have worked once."""
 
 
-@check("unavailable", "What is listed as unavailable does not succeed, and says why.")
+@check()
 async def unavailable(notes: Notes, subject: Subject) -> None:
-    """Try what is said to be impossible."""
+    """What is listed as unavailable does not succeed, and says why."""
     steps = await _attempts(subject)
     listed = False
     for step in steps:
@@ -43,9 +43,9 @@ async def unavailable(notes: Notes, subject: Subject) -> None:
         raise NothingToCheck("its observations list no available actions, so that all are")
 
 
-@check("available", "What is listed as available is carried out.")
+@check()
 async def available(notes: Notes, subject: Subject) -> None:
-    """Try what is said to be possible.
+    """What is listed as available is carried out.
 
     An action that the observation lists as available (or does not speak of) must not come back
     with `success=False`. Where chance decides, the game reports success and tells in the message
@@ -79,30 +79,23 @@ async def available(notes: Notes, subject: Subject) -> None:
             notes.error(message, step.where, about=name)
 
 
-@check("availability-list", "The list of available actions names declared actions, each once.")
+@check()
 async def availability_list(notes: Notes, subject: Subject) -> None:
-    """Compare what observations list with what is declared."""
-    table = await Table(subject).begin()
-    declared = {seat.agent_id: set(seat.action_space.names) for seat in table.seats}
-
-    def look(observation: Observation, seat: str, where: str) -> None:
-        names = [a.name for a in observation.available_actions or ()]
+    """The list of available actions names declared actions, each once."""
+    declared = {seat.agent_id: set(seat.action_space.names) for seat in Table(subject).seats}
+    for step in await walk(subject, 7):
+        names = [a.name for a in step.before.available_actions or ()]
         for name in names:
-            if name not in declared[seat]:
-                notes.error(f"available_actions lists {name!r}, which is not declared.", where, about=name)
+            if name not in declared[step.seat]:
+                notes.error(f"available_actions lists {name!r}, which is not declared.", step.where, about=name)
             if names.count(name) > 1:
-                notes.error(f"available_actions lists {name!r} twice.", where, about=f"twice {name}")
-
-    await table.play(
-        RandomPlayer(7), subject.steps, episodes=True, each=lambda step: look(step.before, step.seat, step.where)
-    )
+                notes.error(f"available_actions lists {name!r} twice.", step.where, about=f"twice {name}")
 
 
 async def _attempts(subject: Subject) -> list[Step]:
     """Return many single actions: random play, and where it can be gone back, every action in some states."""
-    table = await Table(subject).begin()
-    steps = await table.play(RandomPlayer(8, "any"), subject.steps, episodes=True)
-    if subject.can("snapshot") and len(table.seats) == 1:
+    steps = await walk(subject, 8, "any")
+    if subject.can("snapshot") and len(Table(subject).seats) == 1:
         steps += await _every_action(subject)
     return steps
 
@@ -120,8 +113,7 @@ async def _every_action(subject: Subject) -> list[Step]:
         for definition in own_actions(seat):
             action = fill(definition, generator)
             result = await seat.act(action)
-            number = before.step
-            found.append(Step(table.seed, table.episode, number, seat.agent_id, before, action, result))
+            found.append(Step(table.seed, table.episode, before.step, seat.agent_id, before, action, result))
             try:
                 table.world.restore(saved)
             except SnapshotError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from wsap_check.episodes import play_to_the_end
-from wsap_check.plain import fresh_text
-from wsap_check.play import RandomPlayer, Step, Table, settle
+from wsap_check.play import RandomPlayer, Table, settle, walk
+from wsap_check.raised import called, describe
+from wsap_check.steps import Step, fresh_text
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import WsapError
 from wsap_core.protocol import (
@@ -25,6 +26,8 @@ from wsap_core.protocol.avatars import can_become
 from wsap_core.seams.game import AvatarGameAdapter
 
 _MODES = {"dormant": AvatarState.DORMANT, "suspend": AvatarState.SUSPENDED, "despawn": AvatarState.DESTROYED}
+R = TypeVar("R", JackInResult, JackOutResult)
+
 _ME, _OTHER = "conformance-a", "conformance-b"
 
 
@@ -53,27 +56,30 @@ class _Bodies:
 
     def enter(self, agent: str, avatar_id: str) -> JackInResult:
         """Jack in, or note what was returned instead of a result."""
-        return cast(JackInResult, self._result(lambda: self.game.jack_in(agent, avatar_id), JackInResult, "jack_in"))
+        return self._result(self.game.jack_in, agent, avatar_id, JackInResult(False))
 
     def leave(self, agent: str, mode: str) -> JackOutResult:
         """Jack out, or note what was returned instead of a result."""
-        return cast(JackOutResult, self._result(lambda: self.game.jack_out(agent, mode), JackOutResult, "jack_out"))
+        return self._result(self.game.jack_out, agent, mode, JackOutResult(False))
 
-    def _result(self, call: Callable[[], Any], kind: type, name: str) -> Any:
+    def _result(self, call: Callable[[str, str], Any], agent: str, what: str, refusal: R) -> R:
+        # Any: an author's method may return anything.
+        name = call.__name__
         try:
-            result = call()
+            result = call(agent, what)
         except Exception as error:
-            self.notes.error(f"{name}() raised {type(error).__name__}; it must refuse with success=False.", about=name)
-            return kind(False)
-        if not isinstance(result, kind):
-            self.notes.error(f"{name}() returned a {type(result).__name__}.", about=name)
-            return kind(False)
-        return result
+            message = f"{describe(error, called(name, agent, what))}; it must refuse with success=False."
+            self.notes.error(message, about=name)
+            return refusal
+        if isinstance(result, type(refusal)):
+            return result
+        self.notes.error(f"{name}() returned a {type(result).__name__}.", about=name)
+        return refusal
 
 
-@check("jack-in", "A body is made unbound, entered by one agent, and by nobody else meanwhile.", needs=("avatars",))
+@check("avatars")
 async def jack_in(notes: Notes, subject: Subject) -> None:
-    """Make a body, enter it, and let another agent try."""
+    """A body is made unbound, entered by one agent, and by nobody else meanwhile."""
     bodies = _Bodies(notes, subject)
     avatar = bodies.create(_ME)
     if avatar is None:
@@ -100,13 +106,9 @@ def _look_at_entry(notes: Notes, result: JackInResult) -> None:
         notes.error("A successful jack_in() must return the first observation.")
 
 
-@check(
-    "jack-out",
-    "A body is left dormant, suspended or destroyed as asked, and entered again if it lives.",
-    needs=("avatars",),
-)
+@check("avatars")
 async def jack_out(notes: Notes, subject: Subject) -> None:
-    """Leave in every mode, act from outside, and come back."""
+    """A body is left dormant, suspended or destroyed as asked, and entered again if it lives."""
     refused = []
     for mode, expected in _MODES.items():
         bodies = _Bodies(notes, subject)
@@ -153,13 +155,11 @@ async def _act_from_outside(notes: Notes, subject: Subject, bodies: _Bodies, mod
         notes.error(f"An action with nobody in the body changed the state (after jack_out({mode!r})).", about="moved")
 
 
-@check("avatar-states", "Bodies go from one state to another only as the protocol allows.", needs=("avatars",))
+@check("avatars")
 async def avatar_states(notes: Notes, subject: Subject) -> None:
-    """Watch the states of bodies through play."""
-    table = await Table(subject).begin()
+    """Bodies go from one state to another only as the protocol allows."""
     last: dict[str, tuple[int, AvatarState]] = {}
-
-    def watch(step: Step) -> None:
+    for step in await walk(subject, 100, "available"):
         for observation in (step.before, step.result.observation):
             if not isinstance(observation, EmbodiedObservation):
                 continue
@@ -170,8 +170,6 @@ async def avatar_states(notes: Notes, subject: Subject) -> None:
                 notes.error(message, step.where, about=message)
             last[avatar.avatar_id] = (step.episode, avatar.state)
         _look_at_life(notes, step)
-
-    await table.play(RandomPlayer(100, "available"), subject.steps, episodes=True, each=watch)
 
 
 def _look_at_life(notes: Notes, step: Step) -> None:
@@ -185,9 +183,9 @@ def _look_at_life(notes: Notes, step: Step) -> None:
         notes.error(f"{step.seat} acts in a body that is bound to {avatar.bound_agent!r}.", step.where, about="bound")
 
 
-@check("death", "A dead body does nothing, tells its death, and lives again by one of its options.", needs=("avatars",))
+@check("avatars")
 async def death(notes: Notes, subject: Subject) -> None:
-    """Play until the body dies, look at the death, and bring it back."""
+    """A dead body does nothing, tells its death, and lives again by one of its options."""
     table = await play_to_the_end(subject)
     for episode in range(10):
         avatar = table.world.avatar_of(table.seat.agent_id)
@@ -201,7 +199,7 @@ async def death(notes: Notes, subject: Subject) -> None:
         raise NothingToCheck("nobody died")
     game = cast(AvatarGameAdapter, table.world.adapter)
     action = Action(table.seat.face.action_space.names[0])
-    result = await settle(table.seat.face.act(action), subject)
+    result = await table.tried(table.seat, action)
     if result is None or result.success:
         notes.error("A dead body acted.", table.where(table.seat, action))
     if game.jack_in(table.seat.agent_id, avatar.avatar_id).success:
@@ -234,9 +232,9 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
         notes.error("After respawn() the body is not bound to its agent.", table.where())
 
 
-@check("avatar-actions", "The actions that all bodies share are done or refused, and cost no step to look at oneself.")
+@check()
 async def avatar_actions(notes: Notes, subject: Subject) -> None:
-    """Try leaving, looking, gesturing and inspecting oneself."""
+    """The actions that all bodies share are done or refused, and cost no step to look at oneself."""
     table = await Table(subject).begin()
     for seat in table.seats:
         for definition in AVATAR_ACTIONS.actions:

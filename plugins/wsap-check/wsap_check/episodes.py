@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wsap_check.plain import fresh_text, without_biography
-from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference, own_actions, settle
+from wsap_check.play import RandomPlayer, Table, baseline, own_actions, settle
+from wsap_check.steps import Step, first_difference, fresh_text, without_biography
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.protocol import AvatarState, EmbodiedObservation
 
 _LONGER = 20
 """How many times as long as usual an episode may take to end."""
 
-_AFTER = 40
+_AFTER = 20
+"""Actions tried after the end, beside one for each that the game declares."""
 
 
-@check("done", "Done is final: nothing succeeds and nothing changes until the reset.")
+@check()
 async def done(notes: Notes, subject: Subject) -> None:
-    """Play an episode to its end, then go on trying."""
+    """Done is final: nothing succeeds and nothing changes until the reset."""
     table = await play_to_the_end(subject)
-    generator_source = RandomPlayer(21, "any")
+    choose = RandomPlayer(21, "any")
     for seat in table.seats:
         before = await settle(seat.face.observe(), subject)
         was = fresh_text(before)
         if before is None:
             notes.error("observe() waits for ever after the end of the episode.", table.where(seat))
             continue
-        tried = [generator_source(seat, before) for _ in range(_AFTER // 2)]
-        tried += [generator_source(seat, before) for _ in own_actions(seat)]
-        for action in tried:
+        for action in [choose(seat, before) for _ in range(_AFTER + len(own_actions(seat)))]:
             where = table.where(seat, action)
-            result = await settle(seat.face.act(action), subject)
+            result = await table.tried(seat, action)
             if result is None:
                 notes.error("act() waits for ever after the end of the episode.", where)
                 break
@@ -40,14 +39,14 @@ async def done(notes: Notes, subject: Subject) -> None:
                 notes.error("An action succeeded after the episode was over.", where, about="success")
             if result.reward or result.achievements:
                 notes.error("There was a reward or an achievement after the episode was over.", where, about="reward")
-            if fresh_text(await settle(seat.face.observe(), subject)) != was:
+            if await table.seen(seat) != was:
                 notes.error("The state changed after the episode was over.", where, about="changed")
                 break
 
 
-@check("reset", "A reset begins a new episode, which owes nothing to the last one.")
+@check()
 async def reset(notes: Notes, subject: Subject) -> None:
-    """Reset in the middle and at the end, and compare with a world that was never played."""
+    """A reset begins a new episode, which owes nothing to the last one."""
     used = await Table(subject).begin()
     await used.play(RandomPlayer(22), max(20, subject.steps // 4))
     await used.begin(subject.seed + 1)
@@ -86,15 +85,13 @@ def _without_lives(trace: list[Step]) -> list[Step]:
     ]
 
 
-@check("first-episode", "A fresh world of a seed is the one that reset(seed) gives.", needs=("seed",))
+@check("seed")
 async def first_episode(notes: Notes, subject: Subject) -> None:
-    """Play a world that was never reset and one that was."""
+    """A fresh world of a seed is the one that reset(seed) gives."""
     if len(Table(subject).seats) > 1:
         raise NothingToCheck("worlds of several seats are begun by a reset")
-    await baseline(subject, 24, 40)
-    untouched = Table(subject)
-    one = await untouched.play(RandomPlayer(24), 40)
-    other = await (await Table(subject).begin()).play(RandomPlayer(24), 40)
+    other = await baseline(subject, 24, 40)
+    one = await Table(subject).play(RandomPlayer(24), 40)
     if found := first_difference(one, other):
         notes.warn(f"A world made with a seed is not the one that reset(seed) gives: {found[0]}.", found[1])
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 
-from wsap_check.play import RandomPlayer, Table, fill, place, settle
+from wsap_check.play import Table, fill, settle, walk
+from wsap_check.steps import place
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 
 
-@check("tools", "A tool is carried out at once: it takes no step of the game and ends nothing.")
+@check()
 async def tools(notes: Notes, subject: Subject) -> None:
-    """Use what is declared as a tool, in play, and where others have yet to act."""
+    """A tool is carried out at once: it takes no step of the game and ends nothing."""
     table = await Table(subject).begin()
     names = {action.name for seat in table.seats for action in seat.action_space.actions if action.is_tool}
     if not names:
@@ -20,7 +21,7 @@ async def tools(notes: Notes, subject: Subject) -> None:
         if default is not None and default.name in names:
             notes.error(f"The default action is the tool {default.name}, with which no turn ends.", about="default")
     last: dict[str, tuple[int, int, str]] = {}
-    for step in await table.play(RandomPlayer(12), subject.steps, episodes=True):
+    for step in await walk(subject, 12):
         episode, number, tool = last.get(step.seat, (-1, 0, ""))
         # With several seats others may have acted since.
         if tool and episode == step.episode and step.before.step != number and len(table.seats) == 1:

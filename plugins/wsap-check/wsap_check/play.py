@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import itertools
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from wsap_check.plain import text_of
-from wsap_check.subject import Fault, NothingToCheck, Subject, describe
-from wsap_core.errors import UsageError, WsapError
+from wsap_check.raised import called, describe
+from wsap_check.steps import Step, first_difference, fresh_text, place
+from wsap_check.subject import Fault, Notes, NothingToCheck, Subject
+from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.sampling import sample
 from wsap_core.seams.context import derive_seed
@@ -23,39 +25,6 @@ T = TypeVar("T")
 _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 _SPINS = 20
 """Turns of the event loop after which all that can go on by itself has."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One decision and what came of it."""
-
-    seed: int
-    episode: int
-    number: int
-    """Counts the seat's steps in this episode, from 0."""
-    seat: str
-    before: Observation
-    action: Action
-    result: ActionResult
-
-    @property
-    def where(self) -> str:
-        """The step's place, for findings."""
-        return place(self.seed, self.episode, self.number, self.seat, self.action)
-
-    def text(self) -> str:
-        """Return everything that the game said in this step, as canonical text."""
-        return f"{self.seat}\t{text_of(self.before)}\t{text_of(self.action)}\t{text_of(self.result)}"
-
-
-def place(seed: int, episode: int, number: int, seat: str = "", action: Action | None = None) -> str:
-    """Return a place in play, for findings."""
-    parts = [f"seed {seed}", *([f"episode {episode}"] if episode else []), f"step {number}"]
-    parts += [f"seat {seat}"] if seat else []
-    if action is not None:
-        given = ", ".join(f"{k}={str(v)[:40]!r}" for k, v in action.parameters.items())
-        parts.append(f"action {action.name}({given})" if given else f"action {action.name}")
-    return ", ".join(parts)
 
 
 Chooser = Callable[[Seat, Observation], Action | Awaitable[Action]]
@@ -176,6 +145,14 @@ class Table:
         number = self._numbers.get((seat or self.seat).agent_id, 0)
         return place(self.seed, self.episode, number, seat.agent_id if seat and len(self.seats) > 1 else "", action)
 
+    async def tried(self, seat: Seat, action: Action) -> ActionResult | None:
+        """Return what the game itself answers to an action, with no check of the seat's between; None if it waits."""
+        return await settle(seat.face.act(action), self.subject)
+
+    async def seen(self, seat: Seat | None = None) -> str:
+        """Return the text of everything that the game itself shows a seat now."""
+        return fresh_text(await settle((seat or self.seat).face.observe(), self.subject))
+
     async def play(
         self,
         choose: Chooser,
@@ -276,7 +253,16 @@ class Table:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            raise Fault(describe(error), self.where(seat, action)) from error
+            call = called("observe") if action is None else called("act", action)
+            raise Fault(describe(error, call), self.where(seat, action)) from error
+
+
+async def walk(
+    subject: Subject, player: int, mood: Mood = "mixed", steps: int | None = None, *, episodes: bool = True
+) -> list[Step]:
+    """Return about that many steps of random play in a fresh world, as many as the subject says when None."""
+    table = await Table(subject).begin()
+    return await table.play(RandomPlayer(player, mood), subject.steps if steps is None else steps, episodes=episodes)
 
 
 async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
@@ -285,10 +271,30 @@ async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
     Raises:
         NothingToCheck: it does not do the same twice, so that a comparison would say nothing.
     """
-    traces = [await (await Table(subject).begin()).play(RandomPlayer(play_seed), steps) for _ in range(2)]
+    traces = [await walk(subject, play_seed, steps=steps, episodes=False) for _ in range(2)]
     if first_difference(*traces):
         raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
     return traces[0]
+
+
+async def must_not_disturb(
+    notes: Notes, subject: Subject, play_seed: int, act: Callable[[Table, int, Step], None], what: str
+) -> None:
+    """Play with something done after steps, and note it if the game is not what it is when it is only played.
+
+    Args:
+        notes: where it is noted.
+        subject: the game.
+        play_seed: of the choices.
+        act: does it, told the table, how many steps were made before, and the last step.
+        what: what it does, for the note: "Drawing changes".
+    """
+    steps = min(subject.steps, 100)
+    table = await Table(subject).begin()
+    count = itertools.count()
+    trace = await table.play(RandomPlayer(play_seed), steps, each=lambda step: act(table, next(count), step))
+    if subject.can("seed") and (found := first_difference(await baseline(subject, play_seed, steps), trace)):
+        notes.error(f"{what} the game: {found[0]}.", found[1])
 
 
 async def settle(value: T | Awaitable[T], subject: Subject, *, limit: float = 1.0) -> T | None:
@@ -321,51 +327,10 @@ async def refused(call: Callable[[], object]) -> str:
         value = call()
         if inspect.isawaitable(value):
             value = await asyncio.wait_for(value, 1.0)
-    except UsageError:
-        return ""
     except WsapError:
         return ""
     except TimeoutError:
         return "it waits"
     except Exception as error:
-        return f"it raised {type(error).__name__}"
+        return describe(error)
     return f"it returned a {type(value).__name__}"
-
-
-def first_difference(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
-    """Return what differs first between two traces, and where, or None if they are equal."""
-    for a, b in zip(one, other, strict=False):
-        if a.text() == b.text():
-            continue
-        if text_of(a.before) != text_of(b.before):
-            return difference(a.before, b.before), place(a.seed, a.episode, a.number, a.seat)
-        if a.action != b.action:
-            return f"the actions {a.action.name} and {b.action.name}", a.where
-        return difference(a.result, b.result), a.where
-    if len(one) != len(other):
-        last = (one or other)[min(len(one), len(other)) - 1 if one and other else 0]
-        return f"one is over after {min(len(one), len(other))} steps, the other after {max(len(one), len(other))}", (
-            last.where
-        )
-    return None
-
-
-def difference(one: Observation | ActionResult, other: Observation | ActionResult) -> str:
-    """Return in which fields two observations or results differ."""
-    if isinstance(one, ActionResult) and isinstance(other, ActionResult):
-        if text_of(one.observation) != text_of(other.observation):
-            return "result." + difference(one.observation, other.observation)
-        return "result." + _fields_that_differ(one, other)
-    return "observation." + _fields_that_differ(one, other)
-
-
-def _fields_that_differ(one: object, other: object) -> str:
-    if type(one) is not type(other):
-        return f"a {type(one).__name__} and a {type(other).__name__}"
-    for name in sorted(vars(one)):
-        if name.startswith("_"):
-            continue
-        a, b = text_of(getattr(one, name)), text_of(getattr(other, name, None))
-        if a != b:
-            return f"{name}: {a[:120]} and {b[:120]}"
-    return "something"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from wsap_check.plain import fresh_text
-from wsap_check.play import RandomPlayer, Table, settle
+from wsap_check.play import RandomPlayer, Table
+from wsap_check.raised import called, describe
 from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, check
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, ActionSpace
-from wsap_core.seams.game import GameAdapter
 from wsap_core.worlds import MESSAGE_ACTIONS, Seat
 from wsap_core.worlds.legality import check_action
 
@@ -19,17 +18,17 @@ _PLACES = 3
 _HELP = "wsap_core.worlds.legality.check_action tells what is wrong with an action."
 
 
-@check("undeclared-actions", "An action that was never declared is refused as a result, and changes nothing.")
+@check()
 async def undeclared_actions(notes: Notes, subject: Subject) -> None:
-    """Ask the game itself for what it does not have."""
+    """An action that was never declared is refused as a result, and changes nothing."""
     async for table, seat in _moments(subject):
         for action in undeclared(seat.action_space):
             await _nonsense(notes, table, seat, action, "undeclared")
 
 
-@check("bad-parameters", "Missing, unknown and wrong parameters are refused as results, and change nothing.")
+@check()
 async def bad_parameters(notes: Notes, subject: Subject) -> None:
-    """Ask the game itself for declared actions with parameters that do not fit."""
+    """Missing, unknown and wrong parameters are refused as results, and change nothing."""
     tried = False
     async for table, seat in _moments(subject):
         for definition in seat.face.action_space.actions:
@@ -69,7 +68,7 @@ def _plausible(schema: dict[str, Any]) -> Any:
     return schema.get("minimum", "north") if schema.get("type", "string") in ("string", "integer", "number") else None
 
 
-async def _moments(subject: Subject) -> Any:
+async def _moments(subject: Subject) -> AsyncIterator[tuple[Table, Seat]]:
     """Give a table and a seat whose turn it is, at a few moments of the game."""
     table = await Table(subject).begin()
     for moment in range(_PLACES):
@@ -83,14 +82,12 @@ async def _moments(subject: Subject) -> Any:
 
 
 async def _nonsense(notes: Notes, table: Table, seat: Seat, action: Action, about: str) -> None:
-    face: GameAdapter = seat.face
-    shown = Action(action.name[:40], action.parameters)
-    where = table.where(seat, shown)
-    before = fresh_text(await settle(face.observe(), table.subject))
+    where = table.where(seat, Action(action.name[:40], action.parameters))
+    before = await table.seen(seat)
     try:
-        result: Any = await settle(face.act(action), table.subject)
+        result: Any = await table.tried(seat, action)
     except Exception as error:
-        message = f"act() raised {type(error).__name__} where it should have refused. {_HELP}"
+        message = f"{describe(error, called('act', action))}, where it should have refused. {_HELP}"
         notes.error(message, where, about=f"raised {about}")
         return
     if result is None:
@@ -104,5 +101,5 @@ async def _nonsense(notes: Notes, table: Table, seat: Seat, action: Action, abou
         notes.error("It was refused without a word; say what is wrong.", where, about=f"silent {about}")
     if not result.success and (result.reward or result.achievements):
         notes.error("A refusal brought a reward or an achievement.", where, about=f"paid {about}")
-    if not result.success and fresh_text(await settle(face.observe(), table.subject)) != before:
+    if not result.success and await table.seen(seat) != before:
         notes.error("A refused action changed the state.", where, about=f"changed {about}")

@@ -6,19 +6,19 @@ import asyncio
 import contextlib
 import random
 
-from wsap_check.plain import fresh_text
 from wsap_check.play import RandomPlayer, Table, fill, own_actions, refused, settle
-from wsap_check.subject import Notes, NothingToCheck, Subject, check, several_seats
-from wsap_core.protocol import Action, ActionResult
+from wsap_check.steps import fresh_text
+from wsap_check.subject import Notes, NothingToCheck, Subject, check, several_seats, timed
+from wsap_core.protocol import Action
 from wsap_core.seams.game import HasTeams
 
 _ROUNDS = (0, 3)
 """Steps after which the world is looked into."""
 
 
-@check("shared-world", "Several seats are played one by one; none of them resets the world.", applies=several_seats)
+@check(several_seats)
 async def shared_world(notes: Notes, subject: Subject) -> None:
-    """Ask the world itself, and ask a seat for a reset."""
+    """Several seats are played one by one; none of them resets the world."""
     table = await Table(subject).begin()
     world, seat = table.world.adapter, table.seat
     first = Action(own_actions(seat)[0].name)
@@ -32,11 +32,9 @@ async def shared_world(notes: Notes, subject: Subject) -> None:
             notes.error(f"{name} must be refused with a UsageError where there are several seats, but {did}.")
 
 
-@check("hidden-choices", "What a seat chose stays hidden until the round is resolved.", applies=several_seats)
+@check(several_seats, timed("seats do not act at the same time", "simultaneous"))
 async def hidden_choices(notes: Notes, subject: Subject) -> None:
-    """Let one seat choose each thing there is, and look at what the others observe meanwhile."""
-    if subject.spec.timing != "simultaneous":
-        raise NothingToCheck("seats do not act at the same time")
+    """What a seat chose stays hidden until the round is resolved."""
     for steps in _ROUNDS:
         options = own_actions((await Table(subject).begin()).seat)
         seen: dict[str, tuple[str, str]] = {}
@@ -59,7 +57,7 @@ async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict
         await asyncio.sleep(0)
     try:
         for other in others:
-            view = fresh_text(await settle(other.face.observe(), table.subject))
+            view = await table.seen(other)
             choice = action.name if index >= 0 else "nothing"
             before, earlier = seen.setdefault(other.agent_id, (view, choice))
             if before != view:
@@ -76,11 +74,9 @@ async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict
                 await pending
 
 
-@check("turns", "A seat whose turn it is not waits or is refused.", applies=several_seats)
+@check(several_seats, timed("seats do not act in turn", "alternating"))
 async def turns(notes: Notes, subject: Subject) -> None:
-    """Act without a turn."""
-    if subject.spec.timing != "alternating":
-        raise NothingToCheck("seats do not act in turn")
+    """A seat whose turn it is not waits or is refused."""
     for steps in _ROUNDS:
         table = await Table(subject).begin()
         await table.play(RandomPlayer(81), steps * len(table.seats))
@@ -93,26 +89,25 @@ async def turns(notes: Notes, subject: Subject) -> None:
         if len(ready) == len(table.seats):
             notes.error("All seats observe at once; in alternating time observe() waits for the turn.", table.where())
             return
-        before = fresh_text(await settle(ready[0].face.observe(), subject))
+        before = await table.seen(ready[0])
         for seat in (s for s in table.seats if s not in ready):
             own = own_actions(seat)
             action = Action(next((a for a in own if not a.is_tool), own[0]).name)  # looking up needs no turn
             result = await settle(seat.face.act(action), subject, limit=0.1)
-            if isinstance(result, ActionResult) and result.success:
+            if result is not None and result.success:
                 notes.error("A seat acted without its turn and succeeded.", table.where(seat, action), about="acted")
-        if fresh_text(await settle(ready[0].face.observe(), subject)) != before:
+        if await table.seen(ready[0]) != before:
             notes.error("An action without a turn changed what another seat sees.", table.where(), about="changed")
 
 
-@check("messages", "Direct and team messages reach whom they are for, and nobody else.", needs=("messages",))
+@check("messages")
 async def messages(notes: Notes, subject: Subject) -> None:
-    """Say a word that nobody could guess, and look for it in everybody's observations."""
-    names = Table(subject).seats
-    if len(names) < 2:
+    """Direct and team messages reach whom they are for, and nobody else."""
+    low, high = subject.spec.seats_with(subject.config)
+    if low < 2:
         raise NothingToCheck("there is one seat")
-    most = min(subject.spec.seats_with(subject.config)[1], 5)
     for kind in ("direct", "team", "broadcast"):
-        table = await Table(subject, seats=max(len(names), most)).begin()
+        table = await Table(subject, seats=max(low, min(high, 5))).begin()
         await _whisper(notes, table, kind)
 
 
@@ -134,11 +129,8 @@ async def _whisper(notes: Notes, table: Table, kind: str) -> None:
         if kind == "direct":
             notes.error(f"A message from one seat to another was refused: {result.message}", table.where(speaker))
         return
-    hearers = {
-        "direct": [listener],
-        "team": [s for s in table.seats[1:] if teams.get(s.agent_id) == teams.get(speaker.agent_id)],
-        "broadcast": table.seats[1:],
-    }[kind]
+    team = [s for s in table.seats[1:] if teams.get(s.agent_id) == teams.get(speaker.agent_id)]
+    hearers = {"direct": [listener], "team": team, "broadcast": table.seats[1:]}[kind]
     heard = await _who_hears(table, secret)
     for seat in table.seats[1:]:
         if seat.agent_id in heard and seat not in hearers:
@@ -156,15 +148,13 @@ async def _who_hears(table: Table, secret: str) -> set[str]:
     """Return the seats in whose observations or results the secret turns up within the next rounds."""
     heard: set[str] = set()
 
-    def listen(seat: str, *said: object) -> None:
-        if any(secret in fresh_text(part) for part in said):
+    def listen(seat: str, said: object) -> None:
+        if secret in fresh_text(said):
             heard.add(seat)
 
-    await table.play(
-        RandomPlayer(82, "available"),
-        3 * len(table.seats),
-        each=lambda step: listen(step.seat, step.before, step.result),
-    )
+    for step in await table.play(RandomPlayer(82, "available"), 3 * len(table.seats)):
+        listen(step.seat, step.before)
+        listen(step.seat, step.result)
     for seat in table.seats:
         with contextlib.suppress(TimeoutError):
             listen(seat.agent_id, await asyncio.wait_for(seat.observe(), 0.2))

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Sequence
 
-from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference
-from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, check
-from wsap_check.trajectory import Request, digests, trajectories_elsewhere
+from wsap_check.play import RandomPlayer, Table, baseline, walk
+from wsap_check.steps import Step, difference_by_seat, first_difference, place
+from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, at_once, check, other_processes
+from wsap_check.trajectory import Request, digests, first_different, trajectories_elsewhere
 
 _SEEDS = 4
 
 
-@check("same-seed", "The same seed and actions give the same trajectory.", needs=("seed",))
+@check("seed")
 async def same_seed(notes: Notes, subject: Subject) -> None:
-    """Play twice."""
-    one = await _trace(subject)
-    other = await _trace(subject)
-    if found := first_difference(one, other):
+    """The same seed and actions give the same trajectory."""
+    if found := first_difference(await _trace(subject), await _trace(subject)):
         notes.error(f"The same seed and actions gave two trajectories, which differ in {found[0]}. {_WHY}", found[1])
 
 
 _WHY = "All chance comes from the seed, and time is counted by the world."
 
 
-@check("independent", "A world does not notice what goes on beside it.", needs=("seed",))
+@check("seed")
 async def independent(notes: Notes, subject: Subject) -> None:
-    """Play once alone, and once with another world and other users of chance in between."""
+    """A world does not notice what goes on beside it."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
         raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
     alone = await _step_by_step(subject, disturbed=False)
-    if _difference_by_seat(alone, await _step_by_step(subject, disturbed=False)):
+    if difference_by_seat(alone, await _step_by_step(subject, disturbed=False)):
         raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
     trace = await _step_by_step(subject, disturbed=True)
-    if found := _difference_by_seat(alone, trace):
+    if found := difference_by_seat(alone, trace):
         notes.error(
             "Another world beside it, or other draws from the global random generator, changed the trajectory "
             f"in {found[0]}. Use context.random, and keep nothing in modules or classes.",
@@ -67,17 +65,6 @@ async def _step_by_step(subject: Subject, *, disturbed: bool) -> list[Step]:
     return trace
 
 
-def _difference_by_seat(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
-    """Return what differs first between what each seat lived through, as far as both traces go."""
-    for name in sorted({step.seat for step in one}):
-        mine = [s for s in one if s.seat == name]
-        theirs = [s for s in other if s.seat == name]
-        length = min(len(mine), len(theirs))
-        if found := first_difference(mine[:length], theirs[:length]):
-            return found
-    return None
-
-
 def _draw_chance() -> None:
     """Use the process's global generators, as any other code may do."""
     random.random()
@@ -86,19 +73,9 @@ def _draw_chance() -> None:
         numpy.random.random()
 
 
-def other_processes(subject: Subject) -> str:
-    """Say why nothing is compared with other processes."""
-    return "" if subject.subprocesses else "other processes were not asked for"
-
-
-@check(
-    "other-process",
-    "The same seed gives the same trajectory in another process, whatever PYTHONHASHSEED.",
-    needs=("seed",),
-    applies=other_processes,
-)
+@check("seed", other_processes)
 async def other_process(notes: Notes, subject: Subject) -> None:
-    """Play here, and in processes with another hash seed, time zone and folder."""
+    """The same seed gives the same trajectory in another process, whatever PYTHONHASHSEED."""
     request = Request.of(subject)
     await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
@@ -116,17 +93,9 @@ async def other_process(notes: Notes, subject: Subject) -> None:
         return
 
 
-def first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """Return the position of the first difference between two sequences, None if they are equal."""
-    for position, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return position
-    return None if len(one) == len(other) else min(len(one), len(other))
-
-
-@check("seeds-matter", "Different seeds give different trajectories.", needs=("seed",))
+@check("seed")
 async def seeds_matter(notes: Notes, subject: Subject) -> None:
-    """Play several seeds with the same choices."""
+    """Different seeds give different trajectories."""
     texts = set()
     for offset in range(_SEEDS):
         table = await Table(subject, subject.seed + offset).begin()
@@ -139,20 +108,17 @@ async def seeds_matter(notes: Notes, subject: Subject) -> None:
         )
 
 
-@check("arrival-order", "The order in which seats act within a round does not matter.", needs=("seed", "multi-seat"))
+@check("seed", "multi-seat", at_once)
 async def arrival_order(notes: Notes, subject: Subject) -> None:
-    """Let the first seat act first, and then the last."""
-    if subject.spec.timing not in ("simultaneous", "phased"):
-        raise NothingToCheck("seats do not act at the same time")
+    """The order in which seats act within a round does not matter."""
     forwards = await baseline(subject, 34, subject.steps)
     backwards = await (await Table(subject, backwards=True).begin()).play(RandomPlayer(34), subject.steps)
-    if found := _difference_by_seat(forwards, backwards):
+    if found := difference_by_seat(forwards, backwards):
         notes.error(f"Who acts first within a round changes {found[0]}. Resolve in a fixed order.", found[1])
 
 
 async def _trace(subject: Subject) -> list[Step]:
-    table = await Table(subject).begin()
-    trace = await table.play(RandomPlayer(31), subject.steps, episodes=True)
+    trace = await walk(subject, 31)
     if not trace:
-        raise Fault("No seat could take a single step.", table.where())
+        raise Fault("No seat could take a single step.", place(subject.seed, 0, 0))
     return trace

@@ -6,35 +6,21 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from wsap_check.play import RandomPlayer, Step, Table
+from wsap_check.play import walk
+from wsap_check.steps import Step
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.protocol import EmbodiedObservation, Entity, Observation, Terrain
 
 COMPASS: Mapping[str, float] = {
-    "north": 0.0,
-    "northeast": 45.0,
-    "east": 90.0,
-    "southeast": 135.0,
-    "south": 180.0,
-    "southwest": 225.0,
-    "west": 270.0,
-    "northwest": 315.0,
-}
+    "north": 0, "northeast": 45, "east": 90, "southeast": 135,
+    "south": 180, "southwest": 225, "west": 270, "northwest": 315,
+}  # fmt: skip
 """Directions on the ground, in degrees clockwise from north."""
 
 RELATIVE: Mapping[str, float] = {
-    "ahead": 0.0,
-    "front": 0.0,
-    "forward": 0.0,
-    "aheadright": 45.0,
-    "right": 90.0,
-    "behindright": 135.0,
-    "behind": 180.0,
-    "back": 180.0,
-    "behindleft": 225.0,
-    "left": 270.0,
-    "aheadleft": 315.0,
-}
+    "ahead": 0, "front": 0, "forward": 0, "aheadright": 45, "right": 90, "behindright": 135,
+    "behind": 180, "back": 180, "behindleft": 225, "left": 270, "aheadleft": 315,
+}  # fmt: skip
 """Directions seen from the body, in degrees clockwise from where it faces."""
 
 ELSEWHERE = frozenset({"here", "up", "down", "above", "below", "around", "everywhere", "unknown"})
@@ -43,11 +29,11 @@ ELSEWHERE = frozenset({"here", "up", "down", "above", "below", "around", "everyw
 _SLACK = 1e-6
 
 
-@check("directions", "Directions are compass words or seen from the body, and distances are numbers of at least 0.")
+@check()
 async def directions(notes: Notes, subject: Subject) -> None:
-    """Read every entity and every patch of ground."""
+    """Directions are compass words or seen from the body, and distances are numbers of at least 0."""
     spatial = False
-    for step in await _steps(subject):
+    for step in await walk(subject, 70, "available"):
         observation = step.result.observation
         spatial = spatial or bool(observation.location.coordinates)
         for thing in _things(observation):
@@ -65,9 +51,9 @@ async def directions(notes: Notes, subject: Subject) -> None:
         raise NothingToCheck("its observations have no coordinates")
 
 
-@check("vision-range", "Nothing is reported from beyond the declared range of the senses.")
+@check()
 async def vision_range(notes: Notes, subject: Subject) -> None:
-    """Compare distances with the ranges of eyes and ears."""
+    """Nothing is reported from beyond the declared range of the senses."""
     for step, observation in await _embodied(subject):
         eyes, ears = observation.vision_range, observation.hearing_range
         for thing in _things(observation):
@@ -85,17 +71,16 @@ def _farther(eyes: float | None, ears: float | None) -> float | None:
     return eyes if eyes is None or ears is None else max(eyes, ears)
 
 
-@check("vision-cone", "Nothing is seen outside the declared cone of vision.")
+@check()
 async def vision_cone(notes: Notes, subject: Subject) -> None:
-    """Compare directions with where the body faces."""
+    """Nothing is seen outside the declared cone of vision."""
     steps = await _embodied(subject)
     if all(observation.vision_cone >= 360 for _, observation in steps):
         raise NothingToCheck("the eyes see all around")
     words = {_bare(t.direction) for _, o in steps for t in _things(o)}
     # A word stands for a sector: an eighth of the circle where diagonals have words, else a quarter.
     diagonals = {w for w, angle in (*COMPASS.items(), *RELATIVE.items()) if angle % 90}
-    fine = bool(words & diagonals)
-    sector = 22.5 if fine else 45.0
+    sector = 22.5 if words & diagonals else 45.0
     for step, observation in steps:
         for thing in _things(observation):
             angle = angle_to(thing.direction, observation.facing)
@@ -146,13 +131,8 @@ def _things(observation: Observation) -> Iterator[Entity | Terrain]:
     yield from observation.nearby_terrain
 
 
-async def _steps(subject: Subject) -> list[Step]:
-    table = await Table(subject).begin()
-    return await table.play(RandomPlayer(70, "available"), subject.steps, episodes=True)
-
-
 async def _embodied(subject: Subject) -> list[tuple[Step, EmbodiedObservation]]:
-    steps = [(s, s.result.observation) for s in await _steps(subject)]
+    steps = [(s, s.result.observation) for s in await walk(subject, 70, "available")]
     found = [(s, o) for s, o in steps if isinstance(o, EmbodiedObservation)]
     if not found:
         raise NothingToCheck("its observations have no body")

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from wsap_check.plain import fresh_text, text_of
-from wsap_check.play import RandomPlayer, Step, Table, baseline, first_difference, settle
+from wsap_check.play import RandomPlayer, Table, baseline, settle, walk
+from wsap_check.steps import Step, first_difference, fresh_text, place, text_of
 from wsap_check.subject import Notes, NothingToCheck, Subject, check
 from wsap_core.errors import WireError
-from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
+from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation, ParamDef, Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.wire import Codec, dumps
@@ -23,9 +23,9 @@ _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
 _KEPT = 50
 
 
-@check("members", "The five members are there and give what they should.")
+@check()
 async def members(notes: Notes, subject: Subject) -> None:
-    """Look at each member of a seat's face once."""
+    """The five members are there and give what they should."""
     table = Table(subject)
     face: Any = table.seat.face  # whatever an author wrote
     for name in _MEMBERS:
@@ -52,18 +52,16 @@ async def members(notes: Notes, subject: Subject) -> None:
         notes.error(f"observe() returned a {type(observation).__name__}, not an Observation.")
 
 
-@check("play", "Random play goes through: nothing raises, and nobody waits for ever.")
+@check()
 async def play(notes: Notes, subject: Subject) -> None:
-    """Play at random over several episodes; what goes wrong is raised as a fault."""
-    table = await Table(subject).begin()
-    trace = await table.play(RandomPlayer(1), subject.steps, episodes=True)
-    if not trace:
-        notes.error("No seat could take a single step.", table.where())
+    """Random play goes through: nothing raises, and nobody waits for ever."""
+    if not await walk(subject, 1):
+        notes.error("No seat could take a single step.", place(subject.seed, 0, 0))
 
 
-@check("action-space", "The action space is well-formed and stays the same.")
+@check()
 async def action_space(notes: Notes, subject: Subject) -> None:
-    """Look at every declared action and parameter."""
+    """The action space is well-formed and stays the same."""
     table = await Table(subject).begin()
     for seat in table.seats:
         space = seat.face.action_space
@@ -109,19 +107,15 @@ def _wrong_parameter(parameter: ParamDef) -> str | None:
     return None if parameter.name.strip() else "it has no name."
 
 
-@check("values", "Observations and results are of the right types, finite, and lose nothing on the wire.")
+@check()
 async def values(notes: Notes, subject: Subject) -> None:
-    """Send everything that is said in play through the wire and back."""
+    """Observations and results are of the right types, finite, and lose nothing on the wire."""
     codec = subject.codec()
-    table = await Table(subject).begin()
-
-    def each(step: Step) -> None:
+    for step in await walk(subject, 3):
         for problem in _wrong_result(step.result):
             notes.error(problem, step.where, about=problem)
         _travel(notes, codec, step.before, step.where)
         _travel(notes, codec, step.result, step.where)
-
-    await table.play(RandomPlayer(3), subject.steps, episodes=True, each=each)
 
 
 def _wrong_result(result: Any) -> Iterator[str]:
@@ -180,35 +174,24 @@ def _parts(value: Any) -> Iterator[Part]:
             yield from _parts(item)
 
 
-@check("text", "Every observation has a text, within the limit, without control characters.")
+@check()
 async def text(notes: Notes, subject: Subject) -> None:
-    """Read what a language model would read."""
-    table = await Table(subject).begin()
-
-    def each(step: Step) -> None:
+    """Every observation has a text, within the limit, without control characters."""
+    for step in await walk(subject, 4):
         shown: Any = step.result.observation.to_text()
         if not isinstance(shown, str) or not shown.strip():
             notes.error("to_text() gives nothing.", step.where, about="empty")
         elif len(shown) > subject.text_limit:
-            notes.error(
-                f"to_text() gives {len(shown)} characters, and the limit is {subject.text_limit}; "
-                "leave out or sum up what matters least.",
-                step.where,
-                about="long",
-            )
+            much = f"to_text() gives {len(shown)} characters, and the limit is {subject.text_limit}"
+            notes.error(f"{much}; leave out or sum up what matters least.", step.where, about="long")
         elif printable(shown) != shown:
-            notes.error(
-                "to_text() gives control characters; what others wrote goes through one_line().",
-                step.where,
-                about="raw",
-            )
-
-    await table.play(RandomPlayer(4), subject.steps, episodes=True, each=each)
+            raw = "to_text() gives control characters; what others wrote goes through one_line()."
+            notes.error(raw, step.where, about="raw")
 
 
-@check("observing", "Observing changes nothing, and what was observed stays as it was.")
+@check()
 async def observing(notes: Notes, subject: Subject) -> None:
-    """Observe more than once, and look at old observations again."""
+    """Observing changes nothing, and what was observed stays as it was."""
     kept: list[tuple[Observation, str, str]] = []
     table = await Table(subject).begin()
 
@@ -247,9 +230,9 @@ async def _observe_often(notes: Notes, subject: Subject, once: list[Step]) -> No
         notes.error(f"Observing more often changes the game: {found[0]}.", found[1])
 
 
-@check("state-after", "The observation in a result is what observe() gives next.")
+@check()
 async def state_after(notes: Notes, subject: Subject) -> None:
-    """Compare each result's observation with the next look."""
+    """The observation in a result is what observe() gives next."""
     if len((table := await Table(subject).begin()).seats) > 1:
         raise NothingToCheck("with several seats, others may act in between")
     steps = min(subject.steps, 200)
@@ -267,10 +250,3 @@ async def state_after(notes: Notes, subject: Subject) -> None:
             notes.error(f"observation.step went back from {highest} to {now.step} within an episode.", step.where)
             return
         highest = now.step
-
-
-def wait_or_first(space: ActionSpace) -> Action:
-    """Return a declared action without parameters, one that waits if there is one."""
-    plain = [a for a in space.actions if not any(not p.optional for p in a.parameters)]
-    quiet = [a for a in plain if a.category == "wait" or a.name in ("wait", "noop", "pass", "rest")]
-    return Action((quiet or plain or list(space.actions))[0].name)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
-from wsap_check.plain import fresh_text
-from wsap_check.play import RandomPlayer, Table, baseline, first_difference, settle
-from wsap_check.seeds import first_different, other_processes
-from wsap_check.subject import Notes, Subject, check
-from wsap_check.trajectory import Request, digests, trajectories_elsewhere
+from wsap_check.play import RandomPlayer, Table, must_not_disturb
+from wsap_check.raised import describe
+from wsap_check.steps import Step, first_difference
+from wsap_check.subject import Notes, Subject, check, other_processes
+from wsap_check.trajectory import Request, digests, first_different, trajectories_elsewhere
 from wsap_core.errors import SnapshotError
 from wsap_core.seams.game import Snapshots
 
@@ -29,9 +29,9 @@ _ONWARDS = 40
 """Steps that are compared after each."""
 
 
-@check("snapshot-continues", "A world restored in the middle of an episode goes on identically.", needs=("snapshot",))
+@check("snapshot")
 async def snapshot_continues(notes: Notes, subject: Subject) -> None:
-    """Restore into a fresh world of another seed, and play both on."""
+    """A world restored in the middle of an episode goes on identically."""
     table = await Table(subject).begin()
     for point in range(_POINTS):
         saved = table.world.snapshot()
@@ -56,14 +56,9 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
             await table.next_episode()
 
 
-@check(
-    "snapshot-elsewhere",
-    "A world restored in another process goes on identically.",
-    needs=("snapshot",),
-    applies=other_processes,
-)
+@check("snapshot", other_processes)
 async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
-    """Play on from one snapshot here and there, as a run does that is resumed."""
+    """A world restored in another process goes on identically."""
     request = Request.of(subject)
     table = await Table(subject).begin()
     await table.play(RandomPlayer(45), max(5, subject.steps // 10))
@@ -82,39 +77,26 @@ async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
         )
 
 
-@check("snapshot-silent", "Taking a snapshot changes nothing.", needs=("snapshot",))
+@check("snapshot")
 async def snapshot_silent(notes: Notes, subject: Subject) -> None:
-    """Play with and without snapshots after every few steps."""
+    """Taking a snapshot changes nothing."""
     if subject.can("multi-seat"):
-        await _silent_between_rounds(notes, subject)
+        table = await Table(subject).begin()
+        await table.play(RandomPlayer(60), 4)
+        if table.world.snapshot() != table.world.snapshot():
+            notes.error("Two snapshots of one moment differ.", table.where())
         return
-    steps = min(subject.steps, 100)
-    table = await Table(subject).begin()
-    count = 0
 
-    def take(step: object) -> None:
-        nonlocal count
-        count += 1
-        if count % 3 == 0:
+    def take(table: Table, count: int, _: Step) -> None:
+        if count % 3 == 2:
             table.world.snapshot()
 
-    taken = await table.play(RandomPlayer(60), steps, each=take)
-    if subject.can("seed") and (found := first_difference(await baseline(subject, 60, steps), taken)):
-        notes.error(f"Taking snapshots changes the game: {found[0]}.", found[1])
+    await must_not_disturb(notes, subject, 60, take, "Taking snapshots changes")
 
 
-async def _silent_between_rounds(notes: Notes, subject: Subject) -> None:
-    table = await Table(subject).begin()
-    await table.play(RandomPlayer(60), 4)
-    if table.world.snapshot() != table.world.snapshot():
-        notes.error("Two snapshots of one moment differ.", table.where())
-
-
-@check(
-    "snapshot-refuses", "What is no snapshot is refused with SnapshotError, and nothing changes.", needs=("snapshot",)
-)
+@check("snapshot")
 async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
-    """Offer garbage, damaged snapshots and hostile data."""
+    """What is no snapshot is refused with SnapshotError, and nothing changes."""
     table = await Table(subject).begin()
     await table.play(RandomPlayer(61), max(5, subject.steps // 10))
     adapter = cast(Snapshots, table.world.adapter)
@@ -129,11 +111,8 @@ async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
                 return
             continue
         except Exception as error:
-            notes.error(
-                f"restore() raised {type(error).__name__} for {name}; it must raise SnapshotError.",
-                table.where(),
-                about=type(error).__name__,
-            )
+            message = f"{describe(error)} for {name}; it must raise SnapshotError."
+            notes.error(message, table.where(), about=type(error).__name__)
         else:
             if must:
                 notes.error(f"restore() took {name} for a snapshot.", table.where(), about="took")
@@ -143,8 +122,7 @@ async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
 
 async def _state(table: Table, adapter: Snapshots) -> str:
     saved = base64.b64encode(adapter.snapshot()).decode()
-    seen = "" if len(table.seats) > 1 else fresh_text(await settle(table.seat.face.observe(), table.subject))
-    return saved + seen
+    return saved if len(table.seats) > 1 else saved + await table.seen()
 
 
 def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
@@ -170,9 +148,9 @@ def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
                 yield f"one with {key!r} = {wrong!r}", json.dumps({**state, key: wrong}).encode(), False
 
 
-@check("snapshot-is-data", "A snapshot is data: there is no pickle in it.", needs=("snapshot",))
+@check("snapshot")
 async def snapshot_is_data(notes: Notes, subject: Subject) -> None:
-    """Look for pickles in the snapshot, also below compression and base64."""
+    """A snapshot is data: there is no pickle in it."""
     table = await Table(subject).begin()
     await table.play(RandomPlayer(62), max(5, subject.steps // 10))
     saved = cast(Snapshots, table.world.adapter).snapshot()

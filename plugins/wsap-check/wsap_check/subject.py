@@ -1,4 +1,4 @@
-"""What is checked, and how one check is made, run and told apart."""
+"""What is checked, how one check is made and run, and what it takes down."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from wsap_check.findings import CheckOutcome, Finding, Severity, status_of
-from wsap_core.errors import WsapError
+from wsap_check.raised import describe
 from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.context import Context
-from wsap_core.specs import Ability, AdapterSpec
-from wsap_core.untrusted import one_line
+from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 
 T = TypeVar("T")
-S = TypeVar("S")
 
 
 class Fault(Exception):
@@ -34,10 +32,22 @@ class NothingToCheck(Exception):
     """The check does not apply, or its case did not come up; the message says why."""
 
 
+class _Declares(Protocol):
+    """A game or an agent under check."""
+
+    kind: ClassVar[str]
+
+    def can(self, ability: str) -> bool: ...
+
+
+S = TypeVar("S", bound=_Declares)
+
+
 @dataclass(frozen=True)
 class Subject:
     """A game under check: whatever a check needs to make fresh worlds of it."""
 
+    kind: ClassVar[str] = "game"
     spec: AdapterSpec
     seed: int = 0
     steps: int = 300
@@ -51,7 +61,7 @@ class Subject:
     patience: float = 5.0
     """Seconds that a world may take over one step before it counts as stuck."""
 
-    def can(self, ability: Ability) -> bool:
+    def can(self, ability: str) -> bool:
         """Return whether the game declares an ability."""
         return ability in self.spec.abilities
 
@@ -62,10 +72,6 @@ class Subject:
     def codec(self) -> Codec:
         """Return a codec that knows the game's own types."""
         return Codec([load(reference) for reference in self.spec.wire_types])
-
-
-Body = Callable[["Notes", S], Coroutine[Any, Any, None]]
-"""What a check does. Any: coroutines have types for sending and throwing that nobody uses here."""
 
 
 class Notes:
@@ -91,16 +97,23 @@ class Notes:
             self.findings.append(Finding(self._check, severity, message, where))
 
 
+Body = Callable[[Notes, S], Coroutine[Any, Any, None]]
+"""What a check does. Any: coroutines have types for sending and throwing that nobody uses here."""
+
+Condition = Callable[[Subject], str]
+"""Says why a check does not apply to a game; an empty text where it does."""
+
+
 @dataclass(frozen=True)
 class Check(Generic[S]):
-    """One check. Call it with a subject to get what it finds."""
+    """One row of the table of checks. Call it with a subject to get what it finds."""
 
     name: str
     summary: str
-    """What it holds a game to."""
+    """What it holds a game or an agent to, in one sentence."""
+    applies: tuple[str | Callable[[S], str], ...]
+    """What it takes to apply: abilities that are declared, and conditions that say why not."""
     body: Body[S]
-    applies: Callable[[S], str]
-    """Gives why it does not apply to a subject, or an empty text."""
 
     def __call__(self, subject: S) -> list[Finding]:
         """Return what the check finds in a subject; nothing where it does not apply."""
@@ -110,8 +123,7 @@ class Check(Generic[S]):
         """Return what came of the check: what it found, or why it was skipped."""
         notes = Notes(self.name)
         try:
-            if reason := self.applies(subject):
-                raise NothingToCheck(reason)
+            self._must_apply(subject)
             run_sync(self.body(notes, subject))
         except NothingToCheck as nothing:
             if not notes.findings:
@@ -123,26 +135,28 @@ class Check(Generic[S]):
         findings = tuple(notes.findings)
         return CheckOutcome(self.name, self.summary, status_of(findings), "", findings)
 
+    def _must_apply(self, subject: S) -> None:
+        for need in self.applies:
+            if callable(need):
+                reason = need(subject)
+            else:
+                reason = "" if subject.can(need) else f"the {subject.kind} does not declare {need!r}"
+            if reason:
+                raise NothingToCheck(reason)
 
-def check(
-    name: str, summary: str, *, needs: tuple[Ability, ...] = (), applies: Callable[[Subject], str] | None = None
-) -> Callable[[Body[Subject]], Check[Subject]]:
-    """Make a check of a coroutine function that takes notes on a subject.
+
+def check(*applies: str | Callable[[S], str]) -> Callable[[Body[S]], Check[S]]:
+    """Make a check of a coroutine function: its name is the function's, its summary the docstring's first line.
 
     Args:
-        name: lower case, digits and dashes.
-        summary: what it holds a game to, in one line.
-        needs: abilities without which it does not apply.
-        applies: gives any other reason for which it does not.
+        applies: abilities without which it does not apply, and conditions that say why it does not.
     """
 
-    def reason(subject: Subject) -> str:
-        missing = [ability for ability in needs if not subject.can(ability)]
-        if missing:
-            return f"the game does not declare {missing[0]!r}"
-        return applies(subject) if applies is not None else ""
+    def made(body: Body[S]) -> Check[S]:
+        name = getattr(body, "__name__", "check").replace("_", "-")
+        return Check(name, (body.__doc__ or name).split("\n", 1)[0], applies, body)
 
-    return lambda body: Check(name, summary, body, reason)
+    return made
 
 
 def several_seats(subject: Subject) -> str:
@@ -150,12 +164,17 @@ def several_seats(subject: Subject) -> str:
     return "" if subject.can("multi-seat") else "there is one seat"
 
 
-def describe(error: BaseException) -> str:
-    """Return what an exception of a game says, in one sentence."""
-    if isinstance(error, WsapError):
-        return one_line(error)
-    text = one_line(error)[:300] or "no message"
-    return f"It raised {type(error).__name__}: {text}"
+def timed(reason: str, *timings: str) -> Condition:
+    """Return the condition that seats act in one of these kinds of time; `reason` is said where they do not."""
+    return lambda subject: "" if subject.spec.timing in timings else reason
+
+
+at_once = timed("seats do not act at the same time", "simultaneous", "phased")
+
+
+def other_processes(subject: Subject) -> str:
+    """Say why nothing is compared with other processes."""
+    return "" if subject.subprocesses else "other processes were not asked for"
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:

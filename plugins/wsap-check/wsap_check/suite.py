@@ -1,12 +1,13 @@
-"""All checks, and the report that they make up."""
+"""The table of checks, in the order of a report, and the report that they make up."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from wsap_check import (
     abilities,
+    agents,
     availability,
     avatars,
     episodes,
@@ -19,69 +20,40 @@ from wsap_check import (
     snapshots,
     transits,
 )
-from wsap_check.agents import AGENT_CHECKS, AgentSubject
+from wsap_check.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
-from wsap_check.subject import Check, Subject
+from wsap_check.subject import Check, S, Subject
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import Given, load_adapter_spec, load_agent_spec
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options, check_used
+from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 
-S = TypeVar("S")
-
 CHECKS: tuple[Check[Subject], ...] = (
-    shape.members,
-    abilities.abilities,
-    abilities.spec,
-    shape.play,
-    shape.action_space,
-    shape.values,
-    shape.text,
-    shape.observing,
-    shape.state_after,
-    availability.availability_list,
-    availability.unavailable,
-    availability.available,
-    lookups.tools,
-    refusals.undeclared_actions,
-    refusals.bad_parameters,
-    episodes.done,
-    episodes.reset,
-    episodes.first_episode,
-    seeds.same_seed,
-    seeds.independent,
-    seeds.other_process,
-    seeds.seeds_matter,
-    snapshots.snapshot_continues,
-    snapshots.snapshot_elsewhere,
-    snapshots.snapshot_silent,
-    snapshots.snapshot_refuses,
-    snapshots.snapshot_is_data,
-    senses.directions,
-    senses.vision_range,
-    senses.vision_cone,
-    seats.shared_world,
-    seats.hidden_choices,
-    seeds.arrival_order,
-    seats.turns,
-    seats.messages,
-    avatars.jack_in,
-    avatars.jack_out,
-    avatars.avatar_states,
-    avatars.death,
-    avatars.avatar_actions,
-    transits.transit_bonuses,
-    transits.transit_items,
-    transits.transit_release,
-    transits.transit_once,
-    transits.transit_sleep,
-    abilities.achievements,
-    abilities.rendering,
-    abilities.score_metrics,
+    *(shape.members, abilities.abilities, abilities.spec),
+    *(shape.play, shape.action_space, shape.values, shape.text, shape.observing, shape.state_after),
+    *(availability.availability_list, availability.unavailable, availability.available),
+    *(lookups.tools, refusals.undeclared_actions, refusals.bad_parameters),
+    *(episodes.done, episodes.reset, episodes.first_episode),
+    *(seeds.same_seed, seeds.independent, seeds.other_process, seeds.seeds_matter),
+    *(snapshots.snapshot_continues, snapshots.snapshot_elsewhere, snapshots.snapshot_silent),
+    *(snapshots.snapshot_refuses, snapshots.snapshot_is_data),
+    *(senses.directions, senses.vision_range, senses.vision_cone),
+    *(seats.shared_world, seats.hidden_choices, seeds.arrival_order, seats.turns, seats.messages),
+    *(avatars.jack_in, avatars.jack_out, avatars.avatar_states, avatars.death, avatars.avatar_actions),
+    *(transits.transit_bonuses, transits.transit_items, transits.transit_release),
+    *(transits.transit_once, transits.transit_sleep),
+    *(abilities.achievements, abilities.rendering, abilities.score_metrics),
 )
-"""What games are held to, in the order of a report."""
+"""What games are held to."""
+
+AGENT_CHECKS: tuple[Check[AgentSubject], ...] = (
+    *(agents.agent_members, agents.agent_decisions, agents.agent_reflection),
+    *(agents.agent_seed, agents.agent_snapshot),
+)
+"""What agents are held to."""
 
 
 def run_checks(
@@ -115,14 +87,13 @@ def run_checks(
         ConfigError: the game has no such option, or refuses its value.
         PluginError: the game can't be created.
     """
-    spec = load_adapter_spec(reference, host)
-    if isinstance(spec.factory, Given):
-        raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
-    subject = Subject(spec, seed, steps, dict(config or {}), text_limit, subprocesses)
+    subject = Subject(game_spec(reference, host), seed, steps, dict(config or {}), text_limit, subprocesses)
     wanted = chosen(CHECKS, only)
-    _try_to_make(subject)
-    outcomes = _run(wanted, subject, progress)
-    return Report(spec.name, seed, steps, outcomes)
+    # What can't be made at all, or a misspelt option, is told once and not by every check.
+    options = Options(subject.config)
+    World.create(subject.spec, Context.create(seed, config=options))
+    check_used(f"The game {subject.spec.name!r}", options)
+    return Report(subject.spec.name, seed, steps, _run(wanted, subject, progress))
 
 
 def run_agent_checks(
@@ -149,11 +120,16 @@ def run_agent_checks(
     return Report(spec.name, seed, steps, _run(AGENT_CHECKS, subject, None))
 
 
-def _try_to_make(subject: Subject) -> None:
-    """Make one world, so that what can't be made at all, or misspelt options, are told once and not by every check."""
-    options = Options(subject.config)
-    World.create(subject.spec, Context.create(subject.seed, config=options))
-    check_used(f"The game {subject.spec.name!r}", options)
+def game_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
+    """Return the spec of a game of which many worlds can be made.
+
+    Raises:
+        UsageError: there is no such game, or it is one object.
+    """
+    spec = load_adapter_spec(reference, host)
+    if isinstance(spec.factory, Given):
+        raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
+    return spec
 
 
 def chosen(checks: Sequence[Check[S]], only: Sequence[str]) -> tuple[Check[S], ...]:

@@ -19,7 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wsap_check.play import RandomPlayer, Step, Table
+from wsap_check.play import RandomPlayer, Table
+from wsap_check.steps import Step
 from wsap_check.subject import Fault, NothingToCheck, Subject
 from wsap_core.loading import load_object, portable_reference
 from wsap_core.specs import AdapterSpec
@@ -91,6 +92,14 @@ class Request:
 def digests(trace: Sequence[Step]) -> list[str]:
     """Return a short digest of each step."""
     return [hashlib.sha256(step.text().encode()).hexdigest()[:16] for step in trace]
+
+
+def first_different(one: Sequence[str], other: Sequence[str]) -> int | None:
+    """Return the position of the first difference between two sequences, None if they are equal."""
+    for position, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return position
+    return None if len(one) == len(other) else min(len(one), len(other))
 
 
 def trajectories_elsewhere(request: Request) -> Iterator[tuple[int, list[str]]]:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from wsap_check.plain import fresh_text
 from wsap_check.play import RandomPlayer, Table, refused, settle
+from wsap_check.steps import fresh_text
 from wsap_check.subject import Fault, Notes, NothingToCheck, Subject, check
 from wsap_core.protocol import (
     Avatar,
@@ -104,11 +104,9 @@ class Traveller:
         return answer
 
 
-@check(
-    "transit-bonuses", "A bonus changes the avatar once, and what is listed is what was changed.", needs=("transit",)
-)
+@check("transit")
 async def transit_bonuses(notes: Notes, subject: Subject) -> None:
-    """Let agents in with no skill, with every skill, and for each rule with just enough and with too little."""
+    """A bonus changes the avatar once, and what is listed is what was changed."""
     rules = {rule.id: rule for rule in subject.spec.transfer_rules}
     plain = await _with_skills(notes, subject, {})
     if plain.receipt.bonuses_applied:
@@ -158,13 +156,9 @@ async def _with_skills(notes: Notes, subject: Subject, skills: Mapping[str, floa
     return _Skilled(receipt, shown, {k: v for k, v in entered.items() if k not in again}, again)
 
 
-@check(
-    "transit-items",
-    "Each item brought along is taken in or refused, and comes out again or is lost.",
-    needs=("transit",),
-)
+@check("transit")
 async def transit_items(notes: Notes, subject: Subject) -> None:
-    """Bring items of every kind, play for a moment or for long, and leave."""
+    """Each item brought along is taken in or refused, and comes out again or is lost."""
     for steps in _STAYS:
         traveller = Traveller(notes, subject, agent=subject.spec.names_of_seats(1)[0])
         items = luggage()
@@ -219,9 +213,9 @@ def _look_at_package(notes: Notes, package: TransitPackage, inside: set[str]) ->
         notes.error("An item is lost without a word on what became of it.")
 
 
-@check("transit-release", "What was let out is no longer in the world.", needs=("transit",))
+@check("transit")
 async def transit_release(notes: Notes, subject: Subject) -> None:
-    """Take everything out, and look whether the avatar still has it."""
+    """What was let out is no longer in the world."""
     traveller = Traveller(notes, subject)
     await traveller.admit(1, luggage())
     traveller.enter()
@@ -242,11 +236,9 @@ async def transit_release(notes: Notes, subject: Subject) -> None:
         notes.error("What comes in again and out again does not keep its ids.")
 
 
-@check(
-    "transit-once", "Asked again with one transfer id, the world does nothing and answers the same.", needs=("transit",)
-)
+@check("transit")
 async def transit_once(notes: Notes, subject: Subject) -> None:
-    """Ask everything twice, the second time of a restored world, too."""
+    """Asked again with one transfer id, the world does nothing and answers the same."""
     traveller = Traveller(notes, subject)
     receipt = await _twice(notes, traveller, lambda who: who.admit(1, luggage(), _MASTER), "admit")
     worlds = [traveller]
@@ -277,13 +269,9 @@ async def _twice(notes: Notes, who: Traveller, call: Callable[[Traveller], Await
     return first
 
 
-@check(
-    "transit-sleep",
-    "Time away passes for a dormant body alike in every world, and not for a suspended one.",
-    needs=("transit",),
-)
+@check("transit")
 async def transit_sleep(notes: Notes, subject: Subject) -> None:
-    """Leave bodies asleep and suspended, and come back after a while."""
+    """Time away passes for a dormant body alike in every world, and not for a suspended one."""
     asleep = [await _away(notes, subject, "dormant", _AWAY) for _ in range(2)]
     if asleep[0] is None:
         raise NothingToCheck("the world lets nobody out at the start")

@@ -1,0 +1,144 @@
+"""Steps of play, and what a game said in them as text, for comparing two times or two places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any
+
+from wsap_core.errors import WireError
+from wsap_core.protocol import Action, ActionResult, EmbodiedObservation, Observation
+from wsap_core.protocol.wire import dumps
+
+# Any, in this module: whatever a game put into its observations.
+
+
+def text_of(value: Any) -> str:
+    """Return a value's canonical text on the wire, or its fresh text where the wire can't carry it."""
+    try:
+        return dumps(value)
+    except WireError:
+        return fresh_text(value)
+
+
+def fresh_text(value: Any) -> str:
+    """Return a text of everything in a value as it is at this moment.
+
+    Unlike `dumps` it keeps nothing with the value, so it notices what was changed behind a frozen
+    dataclass's back, and it has a word for what JSON has none for.
+    """
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def without_biography(observation: Observation) -> Observation:
+    """Return an observation without what a body keeps of its earlier lives.
+
+    Playing time, deaths and the like rightly differ between the first and a later episode.
+    """
+    if not isinstance(observation, EmbodiedObservation):
+        return observation
+    avatar = replace(
+        observation.avatar, total_playtime=0, death_count=0, created_at="", last_active="", respawn_point=None
+    )
+    return replace(observation, avatar=avatar)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision and what came of it."""
+
+    seed: int
+    episode: int
+    number: int
+    """Counts the seat's steps in this episode, from 0."""
+    seat: str
+    before: Observation
+    action: Action
+    result: ActionResult
+
+    @property
+    def where(self) -> str:
+        """The step's place, for findings."""
+        return place(self.seed, self.episode, self.number, self.seat, self.action)
+
+    def text(self) -> str:
+        """Return everything that the game said in this step, as canonical text."""
+        return f"{self.seat}\t{text_of(self.before)}\t{text_of(self.action)}\t{text_of(self.result)}"
+
+
+def place(seed: int, episode: int, number: int, seat: str = "", action: Action | None = None) -> str:
+    """Return a place in play, for findings."""
+    parts = [f"seed {seed}", *([f"episode {episode}"] if episode else []), f"step {number}"]
+    parts += [f"seat {seat}"] if seat else []
+    if action is not None:
+        given = ", ".join(f"{k}={str(v)[:40]!r}" for k, v in action.parameters.items())
+        parts.append(f"action {action.name}({given})" if given else f"action {action.name}")
+    return ", ".join(parts)
+
+
+def first_difference(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
+    """Return what differs first between two traces, and where, or None if they are equal."""
+    for a, b in zip(one, other, strict=False):
+        if text_of(a.before) != text_of(b.before):
+            return _difference(a.before, b.before), place(a.seed, a.episode, a.number, a.seat)
+        if text_of(a.action) != text_of(b.action):
+            return f"the actions {a.action.name} and {b.action.name}", a.where
+        if text_of(a.result) != text_of(b.result):
+            return _difference(a.result, b.result), a.where
+    if len(one) == len(other):
+        return None
+    short, long = sorted((len(one), len(other)))
+    return f"one is over after {short} steps, the other after {long}", (one or other)[max(short - 1, 0)].where
+
+
+def difference_by_seat(one: Sequence[Step], other: Sequence[Step]) -> tuple[str, str] | None:
+    """Return what differs first between what each seat lived through, as far as both traces go."""
+    for name in sorted({step.seat for step in one}):
+        mine, theirs = ([s for s in trace if s.seat == name] for trace in (one, other))
+        length = min(len(mine), len(theirs))
+        if found := first_difference(mine[:length], theirs[:length]):
+            return found
+    return None
+
+
+def _difference(one: Observation | ActionResult, other: Observation | ActionResult) -> str:
+    if isinstance(one, ActionResult) and isinstance(other, ActionResult):
+        if text_of(one.observation) != text_of(other.observation):
+            return "result." + _difference(one.observation, other.observation)
+        return "result." + _fields_that_differ(one, other)
+    return "observation." + _fields_that_differ(one, other)
+
+
+def _fields_that_differ(one: object, other: object) -> str:
+    if type(one) is not type(other):
+        return f"a {type(one).__name__} and a {type(other).__name__}"
+    for name in sorted(vars(one)):
+        if name.startswith("_"):
+            continue
+        a, b = text_of(getattr(one, name)), text_of(getattr(other, name, None))
+        if a != b:
+            return f"{name}: {a[:120]} and {b[:120]}"
+    return "something"
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {"$class": type(value).__qualname__, **parts}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return {"$set": sorted(json.dumps(_plain(item), sort_keys=True) for item in value)}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return f"<{type(value).__qualname__}>"
