@@ -100,8 +100,8 @@ class Notes:
 Body = Callable[[Notes, S], Coroutine[Any, Any, None]]
 """What a check does. Any: coroutines have types for sending and throwing that nobody uses here."""
 
-Condition = Callable[[Subject], str]
-"""Says why a check does not apply to a game; an empty text where it does."""
+Condition = Callable[[Any], str]
+"""Says why a check does not apply to a subject; an empty text where it does. Any: a `Subject`, for checks of games."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Check(Generic[S]):
     name: str
     summary: str
     """What it holds a game or an agent to, in one sentence."""
-    applies: tuple[str | Callable[[S], str], ...]
+    applies: tuple[str | Condition, ...]
     """What it takes to apply: abilities that are declared, and conditions that say why not."""
     body: Body[S]
 
@@ -145,7 +145,7 @@ class Check(Generic[S]):
                 raise NothingToCheck(reason)
 
 
-def check(*applies: str | Callable[[S], str]) -> Callable[[Body[S]], Check[S]]:
+def check(*applies: str | Condition) -> Callable[[Body[S]], Check[S]]:
     """Make a check of a coroutine function: its name is the function's, its summary the docstring's first line.
 
     Args:
