@@ -116,3 +116,16 @@ def test_links_between_pages_lead_somewhere() -> None:
     links = [(page, to) for page in pages for to in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))]
     broken = [(page, to) for page, to in links if "://" not in to and not (page.parent / to).exists()]
     assert not broken
+
+
+def test_the_architecture_page_has_a_sentence_for_every_module_of_the_kernel() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `([\w/]+\.py)` \| .+\.", page, re.MULTILINE))
+    kernel = ROOT / "wsap_core"
+    files = {path.relative_to(kernel).as_posix() for path in kernel.rglob("*.py")}
+    assert told == {name for name in files if not name.rpartition("/")[2].startswith("__")}
+
+
+def test_no_module_of_the_kernel_has_more_than_300_lines() -> None:
+    long = {p.name: n for p in (ROOT / "wsap_core").rglob("*.py") if (n := len(p.read_text().splitlines())) > 300}
+    assert not long
