@@ -24,7 +24,7 @@ from wsap_core.protocol import (
 )
 from wsap_core.seams.model import Abilities, Finish, JsonConstraint, RegexConstraint, Reply, Request, Sampling
 from wsap_core.seams.model_errors import ConstraintError, ContextTooSmallError
-from wsap_llm.agent import Call, LLMAgent, LLMOptions
+from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import Answer, ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
@@ -204,8 +204,8 @@ def test_the_seeds_example_is_played_with_prefill_as_one_continuous_text(piece: 
     assert "</thinking>" not in second.prefill
     assert "made up" not in second.prefill
     assert second.messages == first.messages
-    assert agent.last_made is not None
-    assert agent.last_made.resumption == "prefill"
+    assert agent.last_decision is not None
+    assert agent.last_decision.resumption == "prefill"
 
 
 def test_without_prefill_the_observation_comes_as_the_next_turn() -> None:
@@ -214,8 +214,8 @@ def test_without_prefill_the_observation_comes_as_the_next_turn() -> None:
     assert action.name == "speak"
     assert [m.role for m in backend.requests[1].messages] == ["system", "user", "assistant", "user"]
     assert "<observation>" in last_user(backend.requests[1])
-    assert agent.last_made is not None
-    assert agent.last_made.resumption == "turns"
+    assert agent.last_decision is not None
+    assert agent.last_decision.resumption == "turns"
 
 
 def test_a_stop_text_that_the_backend_does_not_name_is_put_back() -> None:
@@ -322,9 +322,8 @@ def test_a_prompt_that_cannot_fit_is_refused_and_one_that_can_loses_its_oldest_t
 
 
 def test_a_plan_is_asked_for_kept_and_shown() -> None:
-    calls: list[Call] = []
     backend = ScriptedBackend(["1. Listen\n2. Find the liar\n\n", '{"action": "wait", "params": {}}'])
-    agent = LLMAgent(backend, LLMOptions("Town"), on_call=calls.append)
+    agent = LLMAgent(backend, LLMOptions("Town"))
 
     async def session() -> list[str]:
         await agent.initialize("A town.", SPACE)
@@ -334,7 +333,7 @@ def test_a_plan_is_asked_for_kept_and_shown() -> None:
 
     assert asyncio.run(session()) == ["Listen", "Find the liar"]
     assert "- Find the liar" in last_user(backend.requests[1])
-    assert [c.purpose for c in calls] == ["plan", "decide"]
+    assert [request.purpose for request in backend.requests] == ["plan", "decide"]
     # The plan's cost belongs to the decision that it was made for.
     assert agent.last_decision is not None
     assert agent.last_decision.usage.calls == 2

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.errors import SnapshotError
 from wsap_core.protocol import (
     ActionDef,
     ActionResult,
@@ -25,7 +24,9 @@ from wsap_core.protocol import (
     Observation,
     Terrain,
 )
-from wsap_llm.changes import CONDITIONS, Change, Outcome, Seen, changes, within
+from wsap_core.protocol.wire import Codec, encode
+from wsap_llm.changes import Difference, ObservationDigest, Outcome, changed, within
+from wsap_llm.reply.steps import CONDITIONS
 
 WEST = ActionDef("go_west", category="movement")
 DIG = ActionDef("dig")
@@ -44,13 +45,17 @@ START = Observation(
 STEP = {"location": Location((4, 5), "plain", "on grass"), "recent_events": ()}
 
 
-def news(more: dict[str, Any], *, outcome: Outcome | None = None, action: ActionDef | None = WEST) -> list[Change]:
-    return changes(
-        Seen.at(START, LEGAL), replace(START, **{**STEP, **more}), LEGAL, outcome=outcome or Outcome(), action=action
+def news(more: dict[str, Any], *, outcome: Outcome | None = None, action: ActionDef | None = WEST) -> list[Difference]:
+    return changed(
+        ObservationDigest.at(START, LEGAL),
+        replace(START, **{**STEP, **more}),
+        LEGAL,
+        outcome=outcome or Outcome(),
+        action=action,
     )
 
 
-def levels(found: list[Change]) -> list[str]:
+def levels(found: list[Difference]) -> list[str]:
     return [change.level for change in found]
 
 
@@ -119,62 +124,64 @@ def test_what_others_say_is_not_part_of_the_news() -> None:
 
 def test_a_failure_an_action_that_is_gone_and_the_end_block() -> None:
     failed = news({}, outcome=Outcome.of(ActionResult(False, "A wall is\nin the way.")))
-    assert failed == [Change("blocked", "it failed: A wall is in the way.")]
+    assert failed == [Difference("blocked", "it failed: A wall is in the way.")]
     assert levels(news({}, outcome=Outcome(done=True))) == ["blocked"]
-    seen = Seen.at(START, LEGAL)
-    gone = changes(seen, replace(START, **STEP), (DIG,), outcome=Outcome(), action=WEST)
-    assert gone == [Change("blocked", "go_west is not possible any more")]
+    seen = ObservationDigest.at(START, LEGAL)
+    gone = changed(seen, replace(START, **STEP), (DIG,), outcome=Outcome(), action=WEST)
+    assert gone == [Difference("blocked", "go_west is not possible any more")]
 
 
 def test_a_movement_that_gets_nowhere_is_blocked_and_standing_still_to_dig_is_not() -> None:
     still = {"location": START.location}
-    assert news(still) == [Change("blocked", "you got no further")]
+    assert news(still) == [Difference("blocked", "you got no further")]
     assert news(still, action=DIG) == []
     nowhere = Observation(status={"turn": 3})
-    assert changes(Seen.at(nowhere, LEGAL), nowhere, LEGAL, action=WEST) == []
+    assert changed(ObservationDigest.at(nowhere, LEGAL), nowhere, LEGAL, action=WEST) == []
 
 
 def test_turning_on_the_spot_is_a_movement_that_gets_somewhere() -> None:
     def facing(direction: str) -> EmbodiedObservation:
         return EmbodiedObservation(avatar=Avatar("a", "g", position=(1.0, 2.0)), facing=direction)
 
-    seen = Seen.at(facing("north"), LEGAL)
-    assert changes(seen, facing("west"), LEGAL, action=WEST) == []
-    assert levels(changes(seen, facing("north"), LEGAL, action=WEST)) == ["blocked"]
+    seen = ObservationDigest.at(facing("north"), LEGAL)
+    assert changed(seen, facing("west"), LEGAL, action=WEST) == []
+    assert levels(changed(seen, facing("north"), LEGAL, action=WEST)) == ["blocked"]
 
 
 def test_a_body_without_health_in_its_status_is_hurt_all_the_same() -> None:
     before = EmbodiedObservation(avatar=Avatar("a", "g", health=10.0))
     after = EmbodiedObservation(avatar=Avatar("a", "g", health=7.5))
-    assert changes(Seen.at(before, LEGAL), after, LEGAL) == [Change("hurt", "health fell from 10 to 7.5")]
+    assert changed(ObservationDigest.at(before, LEGAL), after, LEGAL) == [
+        Difference("hurt", "health fell from 10 to 7.5")
+    ]
 
 
 def test_an_action_that_becomes_possible_is_news_once() -> None:
-    seen = Seen.at(START, (DIG,))
+    seen = ObservationDigest.at(START, (DIG,))
     now = replace(START, **STEP)
-    assert [c.text for c in changes(seen, now, LEGAL)] == ["go_west is possible now"]
-    assert changes(seen.after(now, LEGAL).after(now, (DIG,)), now, LEGAL) == []
+    assert [c.text for c in changed(seen, now, LEGAL)] == ["go_west is possible now"]
+    assert changed(seen.after(now, LEGAL).after(now, (DIG,)), now, LEGAL) == []
 
 
 def test_what_was_seen_since_the_decision_is_no_news_when_it_comes_back() -> None:
     fox = replace(START, **STEP, nearby_entities=[*START.nearby_entities, Entity("fox")])
-    seen = Seen.at(START, LEGAL).after(fox, LEGAL).after(replace(START, **STEP), LEGAL)
-    assert changes(seen, fox, LEGAL) == []
+    seen = ObservationDigest.at(START, LEGAL).after(fox, LEGAL).after(replace(START, **STEP), LEGAL)
+    assert changed(seen, fox, LEGAL) == []
 
 
 def test_a_number_that_falls_step_by_step_is_measured_from_the_decision() -> None:
-    seen = Seen.at(START, LEGAL)
+    seen = ObservationDigest.at(START, LEGAL)
     for food in (7, 6, 5):
         now = replace(START, **STEP, status={**START.status, "food": food})
-        assert changes(seen, now, LEGAL) == []
+        assert changed(seen, now, LEGAL) == []
         seen = seen.after(now, LEGAL)
-    last = changes(seen, replace(START, **STEP, status={**START.status, "food": 4}), LEGAL)
+    last = changed(seen, replace(START, **STEP, status={**START.status, "food": 4}), LEGAL)
     assert [c.text for c in last] == ["food fell from 8 to 4"]
 
 
 def test_each_level_has_all_of_the_ones_before_it() -> None:
     for level in CONDITIONS:
-        met = [within([Change(level, "")], condition) for condition in CONDITIONS]
+        met = [within([Difference(level, "")], condition) for condition in CONDITIONS]
         assert met == [CONDITIONS.index(condition) >= CONDITIONS.index(level) for condition in CONDITIONS]
     assert not within([], "change")
 
@@ -201,21 +208,15 @@ OBSERVATIONS = st.builds(
 
 @given(OBSERVATIONS)
 def test_nothing_is_news_when_nothing_changed_but_what_hurts_each_time(observation: Observation) -> None:
-    found = changes(Seen.at(observation, LEGAL), observation, LEGAL, outcome=Outcome(), action=DIG)
+    found = changed(ObservationDigest.at(observation, LEGAL), observation, LEGAL, outcome=Outcome(), action=DIG)
     assert {c.text for c in found} <= {"an event of damage"}
 
 
 @given(st.lists(OBSERVATIONS, min_size=1, max_size=4), OBSERVATIONS)
 def test_what_was_seen_survives_a_snapshot(past: list[Observation], now: Observation) -> None:
-    seen = Seen.at(past[0], LEGAL)
+    seen = ObservationDigest.at(past[0], LEGAL)
     for observation in past[1:]:
         seen = seen.after(observation, LEGAL)
-    again = Seen.from_json(json.loads(json.dumps(seen.to_json())))
+    again = Codec().decode(ObservationDigest, json.loads(json.dumps(encode(seen))))
     assert again == seen
-    assert changes(again, now, LEGAL) == changes(seen, now, LEGAL)
-
-
-@pytest.mark.parametrize("damage", [{}, {"health": 3}, None])
-def test_damaged_data_is_refused(damage: Any) -> None:
-    with pytest.raises(SnapshotError, match="since the last decision is damaged"):
-        Seen.from_json(damage)
+    assert changed(again, now, LEGAL) == changed(seen, now, LEGAL)

@@ -16,7 +16,7 @@ from PIL import Image
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import ActionDef, ActionSpace, GridMapBlock, ImageBlock, Observation, View
-from wsap_core.seams.agent import Look
+from wsap_core.seams.agent import GetView
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, ImagePart, Message, Request, Sampling, TextPart
 from wsap_core.seams.model_errors import ContextTooSmallError
@@ -28,7 +28,7 @@ from wsap_llm.pictures import in_words, picture_of, size_of
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_llm.tokens import estimate_request
-from wsap_llm.window import HistoryTurn, Window
+from wsap_llm.turn import Conversation, HistoryTurn
 
 SPACE = ActionSpace([ActionDef("wait", "Stay silent")])
 SEEING = Abilities(images=True)
@@ -63,7 +63,7 @@ async def turns(agent: LLMAgent, shades: range) -> None:
         await agent.decide(Observation(step=shade))
 
 
-def showing(shown: View | None) -> Look:
+def showing(shown: View | None) -> GetView:
     async def look() -> View | None:
         return shown
 
@@ -147,17 +147,17 @@ def test_no_picture_is_used_for_two_moments() -> None:
 
 
 @given(st.integers(0, 4), st.lists(st.booleans(), min_size=1, max_size=30))
-def test_a_window_counts_the_tokens_of_the_pictures_that_it_keeps(kept: int, seen: list[bool]) -> None:
-    window = Window(4, pictures=kept)
+def test_a_conversation_counts_the_tokens_of_the_pictures_that_it_keeps(kept: int, seen: list[bool]) -> None:
+    conversation = Conversation(ScriptedBackend([]), steps=4, pictures=kept)
     for number, there in enumerate(seen):
-        window.add(HistoryTurn(f"step {number}", "wait", part(number) if there else None))
-    anew = Window(4, pictures=kept)
-    anew.restore(window.turns)
-    assert window._size == anew._size == sum(turn.tokens for turn in window.turns)
-    assert not any(turn.picture for turn in window.turns[: max(0, len(window.turns) - kept)])
+        conversation.add(HistoryTurn(f"step {number}", "wait", part(number) if there else None))
+    anew = Conversation(ScriptedBackend([]), steps=4, pictures=kept)
+    anew.restore(conversation.turns)
+    assert conversation._size == anew._size == sum(turn.tokens for turn in conversation.turns)
+    assert not any(turn.picture for turn in conversation.turns[: max(0, len(conversation.turns) - kept)])
     with_one = [number for number, there in enumerate(seen) if there and number >= len(seen) - kept]
-    assert [turn.user for turn in window.turns if turn.picture] == [
-        f"step {number}" for number in with_one if f"step {number}" in {turn.user for turn in window.turns}
+    assert [turn.user for turn in conversation.turns if turn.picture] == [
+        f"step {number}" for number in with_one if f"step {number}" in {turn.user for turn in conversation.turns}
     ]
 
 

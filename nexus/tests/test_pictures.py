@@ -22,7 +22,7 @@ from wsap_core import PluginHost
 from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionSpace, Goal, ImageBlock, Observation, View
-from wsap_core.seams.agent import Look
+from wsap_core.seams.agent import GetView
 from wsap_core.seams.context import derive_seed
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_nexus.api import play, resume_run
@@ -300,14 +300,14 @@ class Watcher:
         self.decided = 0
         self.views: list[tuple[int, View | None]] = []
 
-    def see_with(self, look: Look) -> None:
-        self.look = look
+    def see_with(self, get_view: GetView) -> None:
+        self.get_view = get_view
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None: ...
 
     async def decide(self, observation: Observation) -> Action:
         if self.decided % 2 == 0:
-            self.views.append((self.decided, await self.look()))
+            self.views.append((self.decided, await self.get_view()))
         self.decided += 1
         return Action("wait")
 

@@ -104,18 +104,18 @@ class ExplainsDecisions(Protocol):
     last_decision: DecisionInfo | None
 
 
-Look = Callable[[], Awaitable[View | None]]
-"""Gives what is drawn for a seat now; None where the world draws nothing. Changes nothing."""
+GetView = Callable[[], Awaitable[View | None]]
+"""Returns what is drawn for a seat now; None where the world draws nothing. Changes nothing."""
 
 
 @runtime_checkable
-class Sees(Protocol):
+class UsesVision(Protocol):
     """An agent that looks at what the world draws, besides reading what it tells."""
 
-    def see_with(self, look: Look) -> None:
+    def see_with(self, get_view: GetView) -> None:
         """Take the means to see; called once, before `initialize`.
 
-        While it decides, `await look()` gives what is drawn for its seat at that moment, or None where the
+        While it decides, `await get_view()` gives what is drawn for its seat at that moment, or None where the
         world draws nothing. Drawing takes time, so that nothing is drawn unless it looks.
         """
         ...

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.protocol import Action, ActionResult, Observation
-from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, Sees
+from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesVision
 from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_nexus.runs.controls import Controls
@@ -115,7 +115,7 @@ class SeatLoop:
     async def initialize(self) -> None:
         """Give the agent the game's description and actions, and the means to see if it can."""
         agent = self.agent
-        if isinstance(agent, Sees):
+        if isinstance(agent, UsesVision):
             await self._ask(lambda: agent.see_with(self.seat.look))
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 

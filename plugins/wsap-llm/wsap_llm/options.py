@@ -1,15 +1,18 @@
-"""How an agent asks its model."""
+"""How an agent asks its model, and how that is read from what a user gave."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from wsap_core.errors import ConfigError
+from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
-from wsap_llm.pace import EVERY_STEP, PaceOptions, Thinking
+from wsap_core.textfile import read_text
 
-__all__ = ["LLMOptions"]
+__all__ = ["NUMBERS", "LLMOptions", "Range", "flag", "llm_options", "number", "text"]
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,8 @@ class LLMOptions:
     window: int = 16
     """About how many steps of the conversation are sent along: from half to twice as many."""
     sampling: Sampling = DEFAULT_SAMPLING
-    thinking: Thinking = None
-    """Whether the model is asked to think first: "auto" for only where something happened, None for its default."""
-    pace: PaceOptions = EVERY_STEP
-    """When the model is asked."""
+    thinking: bool | None = None
+    """Whether the model is asked to think first; None for its default."""
     provider: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Provider options by backend name."""
     constrain: bool = True
@@ -51,3 +52,117 @@ class LLMOptions:
     """Most lessons at a time."""
     pictures: int = 0
     """How many of the newest pictures that the world draws the model is shown; 0 for none."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number that a user may set."""
+
+    default: float
+    low: float
+    high: float
+    whole: bool = True
+
+
+NUMBERS: Mapping[str, Range] = {
+    "max_tokens": Range(300, 1, 1_000_000),
+    "temperature": Range(0.7, 0, 5, whole=False),
+    "top_p": Range(0.9, 0, 1, whole=False),
+    "window": Range(16, 0, 1000),
+    "max_steps": Range(1, 1, 64),
+    "tool_calls": Range(3, 0, 20),
+    "recall_tokens": Range(200, 0, 100_000),
+    "reflect_every": Range(0, 0, 1_000_000),
+    "pictures": Range(0, 0, 100),
+}
+"""The options that are numbers."""
+FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+
+
+def llm_options(context: Context) -> LLMOptions:
+    """Return how the model is asked, as the user said.
+
+    Raises:
+        ConfigError: an option has a value that it can't have.
+    """
+    game = context.game
+    complete = game is not None and game.complete_turns
+    return LLMOptions(
+        game_name=context.world or "a game",
+        objective=(game.objective if game is not None else "") or LLMOptions.objective,
+        persona=text(context, "persona"),
+        window=int(number(context, "window", 0 if complete else None)),
+        sampling=Sampling(
+            max_tokens=int(number(context, "max_tokens")),
+            temperature=number(context, "temperature"),
+            top_p=number(context, "top_p"),
+            seed=context.seed if flag(context, "sampling_seed", True) else None,
+        ),
+        thinking=flag(context, "thinking", True) if "thinking" in context.config else None,
+        constrain=flag(context, "constrain", True),
+        strict=flag(context, "strict", False),
+        fallback=text(context, "fallback") or None,
+        tool_calls=int(number(context, "tool_calls")),
+        recall_tokens=int(number(context, "recall_tokens")),
+        plan=flag(context, "plan", not complete),
+        reflect=flag(context, "reflect", True),
+        reflect_every=int(number(context, "reflect_every")),
+        pictures=_pictures(context),
+    )
+
+
+def number(context: Context, name: str, default: float | None = None) -> float:
+    """Return an option of `NUMBERS`, in its range.
+
+    Args:
+        context: where the options are.
+        name: of the option.
+        default: what it is if the user did not say; the table's for None.
+
+    Raises:
+        ConfigError: it is no number, not in its range, or not whole though it has to be.
+    """
+    allowed = NUMBERS[name]
+    given = context.config.get(name, allowed.default if default is None else default)
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        raise ConfigError(f"The option {name} must be a number, not {given!r}.") from None
+    if not allowed.low <= value <= allowed.high:
+        raise ConfigError(f"The option {name} must be from {allowed.low} to {allowed.high}, not {given!r}.")
+    if allowed.whole and not value.is_integer():
+        raise ConfigError(f"The option {name} must be a whole number, not {value!r}.")
+    return value
+
+
+def flag(context: Context, name: str, default: bool) -> bool:
+    """Return an option that is yes or no.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    given = context.config.get(name, default)
+    found = FLAGS.get(str(given).strip().lower())
+    if found is None:
+        raise ConfigError(f"The option {name} is yes or no, not {given!r}.")
+    return found
+
+
+def text(context: Context, name: str, default: str = "") -> str:
+    """Return an option that is text, from a file where it is `@FILE`.
+
+    Raises:
+        ConfigError: the file can't be read.
+    """
+    given = str(context.config.get(name, default))
+    if given.startswith("@"):
+        return read_text(Path(given[1:]).expanduser(), f"The option {name}")
+    return given
+
+
+def _pictures(context: Context) -> int:
+    """Return how many pictures are shown: a number, or yes for one."""
+    given = context.config.get("pictures", False)
+    if not isinstance(given, bool) and str(given).strip().isdigit():
+        return int(number(context, "pictures"))
+    return int(flag(context, "pictures", False))

@@ -1,21 +1,18 @@
-"""Speaking to people: what an agent says in its own words, besides what it decides."""
+"""What an agent says to people in its own words, outside of any game."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Backend, Message, Request, collect
+from wsap_core.seams.model import Message, Request
 from wsap_core.untrusted import Quoter, harmless, printable
-from wsap_llm.account import Account
+from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
-
-if TYPE_CHECKING:
-    from wsap_llm.agent import LLMOptions
 
 PURPOSES = ("talk", "diary")
 """What there are templates for."""
@@ -38,54 +35,61 @@ class Speaks(Protocol):
             said: what a person said to it.
 
         Raises:
+            ValueError: there is no such purpose.
             BackendError: its model can't be asked.
         """
         ...
 
 
-@dataclass(frozen=True)
-class Voice:
-    """A model that speaks as an agent: with its persona and what it remembers, outside of any game."""
+def request_for(
+    purpose: str,
+    facts: Sequence[str],
+    said: str,
+    *,
+    options: LLMOptions,
+    prompts: Prompts,
+    memory: AgentMemory | None,
+    generator: random.Random,
+) -> Request:
+    """Return the request that has a model speak as an agent, with its persona and what it remembers.
 
-    backend: Backend
-    options: LLMOptions
-    prompts: Prompts
-    memory: AgentMemory | None
-    account: Account
-    generator: random.Random
-    """Where the delimiters of quoted text are drawn from."""
+    Args:
+        purpose: one of `PURPOSES`.
+        facts: what is known of the agent, a sentence each.
+        said: what a person said to it.
+        options: the agent's.
+        prompts: the agent's.
+        memory: what it remembers; None for nothing.
+        generator: where the delimiters of quoted text are drawn from.
 
-    async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
-        """Return what the agent says.
+    Raises:
+        ValueError: there is no such purpose.
+    """
+    if purpose not in PURPOSES:
+        raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")
+    quoter = Quoter.draw(generator, 2000)
+    budget = options.recall_tokens
+    found = memory.recall(said or " ".join(facts), budget=budget) if memory is not None and budget else ()
+    system = prompts.render(
+        "speak",
+        persona=options.persona.strip(),
+        facts=[harmless(fact, 500) for fact in facts],
+        memories=[harmless(recollection.text, 400) for recollection in found],
+    )
+    question = prompts.render(
+        purpose,
+        said=quoter.quote(said, "a person", lines=True) if said else "",
+        explanation=quoter.explain() if said else "",
+    )
+    return Request(
+        (Message("system", system), Message("user", question)),
+        sampling=replace(options.sampling, max_tokens=min(options.sampling.max_tokens or MOST_TOKENS, MOST_TOKENS)),
+        thinking=options.thinking,
+        options=options.provider,
+        purpose=purpose,
+    )
 
-        Raises:
-            ValueError: there is nothing it could say for that purpose.
-            BackendError: the model can't be asked.
-        """
-        if purpose not in PURPOSES:
-            raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")
-        quoter = Quoter.draw(self.generator, 2000)
-        budget = self.options.recall_tokens
-        found = self.memory.recall(said or " ".join(facts), budget=budget) if self.memory is not None and budget else ()
-        system = self.prompts.render(
-            "speak",
-            persona=self.options.persona.strip(),
-            facts=[harmless(fact, 500) for fact in facts],
-            memories=[harmless(recollection.text, 400) for recollection in found],
-        )
-        question = self.prompts.render(
-            purpose,
-            said=quoter.quote(said, "a person", lines=True) if said else "",
-            explanation=quoter.explain() if said else "",
-        )
-        most = min(self.options.sampling.max_tokens or MOST_TOKENS, MOST_TOKENS)
-        request = Request(
-            (Message("system", system), Message("user", question)),
-            sampling=replace(self.options.sampling, max_tokens=most),
-            thinking=None if self.options.thinking == "auto" else self.options.thinking,
-            options=self.options.provider,
-            purpose=purpose,
-        )
-        reply = await collect(self.backend, request)
-        self.account.add(reply.usage)
-        return printable(split_thinking(reply.text).said).strip()[:LONGEST]
+
+def read_speech(reply: str) -> str:
+    """Return what is said in a reply: without its thinking and whatever can't be printed, and not too long."""
+    return printable(split_thinking(reply).said).strip()[:LONGEST]

@@ -22,7 +22,6 @@ from wsap_llm.thinking import split_thinking
 
 __all__ = [
     "CONDITIONS",
-    "MOST_STEPS",
     "NOTHING_SAID",
     "Condition",
     "Steps",
@@ -38,8 +37,6 @@ Condition = Literal["blocked", "hurt", "change"]
 """What ends a decision of several steps, from the rarest to the most frequent."""
 CONDITIONS: tuple[Condition, ...] = ("blocked", "hurt", "change")
 """The conditions; each includes those before it."""
-MOST_STEPS = 64
-"""The most steps that a model can be let ask for at once."""
 KEYS = ("times", "until")
 """Members of a JSON reply, and tags, that are about steps."""
 _ONCE = ("jack_out",)

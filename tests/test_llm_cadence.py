@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.errors import SnapshotError
 from wsap_core.protocol import (
     Action,
     ActionAvailability,
@@ -26,10 +26,10 @@ from wsap_core.protocol import (
 )
 from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
 from wsap_llm.agent import LLMAgent, LLMOptions
-from wsap_llm.changes import CONDITIONS, Condition
-from wsap_llm.pace import Pace, PaceOptions, Wake, fallback_action, quiet_action
+from wsap_llm.cadence import Cadence
+from wsap_llm.fallback import fallback_action
 from wsap_llm.prompts import Prompts
-from wsap_llm.reply.steps import NOTHING_SAID, Steps
+from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 
@@ -58,45 +58,39 @@ class Walk:
         return ActionResult(step >= len(self.levels) or self.levels[step] != "blocked")
 
 
-def asked_at(walk: Walk, pace: Pace, steps: Steps, action: str = "go", legal: tuple[ActionDef, ...] = LEGAL) -> str:
-    """Play, and return a letter for each step: A where the model is asked, r for repeated, q for quiet."""
+def asked_at(
+    walk: Walk, cadence: Cadence, steps: Steps, action: str = "go", legal: tuple[ActionDef, ...] = LEGAL
+) -> str:
+    """Play, and return a letter for each step: A where the model is asked, r where its action is repeated."""
     told = ""
     for step in range(len(walk.levels)):
         observation = walk.observation(step)
-        going_on = pace.go_on(observation, legal)
-        if going_on is None:
+        repeated = cadence.next_action(observation, legal)
+        if repeated is None:
             told += "A"
-            pace.begin(observation, legal, Action(action), steps)
+            cadence.begin(observation, legal, Action(action), steps)
         else:
-            told += "r" if going_on.name == action else "q"
-        pace.note(walk.result(step + 1))
+            assert repeated.name == action
+            told += "r"
+        cadence.note(walk.result(step + 1))
     return told
 
 
 @pytest.mark.parametrize(
-    ("levels", "steps", "options", "told"),
+    ("levels", "steps", "told"),
     [
-        ([None] * 7, NOTHING_SAID, PaceOptions(), "AAAAAAA"),
-        ([None] * 7, Steps(3), PaceOptions(), "ArrArrA"),
-        ([None] * 4, Steps(1), PaceOptions(), "AAAA"),
-        ([None, None, "change", None, None], Steps(9), PaceOptions(), "ArArr"),
-        ([None, None, "change", "hurt", None], Steps(9, "hurt"), PaceOptions(), "ArrAr"),
-        ([None, "hurt", "change", None, "blocked"], Steps(9, "blocked"), PaceOptions(), "ArrrA"),
-        ([None] * 7, NOTHING_SAID, PaceOptions(3), "ArrArrA"),
-        ([None] * 7, Steps(5), PaceOptions(3), "ArrrrAr"),
-        ([None] * 7, Steps(1), PaceOptions(3), "AqqAqqA"),
-        ([None, None, "change", None, None], NOTHING_SAID, PaceOptions(4), "ArArr"),
-        ([None, "change", None, None, None], NOTHING_SAID, PaceOptions(4, "hurt"), "AqqqA"),
-        ([None, "change", "hurt", None, None], NOTHING_SAID, PaceOptions(4, "hurt"), "AqArr"),
-        ([None, "blocked", None, None, None], NOTHING_SAID, PaceOptions(4, "never"), "AqqqA"),
-        ([None, None, "hurt", None, None], Steps(2), PaceOptions(4, "never"), "ArqqA"),
-        ([None, None, None, "change", None], Steps(4), PaceOptions(2), "ArrAr"),
+        ([None] * 7, NOTHING_SAID, "AAAAAAA"),
+        ([None] * 7, Steps(3), "ArrArrA"),
+        ([None] * 4, Steps(1), "AAAA"),
+        ([None, None, "change", None, None], Steps(9), "ArArr"),
+        ([None, None, "change", "hurt", None], Steps(9, "hurt"), "ArrAr"),
+        ([None, "hurt", "change", None, "blocked"], Steps(9, "blocked"), "ArrrA"),
     ],
 )
-def test_the_model_is_asked_when_its_time_has_come(
-    levels: list[Condition | None], steps: Steps, options: PaceOptions, told: str
+def test_the_model_is_asked_when_its_steps_are_done_or_something_happened(
+    levels: list[Condition | None], steps: Steps, told: str
 ) -> None:
-    assert asked_at(Walk(levels), Pace(options), steps) == told
+    assert asked_at(Walk(levels), Cadence(), steps) == told
 
 
 LEVELS = st.lists(st.sampled_from([None, None, None, *CONDITIONS]), min_size=1, max_size=40)
@@ -111,103 +105,55 @@ def test_several_steps_end_when_they_are_done_or_at_the_first_news_of_their_cond
         news = level is not None and CONDITIONS.index(level) <= CONDITIONS.index(until)
         left = left - 1 if expected and left > 1 and not news else times
         expected += "A" if left == times else "r"
-    told = asked_at(Walk(levels), Pace(), Steps(times, until))
+    told = asked_at(Walk(levels), Cadence(), Steps(times, until))
     assert told == expected
 
 
-@given(LEVELS, st.integers(2, 9), st.sampled_from([None, *CONDITIONS]), st.booleans())
-def test_a_rhythm_is_only_broken_by_what_may_wake(
-    levels: list[Condition | None], every: int, wake: Wake | None, said: bool
+@given(LEVELS, st.integers(1, 9), st.sampled_from(CONDITIONS), st.integers(0, 39))
+def test_a_cadence_continues_from_its_snapshot_in_the_middle_of_several_steps(
+    levels: list[Condition | None], times: int, until: Condition, cut: int
 ) -> None:
-    steps = Steps(1) if said else NOTHING_SAID
-    told = asked_at(Walk(levels), Pace(PaceOptions(every, wake or "never")), steps)
-    since = 0
-    for step, letter in enumerate(told):
-        level = levels[step]
-        woken = wake is not None and level is not None and CONDITIONS.index(level) <= CONDITIONS.index(wake)
-        assert (letter == "A") is (step == 0 or since == every or woken)
-        since = 1 if letter == "A" else since + 1
-
-
-@given(LEVELS, st.integers(1, 9), st.integers(1, 9), st.sampled_from(CONDITIONS), st.integers(0, 39))
-def test_a_pace_goes_on_from_its_snapshot_in_the_middle_of_a_stretch(
-    levels: list[Condition | None], times: int, every: int, until: Condition, cut: int
-) -> None:
-    class Restored(Pace):
+    class Restored(Cadence):
         count = 0
 
-        def go_on(self, observation: Observation, legal: Any) -> Action | None:
+        def next_action(self, observation: Observation, legal: Any) -> Action | None:
             self.count += 1
             if self.count == cut:
                 data = json.loads(json.dumps(self.snapshot()))
                 self.clear()
                 self.restore(data)
-            return super().go_on(observation, legal)
+            return super().next_action(observation, legal)
 
-    options, steps = PaceOptions(every, "hurt"), Steps(times, until)
-    whole, restored = Pace(options), Restored(options)
+    steps = Steps(times, until)
+    whole, restored = Cadence(), Restored()
     assert asked_at(Walk(levels), restored, steps) == asked_at(Walk(levels), whole, steps)
     assert restored.snapshot() == whole.snapshot()
     assert restored.report(Prompts()) == whole.report(Prompts())
 
 
-def test_without_a_quiet_action_the_model_is_asked_rather_than_something_done() -> None:
-    told = asked_at(Walk([None, "blocked", None, None]), Pace(PaceOptions(4, "never")), NOTHING_SAID, legal=(GO,))
-    assert told == "AArr"
-
-
 def test_what_falls_step_by_step_is_measured_from_the_decision() -> None:
-    pace = Pace()
-    pace.begin(Observation(status={"food": 8}), LEGAL, Action("go"), Steps(9))
-    going_on = [pace.go_on(Observation(status={"food": food}), LEGAL) is not None for food in (7, 6, 5, 4)]
+    cadence = Cadence()
+    cadence.begin(Observation(status={"food": 8}), LEGAL, Action("go"), Steps(9))
+    going_on = [cadence.next_action(Observation(status={"food": food}), LEGAL) is not None for food in (7, 6, 5, 4)]
     assert going_on == [True, True, True, False]
 
 
-def test_what_happened_in_passing_is_remembered_until_the_next_decision() -> None:
-    walk = Walk([None, "change", None, None])
-    pace = Pace(thinking="auto")
-    assert asked_at(walk, pace, Steps(4, "hurt")) == "Arrr"
-    assert pace.thinking("decide") is True
-    assert asked_at(Walk([None] * 4), calm := Pace(thinking="auto"), Steps(4, "hurt")) == "Arrr"
-    assert calm.thinking("decide") is False
-    assert calm.thinking("plan") is True
-
-
 def test_what_is_said_is_not_said_again() -> None:
-    assert asked_at(Walk([None] * 5), Pace(PaceOptions(4)), NOTHING_SAID, "say") == "AqqqA"
-    assert asked_at(Walk([None] * 5), Pace(), Steps(4), "say") == "AAAAA"
+    assert asked_at(Walk([None] * 5), Cadence(), Steps(4), "say") == "AAAAA"
 
 
 def test_an_action_that_is_not_legal_any_more_ends_its_steps() -> None:
-    pace = Pace()
-    pace.begin(Observation(), LEGAL, Action("go"), Steps(5))
-    assert pace.go_on(Observation(), (WAIT,)) is None
-    assert "go is not possible any more" in pace.report(Prompts())
+    cadence = Cadence()
+    cadence.begin(Observation(), LEGAL, Action("go"), Steps(5))
+    assert cadence.next_action(Observation(), (WAIT,)) is None
+    assert "go is not possible any more" in cadence.report(Prompts())
 
 
 def test_the_end_of_the_episode_ends_everything() -> None:
-    pace = Pace(PaceOptions(9, "never"))
-    pace.begin(Observation(), LEGAL, Action("go"), Steps(9))
-    pace.note(ActionResult(True, done=True))
-    assert pace.go_on(Observation(), LEGAL) is None
-
-
-@pytest.mark.parametrize(
-    ("fallback", "names", "quiet"),
-    [
-        (None, ["go", "pass", "wait", "noop"], "noop"),
-        (None, ["go", "wait"], "wait"),
-        ("rest", ["noop", "rest"], "rest"),
-        ("rest", ["noop"], "noop"),
-        ("say", ["say", "wait"], "wait"),
-        (None, ["go", "say"], None),
-    ],
-)
-def test_the_quiet_action_is_the_declared_one_or_one_that_waits(
-    fallback: str | None, names: list[str], quiet: str | None
-) -> None:
-    legal = [SAY if name == "say" else ActionDef(name) for name in names]
-    assert quiet_action(legal, fallback) == quiet
+    cadence = Cadence()
+    cadence.begin(Observation(), LEGAL, Action("go"), Steps(9))
+    cadence.note(ActionResult(True, done=True))
+    assert cadence.next_action(Observation(), LEGAL) is None
 
 
 @pytest.mark.parametrize(
@@ -230,20 +176,14 @@ def test_what_is_taken_for_a_reply_that_is_not_understood_waits_or_else_moves_on
     assert {fallback_action(legal, fallback, random.Random(seed)) for seed in range(40)} == taken
 
 
-@pytest.mark.parametrize(("every", "wake"), [(0, "change"), (1001, "change"), (2, "sometimes")])
-def test_a_pace_that_makes_no_sense_is_refused(every: int, wake: Any) -> None:
-    with pytest.raises(ConfigError):
-        PaceOptions(every, wake)
-
-
-@pytest.mark.parametrize("change", [{"seen": 3}, {"stretch": {}}, {"events": [3]}, {"why": None}])
+@pytest.mark.parametrize("change", [{"seen": 3}, {"stretch": {}}, {"why": None}, {"seen": {}}, {"seen": {"health": 3}}])
 def test_a_damaged_snapshot_is_refused_and_changes_nothing(change: dict[str, Any]) -> None:
-    pace = Pace(PaceOptions(4))
-    pace.begin(Observation(), LEGAL, Action("go"))
-    before = pace.snapshot()
+    cadence = Cadence()
+    cadence.begin(Observation(), LEGAL, Action("go"), Steps(4))
+    before = cadence.snapshot()
     with pytest.raises(SnapshotError):
-        pace.restore({**before, **change})
-    assert pace.snapshot() == before
+        cadence.restore({**before, **change})
+    assert cadence.snapshot() == before
 
 
 # --- with an agent ------------------------------------------------------------------------
@@ -345,32 +285,6 @@ def test_the_steps_are_part_of_the_constraint(style: Style, abilities: Abilities
     assert ("times" in text) is inside
 
 
-def test_a_cadence_needs_nothing_of_the_model() -> None:
-    options = LLMOptions("Walk", plan=False, pace=PaceOptions(every=3))
-    done, backend, _ = play(
-        ['{"action": "go", "params": {}, "reasoning": ""}', DONE, DONE], calm(7), JsonStyle(), options
-    )
-    assert done == ["go", "go", "go", "wait", "wait", "wait", "wait"]
-    assert len(backend.requests) == 3
-    assert "times" not in backend.requests[0].messages[0].text()
-
-
-def test_a_model_is_asked_to_think_only_where_something_happened() -> None:
-    options = LLMOptions("Walk", plan=False, thinking="auto")
-    seen = calm(5)
-    seen[2] = replace(seen[2], recent_events=[Event("A wolf howls.")])
-    _, backend, _ = play([DONE] * 5, seen, JsonStyle(), options)
-    assert [request.thinking for request in backend.requests] == [True, False, True, False, False]
-
-
-def test_with_steps_thinking_is_for_those_that_ended_early() -> None:
-    options = LLMOptions("Walk", plan=False, thinking="auto")
-    seen = [*calm(4), *calm(3, status={"health": 3})]
-    done, backend, _ = play([GO_FOUR, GO_FOUR, DONE], seen, JsonStyle(steps=8), options)
-    assert done == ["go"] * 6 + ["wait"]
-    assert [request.thinking for request in backend.requests] == [True, False, True]
-
-
 @pytest.mark.parametrize("thinking", [True, False, None])
 def test_thinking_that_is_said_is_the_same_for_each_request(thinking: bool | None) -> None:
     options = LLMOptions("Walk", plan=False, thinking=thinking)
@@ -386,7 +300,7 @@ def test_an_agent_goes_on_from_its_snapshot_in_the_middle_of_several_steps() -> 
         backend = ScriptedBackend(iter(replies))
 
         def make() -> LLMAgent:
-            options = LLMOptions("Walk", plan=False, thinking="auto")
+            options = LLMOptions("Walk", plan=False)
             return LLMAgent(backend, options, style=JsonStyle(steps=8), generator=random.Random(3))
 
         agent = make()

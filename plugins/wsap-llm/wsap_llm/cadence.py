@@ -1,0 +1,146 @@
+"""Carrying out a decision for several steps.
+
+A model that takes seconds to answer need not be asked at each step. Its action is repeated for as
+many steps as it asked for (see `wsap_llm.reply.steps`), and it is asked again as soon as something happened
+that its condition covers (see `wsap_llm.changes`). Each step is one of the game, of the log and of the
+count like any other; only the first has the model's usage.
+
+    decision ── times, until ──> repeat the action while it goes well
+                                 ├── all steps done ─────────> ask
+                                 ├── something in `until` ───> ask
+                                 └── the episode is over ────> ask
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wsap_core.errors import SnapshotError, WireError
+from wsap_core.protocol import Action, ActionDef, ActionResult, Observation
+from wsap_core.protocol.wire import Codec, encode
+from wsap_core.untrusted import harmless
+from wsap_llm.changes import ObservationDigest, Outcome, changed, within
+from wsap_llm.prompts import Prompts
+from wsap_llm.reply.steps import NOTHING_SAID, Condition, Steps, repeatable
+
+__all__ = ["Cadence"]
+
+
+@dataclass(frozen=True)
+class _Repetition:
+    """A decision that is being carried out, or was."""
+
+    action: Action
+    times: int
+    """Steps that the action is for."""
+    until: Condition
+    movement: bool
+    done: int = 1
+
+    @property
+    def repeated(self) -> ActionDef | None:
+        """The action as far as it matters for telling whether it got anywhere; None once all steps are done."""
+        if self.done >= self.times:
+            return None
+        return ActionDef(self.action.name, category="movement" if self.movement else "general")
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a cadence knows; JSON-ready, so that it is part of an agent's snapshot."""
+
+    stretch: _Repetition | None = None
+    """The decision that is being carried out; None if the model is asked next."""
+    ended: _Repetition | None = None
+    """The decision that ended last, until there is a new one."""
+    why: tuple[str, ...] = ()
+    """What ended it early, in a few words each."""
+    seen: ObservationDigest | None = None
+    outcome: Outcome | None = None
+    """Of the last step."""
+
+
+class Cadence:
+    """Tells for each step whether the last decision still holds."""
+
+    def __init__(self) -> None:
+        self._state = _State()
+
+    def clear(self) -> None:
+        """Forget everything: a session begins."""
+        self._state = _State()
+
+    def next_action(self, observation: Observation, legal: Sequence[ActionDef]) -> Action | None:
+        """Return the action that continues the last decision, or None if a new one is needed."""
+        state = self._state
+        current, seen = state.stretch, state.seen
+        if current is None or seen is None:
+            return None
+        found = changed(seen, observation, legal, outcome=state.outcome, action=current.repeated)
+        over = state.outcome is not None and state.outcome.done
+        if over or current.done >= current.times or within(found, current.until):
+            self._state = replace(state, stretch=None, ended=current, why=tuple(each.text for each in found))
+            return None
+        step = current.done + 1
+        self._state = replace(state, stretch=replace(current, done=step), seen=seen.after(observation, legal))
+        return replace(current.action, reasoning=f"(step {step} of {current.times})")
+
+    def begin(
+        self, observation: Observation, legal: Sequence[ActionDef], action: Action, steps: Steps = NOTHING_SAID
+    ) -> None:
+        """Take a new decision.
+
+        Args:
+            observation: that it was made on.
+            legal: the actions that were possible.
+            action: what was decided.
+            steps: how far the model wants it carried.
+        """
+        definition = next((a for a in legal if a.name == action.name), None)
+        if definition is None or not repeatable(definition) or (times := max(1, steps.times or 1)) == 1:
+            self._state = _State()
+            return
+        repetition = _Repetition(action, times, steps.until, definition.category == "movement")
+        self._state = _State(repetition, seen=ObservationDigest.at(observation, legal))
+
+    def note(self, result: ActionResult) -> None:
+        """Take in the result of the last step."""
+        if self._state.seen is not None:
+            self._state = replace(self._state, outcome=Outcome.of(result))
+
+    def report(self, prompts: Prompts, left_out: int = 0) -> str:
+        """Return how far the last decision was carried out and why no further; empty if it was for one step.
+
+        Args:
+            prompts: where the wording comes from.
+            left_out: events of these steps that the model is not shown.
+        """
+        ended = self._state.ended
+        if ended is None:
+            return ""
+        return prompts.render(
+            "steps_report",
+            action=ended.action.name,
+            done=ended.done,
+            times=ended.times,
+            why=[harmless(text, 240) for text in self._state.why],
+            left_out=left_out,
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return its state as JSON-ready data."""
+        state: dict[str, Any] = encode(self._state)
+        return state
+
+    def restore(self, data: object) -> None:
+        """Continue from a snapshot.
+
+        Raises:
+            SnapshotError: the data is damaged; nothing has changed.
+        """
+        try:
+            self._state = Codec().decode(_State, data, where="state of a decision's steps")
+        except WireError as error:
+            raise SnapshotError(f"The snapshot of a decision's steps is damaged: {error}") from error
