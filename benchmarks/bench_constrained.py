@@ -25,14 +25,15 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from wsap_core import Action, Context
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.seams.model import (
     Backend,
+    Chunk,
     Constraint,
     JsonConstraint,
     Message,
@@ -40,9 +41,10 @@ from wsap_core.seams.model import (
     Reply,
     Request,
     Sampling,
+    TextChunk,
     collect,
 )
-from wsap_llm.agent import Call, LLMAgent, LLMOptions
+from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.styles import JsonStyle, TagStyle
@@ -193,6 +195,24 @@ def read_final(name: str, content: str, legal: Sequence[ActionDef], text: str, t
         return None
 
 
+class Watched:
+    """Passes requests on to a backend, and tells of each reply."""
+
+    def __init__(self, inner: Backend, tell: Callable[[Request, Reply], None]) -> None:
+        self._inner = inner
+        self._tell = tell
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply."""
+        reply = await collect(self._inner, request)
+        self._tell(request, reply)
+        yield TextChunk(reply.text)
+        yield reply.finish
+
+
 class Player:
     """An agent of one seat, whose replies are read again and counted."""
 
@@ -200,11 +220,10 @@ class Player:
         self._tally = tally
         self._style = style
         self._agent = LLMAgent(
-            backend,
+            cast("Backend", Watched(backend, self._look)),
             LLMOptions("a game", window=2, plan=False, strict=True, sampling=Sampling(seed=seed)),
             style=JsonStyle() if style == "json" else TagStyle(),
             tools=[Calculator()],
-            on_call=self._look,
         )
         self._last = ""
 
@@ -226,24 +245,24 @@ class Player:
         checked(action.name, dict(action.parameters), legal_now(actions, observation), self._last, tally)
         return action
 
-    def _look(self, call: Call) -> None:
+    def _look(self, request: Request, reply: Reply) -> None:
         """Read a reply again."""
         import jsonschema
 
-        text, tally = call.reply.text, self._tally
+        text, tally = reply.text, self._tally
         self._last = text
         tally.replies += 1
-        tally.tokens += call.reply.usage.completion_tokens
-        tally.calls += call.purpose == "tool"
-        if call.reply.truncated:
+        tally.tokens += reply.usage.completion_tokens
+        tally.calls += request.purpose == "tool"
+        if reply.truncated:
             tally.fault("cut short", text)
-        if isinstance(call.request.constraint, JsonConstraint):
+        if isinstance(request.constraint, JsonConstraint):
             try:
                 said = json.loads(text)
             except ValueError:
                 tally.fault("unparsable", text)
                 return
-            validator = jsonschema.Draft202012Validator(call.request.constraint.schema)
+            validator = jsonschema.Draft202012Validator(request.constraint.schema)
             if next(validator.iter_errors(said), None) is not None:
                 tally.fault("outside the schema", text)
         elif not well_formed(text):

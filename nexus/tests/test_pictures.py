@@ -351,8 +351,8 @@ def test_nothing_is_drawn_for_steps_that_a_model_is_not_asked_about(server: Mode
             return View((ImageBlock.from_png(file.getvalue(), width=8, height=8),))
 
     spec = AdapterSpec("drawing", "", Drawing, abilities=("seed", "render"))
-    server.default = Say('{"action": "wait", "params": {}}')
-    options = {**OPTIONS, "model": "ollama/llava:7b", "pictures": "yes", "every": 3, "wake": "never"}
+    server.default = Say('{"action": "wait", "params": {}, "times": 3, "until": "blocked"}')
+    options = {**OPTIONS, "model": "ollama/llava:7b", "pictures": "yes", "max_steps": 3}
     play(spec, "llm", steps=9, options={"length": 20}, agent_options=options, record=False)
     assert drawn == [0, 3, 6]
     assert len(chats(server)) == 3
