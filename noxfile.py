@@ -43,9 +43,16 @@ def _install(session: nox.Session, *groups: str, distributions: bool = True) -> 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests, on all cores; arguments after `--` go to pytest."""
+    """The tests that take no more than moments each, on all cores; arguments after `--` go to pytest."""
     _install(session, "test")
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """The long tests: kills, processes by the dozen, exhaustive tables; arguments after `--` go to pytest."""
+    _install(session, "test")
+    session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", "auto"]))
 
 
 def _install_models(session: nox.Session) -> None:
@@ -71,7 +78,7 @@ def models(session: nox.Session) -> None:
     # The tests are skipped where torch is missing; here they may not be.
     session.run("python", "-c", "import torch, transformers, llguidance, outlines_core")
     where = session.posargs or ["-n", "auto", "plugins/wsap-outlines/tests"]
-    session.run("python", "-m", "pytest", *where, env={"HF_HUB_OFFLINE": "1"})
+    session.run("python", "-m", "pytest", "-m", "", *where, env={"HF_HUB_OFFLINE": "1"})
 
 
 @nox.session
@@ -89,7 +96,7 @@ def dashboard(session: nox.Session) -> None:
         f"{town}/replay/test_replay_page.py",
         f"{town}/tournament/test_report_page.py",
     ]
-    session.run("python", "-m", "pytest", *(session.posargs or pages))
+    session.run("python", "-m", "pytest", "-m", "", *(session.posargs or pages))
 
 
 @nox.session(python=["3.12", "3.13"])

@@ -101,6 +101,7 @@ def test_a_run_that_came_to_nothing_leaves_nothing_behind(
             assert database.execute("select count(*) from event").fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_not_there_is_told_in_whole_sentences(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, server: ModelServer, nowhere: str
 ) -> None:

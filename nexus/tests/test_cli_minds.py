@@ -116,6 +116,7 @@ def test_the_second_run_goes_on_from_what_the_first_remembered(capsys: pytest.Ca
     assert [life["number"] for life in answered(capsys, "minds", "show", "ada")["lives"]] == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX signals")
 @pytest.mark.parametrize(("stop", "code"), [("SIGINT", 130), ("SIGTERM", 130), ("SIGKILL", -9)])
 def test_a_run_that_is_stopped_saves_its_mind_and_a_killed_one_when_it_goes_on(

@@ -322,6 +322,7 @@ def test_prices_that_make_no_sense_are_refused(
     assert words in err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
 @pytest.mark.parametrize("columns", [40, 60, 100])
 def test_models_and_verdicts_fit_a_telephone(columns: int, ollama: ModelServer) -> None:

@@ -42,6 +42,7 @@ def test_a_fresh_nexus_says_where_it_is_and_has_two_agents_that_need_no_model(en
         assert {row["status"] for row in nexus_json(environ, "games")} == {"available"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_it_in_good_order(environ: dict[str, str], number: int) -> None:
     with running(environ) as hub:
@@ -111,6 +112,7 @@ def test_stop_ends_it_and_is_content_when_there_is_none(environ: dict[str, str])
     assert json.loads(nexus(environ, "stop", "--json")) == {"running": False, "stopped": False}
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_ended_by_force_and_goes_on(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()
@@ -234,6 +236,7 @@ def test_a_game_that_there_is_not_is_refused_before_anything_is_written(environ:
     assert "crafterr" in sentence
 
 
+@pytest.mark.slow
 def test_in_the_background_it_returns_once_it_answers(environ: dict[str, str]) -> None:
     told = json.loads(nexus(environ, "start", "--detach", "--json", *QUICK))
     try:

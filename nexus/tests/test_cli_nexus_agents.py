@@ -100,6 +100,7 @@ def test_agents_are_added_held_sent_and_removed_while_it_runs(environ: dict[str,
         assert (code, "use up to 64 of a-z" in sentence) == (2, True)
 
 
+@pytest.mark.slow
 def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None:
     # At one decision in two seconds it is still there when it is called.
     with running(environ, "--port", "0", "--workers", "0", "--pace", "0.5", "--game", "echo") as hub:
@@ -154,6 +155,7 @@ def test_an_agent_that_comes_over_the_wire_gets_a_token_once(environ: dict[str, 
     assert nexus_json(environ, "agents", "add", "local")["token"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "says"),
     [

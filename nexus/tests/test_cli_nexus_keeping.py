@@ -251,6 +251,7 @@ def test_progress_towards_a_goal_is_the_same_after_pruning(past: Past) -> None:
         assert recounted(book, "ada", after) == counted
 
 
+@pytest.mark.slow
 def test_pruning_at_the_command_line_says_what_and_how_large_and_zero_days_keep_all(environ: dict[str, str]) -> None:
     with running(environ) as hub:
         hub.someone_was_away()

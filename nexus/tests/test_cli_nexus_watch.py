@@ -35,6 +35,7 @@ def environ(hub: Hub) -> dict[str, str]:
     return {**hub.environ, "TERM": "xterm-256color"}
 
 
+@pytest.mark.slow
 def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hub, environ: dict[str, str]) -> None:
     with at_terminal(environ, "nexus", "watch") as terminal:
         shown = terminal.until("What happens")
@@ -74,6 +75,7 @@ def test_an_agent_is_paused_and_goes_on_by_a_key(hub: Hub, environ: dict[str, st
         assert terminal.ended() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(45, 16), (30, 10), (140, 50)])
 def test_it_fits_terminals_of_every_size(environ: dict[str, str], size: tuple[int, int]) -> None:
     with at_terminal(environ, "nexus", "watch", size=size) as terminal:

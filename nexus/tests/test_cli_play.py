@@ -239,6 +239,7 @@ def test_a_database_of_a_newer_version_is_refused(capsys: pytest.CaptureFixture[
     assert "newer" in err
 
 
+@pytest.mark.slow
 def test_a_locked_database_is_waited_for_and_then_refused(capsys: pytest.CaptureFixture[str]) -> None:
     played(capsys, "echo", "--database", "wsap.db")
     holder = sqlite3.connect("wsap.db", isolation_level=None)
@@ -271,6 +272,7 @@ def test_a_missing_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 LONG = ("echo", "--agent", "./me.py:Steady", "--option", "length=180", "--steps", "400", "--seed", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stop", "code"), [("SIGINT", 130), ("SIGTERM", 130), ("SIGKILL", -signal.SIGKILL)])
 def test_a_run_stopped_in_the_middle_goes_on_to_the_same_hash(
     capsys: pytest.CaptureFixture[str], stop: str, code: int
@@ -294,6 +296,7 @@ def test_a_stopped_run_that_was_not_recorded_says_so() -> None:
     assert "not recorded" in stopped.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_keeps_what_was_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (800_000, 800_000))

@@ -283,6 +283,7 @@ def test_json_at_a_terminal_is_json_alone_on_the_output(environ: dict[str, str],
     assert json.loads(output.read_text(encoding="utf-8"))["steps"] == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 110, 160])
 def test_the_list_of_runs_fits_the_terminal_and_keeps_how_they_stand(environ: dict[str, str], width: int) -> None:
     run_wsap(["play", "matrix", "--seat", "row=always", "--json"], env=environ).check_returncode()

@@ -180,6 +180,7 @@ def leaks(folder: Path, database: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["text", "reference"])
 def test_a_key_given_to_a_server_is_nowhere_in_the_record_and_the_run_can_be_gone_on_with(
     given: str, host: PluginHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

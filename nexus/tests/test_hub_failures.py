@@ -375,6 +375,7 @@ def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Pat
     live(tmp_path, test, workers=1)
 
 
+@pytest.mark.slow
 @posix
 def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     async def play(field: Field, kill: Callable[[], None]) -> list[tuple[str | None, int, object, object]]:

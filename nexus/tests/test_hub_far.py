@@ -134,6 +134,7 @@ async def far_world(
     return RemoteWorld(spec, f"w-{number}", 5, {}, client, on_failure=failed, snapshot_every=every), client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("abilities", [ALL, "seed,avatars,transit"], ids=["from its state", "from its beginning"])
 @pytest.mark.parametrize("when", [1, 13])
 def test_a_world_goes_on_where_it_was_when_its_game_is_started_anew(abilities: str, when: int) -> None:

@@ -188,7 +188,7 @@ class Nexuses(RuleBasedStateMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-TestNexuses = Nexuses.TestCase
+TestNexuses = pytest.mark.slow(Nexuses.TestCase)
 TestNexuses.settings = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -131,6 +131,7 @@ def test_an_observation_of_a_type_that_is_not_known_here_keeps_its_canonical_tex
     in_pool(test)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("seed", range(2))
 def test_crafter_goes_the_same_way_when_its_worker_is_killed_at_any_moment(seed: int) -> None:

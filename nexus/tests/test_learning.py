@@ -216,6 +216,7 @@ def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(pla
     assert lessons[-1].step == 39, "play ended there, and was looked back at"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("stop", [1, 9, 14, 23, 39])
 def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_the_newer_mind(
@@ -246,6 +247,7 @@ Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
 @pytest.mark.parametrize("die_at", [1, 12, 21, 40])
 def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_mind(

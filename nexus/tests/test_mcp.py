@@ -137,6 +137,7 @@ def test_a_server_is_given_up_on_after_as_many_restarts_as_allowed() -> None:
     assert "failed 2 times and is not started again" in told[1]
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_given_up_in_time_and_started_again() -> None:
     async def scene(call: Callable[..., Awaitable[str]], tools: list[AgentTool]) -> None:
         assert "it did not answer in time" in await call("hangs")
@@ -154,6 +155,7 @@ def test_garbage_among_the_messages_does_no_harm(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr().err == "", "nothing of a server's reaches the terminal"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -294,6 +294,7 @@ def wsap_models(tmp_path: Path, *arguments: str, **variables: str) -> subprocess
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True)
 
 
+@pytest.mark.slow
 def test_wsap_models_lists_what_is_reachable_with_what_it_can_do(server: ModelServer, tmp_path: Path) -> None:
     done = wsap_models(tmp_path, "--json", OPENAI_BASE_URL=server.base_url, OLLAMA_HOST=server.address)
     providers = {p["provider"]: p for p in json.loads(done.stdout)["providers"]}

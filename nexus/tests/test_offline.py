@@ -154,6 +154,7 @@ def told(database: str, run: str) -> list[tuple[str, str | None, int, int | None
     return [(e.kind, e.seat, e.episode, e.step, e.body) for e in events(database, run) if e.kind != "run"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "tags", "prefill"])
 def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_byte_with_everything_cut_off(
     style: str, tmp_path: Path
@@ -187,6 +188,7 @@ def test_a_run_with_a_server_of_tools_and_a_summarising_memory_replays_byte_for_
     assert after == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("snapshot_every", [0, 3])
 @pytest.mark.parametrize("stop", [5, 11])
 @pytest.mark.parametrize("style", ["json", "prefill"])
@@ -223,6 +225,7 @@ def test_a_run_that_was_gone_on_with_replays_too(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("style", "options"),
     [

@@ -80,6 +80,7 @@ def check(path: Path, run_id: str, acknowledged: int) -> int:
     return last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_killed_process_leaves_all_it_acknowledged_and_the_run_goes_on(path: Path, run_id: str, seed: int) -> None:
     rng = random.Random(seed)

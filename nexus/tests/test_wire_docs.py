@@ -15,6 +15,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "live-in-the-ne
 BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="there is no curl here")
 def test_an_agent_lives_in_the_nexus_by_the_commands_of_the_page(tmp_path: Path) -> None:
     with serving(tmp_path / "nexus") as served:

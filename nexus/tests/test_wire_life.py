@@ -255,6 +255,7 @@ def test_messages_wait_until_they_are_read(served: Served) -> None:
         assert left.json() == {"messages": []}
 
 
+@pytest.mark.slow
 def test_others_do_not_wait_for_ever_for_a_client_that_vanished(tmp_path: Path) -> None:
     with serving(tmp_path) as served, served.register("here") as here, served.register("gone") as gone:
         served.nexus.catalog.known["matrix"] = replace(served.nexus.catalog.spec("matrix"), deadline=5.0)
@@ -314,6 +315,7 @@ def test_a_game_in_another_process_is_entered_played_and_left_with_items(
         assert "far-crafter" in [game["id"] for game in anybody.get("/nexus/games").json()["games"]]
 
 
+@pytest.mark.slow
 def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
     tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
 ) -> None:

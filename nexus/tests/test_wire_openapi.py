@@ -91,6 +91,7 @@ def test_what_is_answered_is_as_the_document_says(
     Draft202012Validator(schema).validate(answer.json())
 
 
+@pytest.mark.slow
 def test_nothing_that_is_sent_breaks_the_nexus(served: Served) -> None:
     schemathesis = pytest.importorskip("schemathesis")
     document = json.loads(reference.document())

@@ -363,6 +363,7 @@ class TestMine(GameAdapterTests):
 """
 
 
+@pytest.mark.slow
 def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(THIRD_PARTY, encoding="utf-8")
     done = subprocess.run(

@@ -34,6 +34,7 @@ SOUND = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_world_has_no_finding(name: str) -> None:
     report = run_checks(SOUND[name], steps=60)
@@ -41,6 +42,7 @@ def test_a_sound_world_has_no_finding(name: str) -> None:
     assert report.ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: str) -> None:
     spec, expected = FAULTS[name]
@@ -49,6 +51,7 @@ def test_a_broken_world_fails_exactly_the_checks_that_are_about_its_fault(name: 
     assert not report.ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRANSIT_FAULTS)
 def test_a_world_that_breaks_faith_with_travellers_fails_exactly_the_checks_about_its_fault(name: str) -> None:
     # Only what these worlds say and do about travellers is broken; the rest is the meadow's.

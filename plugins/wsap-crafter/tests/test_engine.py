@@ -53,6 +53,7 @@ def test_noise_is_bit_for_bit_that_of_the_library(seed):
     assert noise3_many(simplex, x, y, z).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2, 17, 123456, 2**31 - 1])
 def test_a_seed_gives_the_world_of_the_original(seed, original, game_state):
     theirs, ours = original(seed), CrafterEngine(seed)
@@ -120,6 +121,7 @@ def _march(game, step):
         world.move(game.player, free[step * 7919 % len(free)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "policy", "steps"), [(0, _sticky, 1000), (3, _busy, 1500), (11, _busy, 2000)])
 def test_a_trajectory_is_that_of_the_original_object_for_object(seed, policy, steps, original, game_state):
     theirs, ours = original(seed, length=0), CrafterEngine(seed, length=0)

@@ -9,6 +9,7 @@ from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import create
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_episode_played_well_is_that_of_the_original(seed, original, game_state):
     world, theirs = CrafterAdapter(Context(seed=seed, config={"length": 2500})), original(seed, length=2500)

@@ -91,6 +91,7 @@ def one_scene(request):
     return from_conftest(1)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_an_available_action_does_something_and_an_unavailable_one_only_lets_time_pass(one_scene, data):

@@ -387,6 +387,7 @@ def _steps(text: str) -> int:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(_GARBAGE))
 def test_garbage_twice_as_long_takes_at_most_about_twice_the_steps(kind: str) -> None:
     piece = _GARBAGE[kind]

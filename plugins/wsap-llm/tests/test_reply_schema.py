@@ -202,6 +202,7 @@ def _larger(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(_SIMPLE, _larger, max_leaves=4)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=400, deadline=None)
 def test_whatever_the_pattern_of_a_schema_matches_is_json_that_fits_it(data: st.DataObject) -> None:

@@ -54,6 +54,7 @@ def lines_of(*options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("turns.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["json", "tags"])
 def test_a_models_turn_begins_with_what_it_was_sent(
     there: Path, capsys: pytest.CaptureFixture[str], style: str

@@ -240,6 +240,7 @@ main(sys.argv[2:])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_kill_among_the_questions_changes_nothing_and_asks_none_twice(tmp_path: Path, server: ModelServer) -> None:
     assert play(tmp_path / "whole", "--beliefs").exit_code == 0

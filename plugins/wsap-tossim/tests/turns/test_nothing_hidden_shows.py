@@ -184,6 +184,7 @@ FACTS: dict[str, tuple[Make, tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", FACTS)
 def test_what_a_player_cannot_know_changes_nothing_that_it_is_shown(fact: str) -> None:
     make, players = FACTS[fact]

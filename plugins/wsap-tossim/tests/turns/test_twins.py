@@ -21,6 +21,7 @@ from wsap_tossim.engine.roles import ROLES
 SALTS = st.integers(0, 2**24)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_a_player_cannot_know_changes_nothing_that_it_is_shown(kind: str) -> None:
     same = 0
