@@ -42,9 +42,10 @@ from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.dashboard.keys import OneTimeKey
+from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.server.serve import Address, serve
+from wsap_nexus.server.serve import serve
 
 T = TypeVar("T")
 

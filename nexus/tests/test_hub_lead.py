@@ -14,9 +14,10 @@ from test_storage_migrations import server as a_server
 
 from wsap_core import PluginHost
 from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.server.serve import Address, serve
+from wsap_nexus.server.serve import serve
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.eventlog import LogWriter

@@ -14,15 +14,14 @@ from wsap_core.protocol import Bonus, TransferRule
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import TEMPLATES, advance, own_goal, pursuits, set_goal
 from wsap_nexus.agents.persons import LONGEST, seat_plan, set_model, set_persona, set_policy
-from wsap_nexus.agents.suggest import suggestions
-from wsap_nexus.hub.game_info import GameInfo
+from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.place import GameEntry
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
 from wsap_nexus.store.events import Entered
+from wsap_nexus.worlds.game_info import GameInfo
 
 HOST = host_with()
 

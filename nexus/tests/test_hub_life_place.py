@@ -16,8 +16,9 @@ from wsap_core import Action, Goal
 from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import letters
+from wsap_nexus.agents.suggest import GameEntry, Suggestion
 from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, GameEntry, NexusObservation, NexusPlace, Suggestion
+from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation, NexusPlace
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
 

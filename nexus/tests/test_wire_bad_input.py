@@ -17,10 +17,10 @@ from wire_server import Served, problem, serving
 from wsap_core.errors import ConfigError, StorageVersionError
 from wsap_nexus.http.auth import own_token
 from wsap_nexus.http.guard import Limits, Rates
+from wsap_nexus.http.listening import Address, PortInUseError, listen
 from wsap_nexus.http.refusals import NotJsonError, TooManyRequestsError
 from wsap_nexus.http.strict import read_json
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.server.serve import Address, PortInUseError, listen
 from wsap_nexus.store.entities import Policy
 
 

@@ -13,12 +13,45 @@ The same facts give the same suggestions: chance has no part in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from wsap_core.protocol.base import Part, freeze_sequences
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.metagoals import Pursuit
-from wsap_nexus.hub.game_info import GameInfo
-from wsap_nexus.hub.place import GameEntry, Suggestion
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.worlds.game_info import GameInfo
+
+
+@dataclass(frozen=True)
+class Suggestion(Part):
+    """A world that would be good to go to now."""
+
+    game: str
+    score: float
+    """From 0 to 1."""
+    reasons: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "reasons")
+
+
+@dataclass(frozen=True)
+class GameEntry(Part):
+    """A world, as it is listed in the nexus."""
+
+    game: str
+    name: str
+    summary: str
+    status: str
+    active_agents: int = 0
+    capacity: int = 1
+    visits: int = 0
+    """How often this agent has been there."""
+    avatars: Sequence[str] = ()
+    """This agent's bodies there, dead ones too: "avatar-1 (dormant)"."""
+
+    def __post_init__(self) -> None:
+        freeze_sequences(self, "avatars")
 
 
 def suggestions(

@@ -21,9 +21,9 @@ from wsap_nexus.client.parts import (
     Seen,
     Whole,
 )
-from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.worlds.game_info import GameInfo
 
 # Any, in this module: JSON.
 

@@ -26,8 +26,8 @@ from wsap_nexus.client.parts import (
     Whole,
 )
 from wsap_nexus.client.transport import PENDING, Answer, Attempt, options, put, read_event, refusal
-from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.worlds.game_info import GameInfo
 
 # Any, in this module: JSON.
 

@@ -1,1 +1,1 @@
-"""What every HTTP surface here shares: errors, limits, tokens."""
+"""What every HTTP surface shares: replies, errors, limits, tokens, and where it listens."""

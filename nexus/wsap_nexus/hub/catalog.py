@@ -14,8 +14,8 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.elsewhere import Elsewhere
-from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.standing import Standings
+from wsap_nexus.worlds.game_info import GameInfo
 
 
 class Catalog:

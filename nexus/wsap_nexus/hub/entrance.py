@@ -9,10 +9,10 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.room import Room
 from wsap_nexus.hub.transit import prepare_enter
 from wsap_nexus.store.entities import Terms
+from wsap_nexus.worlds.game_info import GameInfo
 
 
 class Entrance:

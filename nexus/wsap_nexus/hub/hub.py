@@ -22,7 +22,6 @@ from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMak
 from wsap_nexus.hub.elsewhere import Elsewhere
 from wsap_nexus.hub.entrance import Entrance
 from wsap_nexus.hub.external import Outside
-from wsap_nexus.hub.game_info import GameInfo
 from wsap_nexus.hub.homecoming import Homecoming
 from wsap_nexus.hub.inner_life import Life
 from wsap_nexus.hub.lives import Lives
@@ -41,6 +40,7 @@ from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lead import EVERY, lead
+from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldFace
 

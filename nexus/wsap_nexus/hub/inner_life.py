@@ -10,15 +10,14 @@ from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents import letters, metagoals
-from wsap_nexus.agents.chronicle import latest, news
+from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.minds import AgentMinds, KeptMind
-from wsap_nexus.agents.suggest import suggestions
+from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.conversation import Words
-from wsap_nexus.hub.deaths import ways_back
 from wsap_nexus.hub.entrance import Entrance
 from wsap_nexus.hub.guests import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
-from wsap_nexus.hub.place import GameEntry, Surroundings
+from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.transit import Departure
 from wsap_nexus.runs.minds import Beginning
 from wsap_nexus.runs.plan import SeatPlan

@@ -18,48 +18,17 @@ from wsap_core.protocol import (
     Observation,
     ParamDef,
 )
-from wsap_core.protocol.base import Part, freeze_sequences
+from wsap_core.protocol.base import freeze_sequences
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.letters import Letter
+from wsap_nexus.agents.suggest import GameEntry, Suggestion
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 
 GAME = "nexus"
 """What the nexus is called where a game's name stands."""
-
-
-@dataclass(frozen=True)
-class Suggestion(Part):
-    """A world that would be good to go to now."""
-
-    game: str
-    score: float
-    """From 0 to 1."""
-    reasons: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "reasons")
-
-
-@dataclass(frozen=True)
-class GameEntry(Part):
-    """A world, as it is listed in the nexus."""
-
-    game: str
-    name: str
-    summary: str
-    status: str
-    active_agents: int = 0
-    capacity: int = 1
-    visits: int = 0
-    """How often this agent has been there."""
-    avatars: Sequence[str] = ()
-    """This agent's bodies there, dead ones too: "avatar-1 (dormant)"."""
-
-    def __post_init__(self) -> None:
-        freeze_sequences(self, "avatars")
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
+from wsap_nexus.agents.chronicle import death_words, respawn_words
 from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.agents.skills import skill_gains
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
-from wsap_nexus.hub.deaths import death_words, respawn_words
 from wsap_nexus.hub.luggage import by_reason, lose_world, take_items
 from wsap_nexus.hub.stay import Deeds
 from wsap_nexus.store.book import Book, Ledger

@@ -19,6 +19,7 @@ from sqlalchemy import delete, insert, select, update
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
+from wsap_nexus.http.replies import Reply
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.tables import METADATA
 
@@ -31,17 +32,6 @@ _SWEEP_EVERY = 500
 
 Intent = Mapping[str, Any]
 """What has to be known to find out later whether it happened; JSON-ready."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """An answer."""
-
-    status: int
-    body: str
-    """Canonical JSON."""
-    repeated: bool = False
-    """Whether it was given before."""
 
 
 @dataclass(frozen=True)

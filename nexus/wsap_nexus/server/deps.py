@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.security import HTTPBearer
 from pydantic import StringConstraints
 
-from wsap_core.errors import WireError
-from wsap_core.protocol.wire import dumps
-from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.http.auth import Caller, Tokens
 from wsap_nexus.http.guard import CALLER
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
+from wsap_nexus.http.replies import pending
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.server.answers import Answers, Errand, Reply
+from wsap_nexus.server.answers import Answers, Errand
 from wsap_nexus.store.entities import AGENT_ID
-
-WAIT_MOST = 60.0
-"""Seconds that a request may wait for something to happen."""
 
 _BEARER = HTTPBearer(
     auto_error=False,
@@ -68,43 +63,6 @@ Vault = Annotated[Tokens, Depends(the_tokens)]
 Once = Annotated[Answers, Depends(the_answers)]
 AgentId = Annotated[str, StringConstraints(pattern=AGENT_ID, max_length=64)]
 """An agent's id."""
-Wait = Annotated[float, Query(ge=0, le=WAIT_MOST, description="Seconds to wait before answering 202.")]
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=200,
-        pattern=r"^[!-~]+$",
-        description="Asked again with the same key, it is done once and answered the same, for a day.",
-    ),
-]
-
-
-def answer(body: object, status: int = 200) -> Response:
-    """Return parts of the protocol, or JSON-ready data, as canonical JSON.
-
-    Raises:
-        WorldFailedError: a game gave something that JSON has no word for.
-    """
-    return Response(text_of(body), status, media_type="application/json")
-
-
-def text_of(body: object) -> str:
-    """Return parts of the protocol, or JSON-ready data, as canonical JSON text.
-
-    Raises:
-        WorldFailedError: a game gave something that JSON has no word for.
-    """
-    try:
-        return dumps(body)
-    except WireError as error:
-        raise WorldFailedError(f"What the world gave can't be sent: {error}") from error
-
-
-def pending(what: str) -> Response:
-    """Return the answer that something is not through yet."""
-    return Response(dumps({"pending": True, "message": what}), 202, media_type="application/json")
 
 
 async def once(answers: Answers, who: Caller, key: str | None, errand: Errand, wait: float, what: str) -> Response:
@@ -116,8 +74,3 @@ async def once(answers: Answers, who: Caller, key: str | None, errand: Errand, w
     if reply.repeated:
         response.headers["Idempotent-Replayed"] = "true"
     return response
-
-
-def reply_of(body: Any, status: int = 200) -> Reply:
-    """Return an answer that can be kept. Any: parts of the protocol, or JSON-ready data."""
-    return Reply(status, text_of(body))

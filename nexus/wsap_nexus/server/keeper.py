@@ -8,9 +8,9 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from wsap_nexus.agents import portable
+from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub import settling
-from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import AgentId, Hub, Owner, answer
+from wsap_nexus.server.deps import AgentId, Hub, Owner
 
 router = APIRouter()
 
@@ -22,7 +22,7 @@ class Held(BaseModel):
     state: str
 
 
-class Decision(shapes.Request):
+class Decision(Request):
     """What a person says became of a move that is in doubt."""
 
     outcome: Literal["arrived", "returned"]

@@ -13,11 +13,11 @@ from wsap_core.protocol import Action, Observation
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
+from wsap_nexus.http.replies import Reply, answer, pending, reply_of
 from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.stay import Stay
-from wsap_nexus.server.answers import Errand, Intent, Reply
-from wsap_nexus.server.deps import answer, pending, reply_of
+from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.shapes import ActRequest
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 

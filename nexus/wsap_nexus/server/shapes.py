@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from wsap_core.untrusted import one_line
-from wsap_nexus.hub.game_info import GameInfo
+from wsap_nexus.http.replies import Request
 from wsap_nexus.store.entities import AGENT_ID
+from wsap_nexus.worlds.game_info import GameInfo
 
 PART = "x-wsap-message"
 """Where a schema says which message of the protocol stands there, until the document is put together."""
@@ -38,12 +39,6 @@ def _plain(text: str) -> str:
 Name = Annotated[str, Field(max_length=80), AfterValidator(_plain)]
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 Text = Annotated[str, Field(max_length=10_000)]
-
-
-class Request(BaseModel):
-    """A body; names that it does not have are refused, so that a slip of the pen is noticed."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class PolicyShape(Request):

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Query, Response
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.agents import diary, talk
 from wsap_nexus.agents.portable import check_not_removed
+from wsap_nexus.http.replies import Key, Reply, Wait, answer, reply_of
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.server import shapes
-from wsap_nexus.server.answers import Errand, Intent, Reply
-from wsap_nexus.server.deps import AgentId, Hub, Key, Once, Owner, Wait, answer, once, reply_of
+from wsap_nexus.server.answers import Errand, Intent
+from wsap_nexus.server.deps import AgentId, Hub, Once, Owner, once
 
 router = APIRouter(tags=["agents"])
 

@@ -35,9 +35,8 @@ from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.guard import Guard, Limits
 from wsap_nexus.http.patience import PatientProtocol
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError, UnauthorizedError
-from wsap_nexus.server.answers import Reply
-from wsap_nexus.server.deps import Key, Wait, pending, reply_of
-from wsap_nexus.server.shapes import Request as Shape
+from wsap_nexus.http.replies import Key, Reply, Wait, pending, reply_of
+from wsap_nexus.http.replies import Request as Shape
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatFace, leave
 
@@ -309,7 +308,7 @@ def serve_world(
         ConfigError: it would be open to other machines.
         UsageError: there is no name, or something else listens there.
     """
-    from wsap_nexus.server.serve import Address, listen, url_of
+    from wsap_nexus.http.listening import Address, listen, url_of
 
     address = Address(host, port)
     address.check()

@@ -124,7 +124,7 @@ def _check(request: StartRequest) -> None:
     from wsap_core.errors import UsageError
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.errors import NexusRunningError
-    from wsap_nexus.server.serve import Address
+    from wsap_nexus.http.listening import Address
 
     if not Address(request.host, request.port).is_loopback and not request.expose:
         raise UsageError(
@@ -225,7 +225,8 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus.cli.nexus import state
     from wsap_nexus.cli.nexus.signals import told_to_stop
     from wsap_nexus.dashboard.keys import OneTimeKey
-    from wsap_nexus.server.serve import Address, serve
+    from wsap_nexus.http.listening import Address
+    from wsap_nexus.server.serve import serve
 
     key = OneTimeKey()
     path = state.state_file(hub.store.database.where, os.environ)
