@@ -40,7 +40,7 @@ class Orchard(OneBodyGame):
         self._apples, self._news = 0, ""
 
     def refusal(self, action: Action) -> str:
-        if action.name == "saw" and not self.luggage.count()["saw"]:
+        if action.name == "saw" and not self.items.count()["saw"]:
             return "you have no saw"
         return ""
 
@@ -56,7 +56,7 @@ class Orchard(OneBodyGame):
         return ActionResult(True, "Done.", observation=self.observe(), done=self.done)
 
     def observe(self) -> GridObservation:
-        things = {**self.luggage.count(), "apples": self._apples, **self.gifts}
+        things = {**self.items.count(), "apples": self._apples, **self.gifts}
         return GridObservation(
             inventory=things,
             location=Location((0.0, 1.0)),

@@ -223,8 +223,8 @@ class Comings(RuleBasedStateMachine):
             return
         places = [set(self.mine), self.inside, self.lost]
         assert sorted(name for place in places for name in place) == [f"saw-{n}" for n in range(4)]
-        told_later = {name for gone in self.world.luggage.lost.values() for name in gone}
-        assert self.inside == set(self.world.luggage.kept) | told_later
+        told_later = {name for gone in self.world.items.lost.values() for name in gone}
+        assert self.inside == set(self.world.items.kept) | told_later
         assert self.world.observe().inventory.get("saw", 0) == len(self.inside - told_later)
 
 

@@ -143,7 +143,9 @@ def test_a_package_declares_every_library_it_imports(path: Path) -> None:
     data = load(path)["project"]
     optional = [item for items in data.get("optional-dependencies", {}).values() for item in items]
     declared = {canonicalize_name(Requirement(item).name) for item in [*data["dependencies"], *optional]}
-    declared |= {canonicalize_name(data["name"])} | ({"pydantic-core"} if "pydantic" in declared else set())
+    declared |= {canonicalize_name(data["name"])} | (
+        {"pydantic-core", "typing-extensions"} if "pydantic" in declared else set()
+    )
     homes = importlib.metadata.packages_distributions()
     package = path.parent / data["name"].replace("-", "_")
     imported = {name for file in package.rglob("*.py") for name in imports_of(file)} - sys.stdlib_module_names

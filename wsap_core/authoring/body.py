@@ -1,6 +1,6 @@
-"""The one body of a world that holds one: whose it is, in which state, and how long it has lived.
+"""The body of a one-body world: owner, state and age; and the session of the agent in it.
 
-What a body has in the game (place, health, inventory) is the game's own; this keeps the rest, for any game.
+The game keeps the body's place, health and inventory; this module keeps the rest, for any game.
 """
 
 from __future__ import annotations
@@ -8,32 +8,32 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from wsap_core.protocol import Avatar, AvatarSpec, AvatarState
+from wsap_core.protocol import ActionResult, Avatar, AvatarSpec, AvatarState
+from wsap_core.protocol.values import JsonValue
 
 LEAVING: Mapping[str, AvatarState] = {
     "dormant": AvatarState.DORMANT,
     "suspend": AvatarState.SUSPENDED,
     "despawn": AvatarState.DESTROYED,
 }
-"""How a body can be left -> what it is then."""
+"""Mode of leaving -> state of the body afterwards."""
 
 _BIGGEST = 2**63
 
 
 @dataclass(frozen=True)
 class Body:
-    """What the protocol knows of a body besides what the game knows."""
+    """The part of an avatar that does not depend on the game."""
 
     number: int = 1
-    """Counts the bodies that this world has had."""
+    """The world's first body is 1; each new one counts on."""
     owner: str | None = None
-    """The agent it was made for; None until one asks."""
+    """The agent it was created for; None before the first `create_avatar`."""
     name: str = "Player"
     state: AvatarState = AvatarState.UNBOUND
-    appearance: Mapping[str, Any] = field(default_factory=dict)
-    """As the agent wished; JSON-ready."""
+    appearance: Mapping[str, JsonValue] = field(default_factory=dict)
+    """As the agent asked for; JSON-ready."""
     deaths: int = 0
     played: int = 0
     """Steps in the episodes before this one."""
@@ -47,20 +47,19 @@ class Body:
 
     @property
     def driver(self) -> str | None:
-        """The agent that controls it now."""
+        """The agent that controls it now, if any."""
         return self.owner if self.state is AvatarState.BOUND else None
 
     def claimed(self, agent_id: str, spec: AvatarSpec) -> Body:
-        """Return the body made for an agent."""
-        # Through JSON and back, so that a snapshot gives the very same appearance again.
+        """Return the body with the agent as its owner."""
+        # Through JSON and back, so that it equals the appearance that a snapshot restores.
         appearance = json.loads(json.dumps(dict(spec.appearance or {}), default=str))
         return replace(self, owner=agent_id, name=spec.name or agent_id, appearance=appearance)
 
     def after(self, steps: int) -> Body:
-        """Return the body for another episode, after one of so many steps.
+        """Return the body of the next episode, after one of so many steps.
 
-        It is the same body, alive again and bound to whom it was made for; one that was despawned makes room
-        for another.
+        It is the same body; a dead one is alive again and bound to its owner, a despawned one is replaced by another.
         """
         if self.despawned:
             return Body(number=self.number + 1)
@@ -80,7 +79,7 @@ class Body:
         inventory: Mapping[str, int] | None = None,
         equipment: Mapping[str, str] | None = None,
     ) -> Avatar:
-        """Return the body as the protocol describes it, with what the game knows of it now."""
+        """Return the body as an avatar of the protocol, with the game's part of it."""
         return Avatar(
             self.avatar_id,
             game_id,
@@ -99,8 +98,8 @@ class Body:
             self.deaths,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the body as JSON-ready data."""
         return {
             "number": self.number,
             "owner": self.owner,
@@ -113,13 +112,12 @@ class Body:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> Body:
+    def from_json(cls, data: JsonValue) -> Body:
         """Return the body of `to_json`; the data is not trusted.
 
         Raises:
-            ValueError, TypeError, KeyError: it is not that of a body.
+            ValueError, TypeError, KeyError: the data describes no body.
         """
-        # Any: JSON whose shape is checked here.
         owner, name, appearance = data["owner"], data["name"], data["appearance"]
         if not (isinstance(owner, str | None) and isinstance(name, str) and isinstance(appearance, dict)):
             raise ValueError("owner, name and appearance are not text, text and an object")
@@ -129,8 +127,45 @@ class Body:
         )
 
 
-def _count(value: Any) -> int:
-    # Any: JSON.
+@dataclass
+class Session:
+    """Statistics of the agent's stay in the body, since it jacked in."""
+
+    start: int = 0
+    """The episode's step at which it began."""
+    reward: float = 0.0
+    achievements: tuple[str, ...] = ()
+
+    def add(self, result: ActionResult) -> None:
+        """Count the outcome of a step."""
+        self.reward += result.reward
+        self.achievements += tuple(result.achievements)
+
+    def stats(self, step: int) -> dict[str, JsonValue]:
+        """Return the statistics for the agent that leaves at that step."""
+        reward = round(self.reward, 3)
+        return {"playtime": step - self.start, "reward": reward, "achievements": list(self.achievements)}
+
+    def to_json(self) -> list[JsonValue]:
+        """Return the session as JSON-ready data."""
+        return [self.start, self.reward, list(self.achievements)]
+
+    @classmethod
+    def from_json(cls, data: JsonValue) -> Session:
+        """Return the session of `to_json`; the data is not trusted.
+
+        Raises:
+            ValueError, TypeError: the data describes no session.
+        """
+        start, reward, achievements = data
+        if isinstance(reward, bool) or not isinstance(reward, int | float):
+            raise ValueError("the session's reward is not a number")
+        if not all(isinstance(name, str) for name in achievements):
+            raise ValueError("the session's achievements are not text")
+        return cls(_count(start), float(reward), tuple(achievements))
+
+
+def _count(value: JsonValue) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _BIGGEST:
         raise ValueError(f"{str(value)[:40]} is not a count")
     return value

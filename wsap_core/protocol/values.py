@@ -26,9 +26,11 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-# Any, here and below: these functions are about JSON-ready data whose shape is not yet known.
+JsonValue: TypeAlias = Any
+"""JSON-ready data whose shape only its reader knows, or has yet to check."""
+
 Schema = Mapping[str, Any] | bool
 """A JSON Schema within the subset."""
 

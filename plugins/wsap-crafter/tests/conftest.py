@@ -144,7 +144,8 @@ class Scene:
 
     def look(self) -> Any:
         """Make the adapter perceive what was arranged, and return the observation."""
-        return self.adapter._perceive(self.adapter._record.happenings)
+        self.adapter.changed()
+        return self.adapter.observe()
 
 
 @pytest.fixture

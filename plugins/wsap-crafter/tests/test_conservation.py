@@ -163,7 +163,7 @@ class Conservation(RuleBasedStateMachine):
                 world[place] = material
         player.inventory.update(wood=9, coal=9, health=9)  # of the world's own
         self.world.jack_in("ann", self.avatar)
-        self.world._perceive(self.world._record.happenings)
+        self.world.changed()
         for _ in range(4):
             self.world.act(Action(f"make_{thing}"))
 
@@ -176,7 +176,7 @@ class Conservation(RuleBasedStateMachine):
         if world[x, y][0] is not None and world[x, y][1] is None:
             world[x, y] = ore
         self.world.jack_in("ann", self.avatar)
-        self.world._perceive(self.world._record.happenings)
+        self.world.changed()
         self.world.act(Action("do"))
 
     @precondition(lambda self: self.state is AvatarState.BOUND)
@@ -254,7 +254,7 @@ class Conservation(RuleBasedStateMachine):
 
     @invariant()
     def the_worlds_books_agree_with_the_inventory(self) -> None:
-        ledger = self.world._record.ledger
+        ledger = self.world.items
         written_off = {name for gone in ledger.lost.values() for name in gone}
         assert ledger.kept.keys() | written_off == self.books.inside.keys()
         assert not ledger.kept.keys() & written_off

@@ -12,18 +12,19 @@ from typing import Any
 import pytest
 
 from wsap_core import Action, Context
+from wsap_core.authoring.packing import unpack
 from wsap_core.protocol import AvatarSpec, Entry, PortableItem
 from wsap_core.protocol.wire import dumps
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
-from wsap_crafter.snapshot import unpack
+from wsap_crafter.snapshot import MAGIC
 
 GOLDEN = json.loads(Path(__file__).with_name("golden").joinpath("snapshots.json").read_text("ascii"))
 
 
 def life(world: CrafterAdapter) -> list[Any]:
     """Return what the world answers to a life with every kind of request, beginning with its snapshot."""
-    answers: list[Any] = [unpack(world.snapshot()), world.observe()]
+    answers: list[Any] = [unpack(MAGIC, world.snapshot(), "crafter"), world.observe()]
     chooser = random.Random(7)
 
     def play(steps: int) -> None:
@@ -35,12 +36,14 @@ def life(world: CrafterAdapter) -> list[Any]:
     elif world.respawn("avatar-1", "new_world").success:
         answers.append(world.release("avatar-1", "out-2"))
     answers.append(world.admit("avatar-1", Entry("in-1", "ann", {}, [PortableItem("late", "late", "tool", 9)], 30)))
-    answers.append(world.admit("avatar-1", Entry("in-2", "ann", {"combat": 1.0}, [PortableItem("x", "x", "tool", 9)], 30)))
+    answers.append(
+        world.admit("avatar-1", Entry("in-2", "ann", {"combat": 1.0}, [PortableItem("x", "x", "tool", 9)], 30))
+    )
     world.jack_in("ann", "avatar-1")
     play(60)
     left = world.jack_out("ann", "dormant", force=True)
     answers += [left.success, left.avatar_state, left.session_stats, world.release("avatar-1", "out-3")]
-    return [*answers, world.observe(), unpack(world.snapshot())]
+    return [*answers, world.observe(), unpack(MAGIC, world.snapshot(), "crafter")]
 
 
 @pytest.mark.parametrize("name", ["fresh", "bound", "dormant", "dead"])

@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsap_core import Action, Context
+from wsap_core.authoring.packing import pack, unpack
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import AvatarSpec, Entry, PortableItem
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.rules import GAME_ACTIONS
-from wsap_crafter.snapshot import _MAGIC, pack, unpack
+from wsap_crafter.snapshot import MAGIC
 
 
 def played(seed: int, steps: int) -> CrafterAdapter:
@@ -90,7 +91,7 @@ def test_a_snapshot_is_small_and_no_pickle():
     data = played(4, 400).snapshot()
     assert len(data) < 7_000
     assert data.startswith(b"WSAP-CRAFTER-2\n")
-    json.loads(zlib.decompress(data[len(_MAGIC) :]))
+    json.loads(zlib.decompress(data[len(MAGIC) :]))
 
 
 def _refused(world: CrafterAdapter, data: bytes) -> None:
@@ -106,15 +107,15 @@ def _refused(world: CrafterAdapter, data: bytes) -> None:
     [
         b"",
         b"garbage",
-        _MAGIC,
-        _MAGIC + b"garbage",
+        MAGIC,
+        MAGIC + b"garbage",
         b"WSAP-CRAFTER-3\n" + zlib.compress(b"{}"),
-        _MAGIC + zlib.compress(b"{}"),
-        _MAGIC + zlib.compress(b"[1]"),
-        _MAGIC + zlib.compress(b"[" * 100_000),
-        _MAGIC + zlib.compress(b'{"engine": NaN}'),
-        _MAGIC + zlib.compress(b" " * 50_000_000),
-        _MAGIC + zlib.compress(b"{}") + b"more",
+        MAGIC + zlib.compress(b"{}"),
+        MAGIC + zlib.compress(b"[1]"),
+        MAGIC + zlib.compress(b"[" * 100_000),
+        MAGIC + zlib.compress(b'{"engine": NaN}'),
+        MAGIC + zlib.compress(b" " * 50_000_000),
+        MAGIC + zlib.compress(b"{}") + b"more",
     ],
 )
 def test_what_is_no_snapshot_is_refused_and_changes_nothing(data):
@@ -164,12 +165,12 @@ _WRONG = [
 @pytest.mark.parametrize(("path", "value"), _WRONG)
 def test_a_snapshot_with_one_wrong_value_is_refused(path, value):
     world = played(1, 30)
-    state = unpack(world.snapshot())
+    state = unpack(MAGIC, world.snapshot(), "crafter")
     part = state
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = value
-    _refused(world, pack(state))
+    _refused(world, pack(MAGIC, state))
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -185,7 +186,7 @@ def test_a_snapshot_with_any_value_replaced_is_refused_or_gives_a_game_that_runs
     junk = st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.just([]) | st.just({}) | st.floats()
     part[key] = data.draw(junk.filter(lambda v: v == v and v not in (float("inf"), float("-inf"))))
     try:
-        world.restore(pack(state))
+        world.restore(pack(MAGIC, state))
     except SnapshotError:
         return
     world.act(Action("do"))
@@ -204,4 +205,4 @@ def one_snapshot():
     world.admit(avatar.avatar_id, Entry("in-1", "ann", {"combat": 0.5, "survival": 1.0}, items))
     world.release(avatar.avatar_id, "out-1")
     world.admit(avatar.avatar_id, Entry("in-2", "ann", {}, items))
-    return CrafterAdapter(Context(seed=1)), json.dumps(unpack(world.snapshot()))
+    return CrafterAdapter(Context(seed=1)), json.dumps(unpack(MAGIC, world.snapshot(), "crafter"))

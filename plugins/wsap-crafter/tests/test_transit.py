@@ -8,12 +8,13 @@ import pytest
 from crafter import constants
 
 from wsap_core import Action, Context
+from wsap_core.authoring.packing import pack, unpack
 from wsap_core.errors import SnapshotError, UsageError
 from wsap_core.protocol import AvatarSpec, Entry, PortableItem
 from wsap_core.protocol.transit import BONUS_KINDS, ITEM_CATEGORIES, SKILL_DOMAINS
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.catalogue import PORTABLE, SKILLS, TRANSFER_RULES
-from wsap_crafter.snapshot import pack, unpack
+from wsap_crafter.snapshot import MAGIC
 
 MASTER = dict.fromkeys(SKILL_DOMAINS, 1.0)
 
@@ -318,17 +319,17 @@ def test_strangers_are_told_so(scene):
 
 def test_a_snapshot_from_before_there_was_transit_still_loads(scene):
     made = with_body(scene, wood=3)
-    state = unpack(made.adapter.snapshot())
+    state = unpack(MAGIC, made.adapter.snapshot(), "crafter")
     assert state["ledger"] is None
     del state["ledger"]
-    header, _, body = pack(state).partition(b"\n")
+    header, _, body = pack(MAGIC, state).partition(b"\n")
     old = header.replace(b"2", b"1") + b"\n" + body
     other = CrafterAdapter(Context(seed=5))
     other.restore(old)
     assert other.snapshot() == made.adapter.snapshot()
     assert zlib.decompress(body).startswith(b"{")
     with pytest.raises(SnapshotError):
-        other.restore(pack(state))
+        other.restore(pack(MAGIC, state))
 
 
 @pytest.mark.parametrize(
@@ -351,12 +352,12 @@ def test_a_snapshot_from_before_there_was_transit_still_loads(scene):
 def test_a_snapshot_whose_books_are_cooked_is_refused(key, value, scene):
     made = with_body(scene)
     made.adapter.admit("avatar-1", entry(1, foreign("a", "weapon", 8), skills=MASTER))
-    state = unpack(made.adapter.snapshot())
+    state = unpack(MAGIC, made.adapter.snapshot(), "crafter")
     assert key in state["ledger"]
     state["ledger"][key] = value
     before = made.adapter.snapshot()
     with pytest.raises(SnapshotError):
-        made.adapter.restore(pack(state))
+        made.adapter.restore(pack(MAGIC, state))
     assert made.adapter.snapshot() == before
 
 

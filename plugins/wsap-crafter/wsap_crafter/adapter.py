@@ -2,73 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from wsap_core.authoring.body import LEAVING, Body
-from wsap_core.errors import ConfigError, UsageError
+from typing_extensions import override
+
+from wsap_core.authoring.body import Body, Session
+from wsap_core.authoring.item_ledger import Refused
+from wsap_core.authoring.one_body import OneBodyGame
+from wsap_core.errors import ConfigError
 from wsap_core.protocol import (
     Action,
     ActionResult,
-    ActionSpace,
-    Avatar,
-    AvatarSpec,
     AvatarState,
+    Bonus,
     DeathEvent,
-    Entry,
+    Event,
     GridMapBlock,
     ImageBlock,
-    JackInResult,
     JackOutResult,
-    Receipt,
-    RespawnOption,
-    TransitPackage,
+    PortableItem,
     View,
 )
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
-from wsap_core.seams.game import AvatarGameAdapter
-from wsap_crafter.bodies import NEW_WORLD, avatar_of, death_of, unsafe_reason
-from wsap_crafter.dormancy import LONGEST_SLEEP
+from wsap_crafter.body import CAUSES, GAME_ID, MAX_HEALTH, NEW_WORLD, equipment_of, unsafe_reason
+from wsap_crafter.catalogue import ACHIEVEMENTS, PORTABLE, TRANSFER_RULES
+from wsap_crafter.dormancy import LONGEST_SLEEP, sleep_through
 from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.frames import FramePainter
-from wsap_crafter.gestures import GESTURES, gesture
-from wsap_crafter.ledger import dump_ledger, load_ledger
+from wsap_crafter.gestures import gesture
+from wsap_crafter.items import MOST, dump_items, item_of, load_items, own_things, thing_of, write_off_used
 from wsap_crafter.narration import note_before, tell_action, tell_step
 from wsap_crafter.observation import NOTHING, CrafterObservation, Happenings, build_observation, carried
-from wsap_crafter.records import Record, dump_record, load_record
 from wsap_crafter.rules import ACTION_SPACE, GAME_ACTIONS, Situation, availability, in_the_open, situation_of
 from wsap_crafter.sight import WORDS, Sight, ground_table, look_around
-from wsap_crafter.snapshot import dump_engine, load_engine, pack, restoring, unpack
-from wsap_crafter.transit import admit, release
+from wsap_crafter.snapshot import (
+    FIRST_MAGIC,
+    MAGIC,
+    dump_engine,
+    dump_happenings,
+    load_engine,
+    load_happenings,
+    whole,
+)
 
 _NUMBER = {name: number for number, name in enumerate(GAME_ACTIONS)}
+_NAMES = frozenset(a.name for a in ACHIEVEMENTS)
+_SOURCES = {death: source for source, death in CAUSES.items()}
 
 
-class CrafterAdapter(AvatarGameAdapter):
+class CrafterAdapter(OneBodyGame):
     """One Crafter world and the player in it.
 
-    Configuration (``context.config``): ``length``, the steps after which an episode is over (10000; 0
-    for no limit), ``frame_size``, the width and height of frames in pixels (360; 0 for no frames), and
-    ``longest_sleep``, the most steps for which the world goes on while its agent is away (300, a day).
+    Configuration (`context.config`): `length`, the steps after which an episode is over (10000; 0
+    for no limit), `frame_size`, the width and height of frames in pixels (360; 0 for no frames), and
+    `longest_sleep`, the most steps for which the world goes on while its agent is away (300, a day).
 
     Raises:
         ConfigError: one of these is not a whole number in its range.
     """
 
+    game_id = GAME_ID
+    action_space = ACTION_SPACE
+    transfer_rules = TRANSFER_RULES
+    way_back = NEW_WORLD
+    headers = (MAGIC, FIRST_MAGIC)
+
     def __init__(self, context: Context | None = None) -> None:
+        super().__init__()
         context = context or Context()
         self._engine = CrafterEngine(context.seed, _option(context, "length", 10_000, 0, 2**31))
         self._frame_size = _option(context, "frame_size", 360, 0, 4096)
         self._longest_sleep = _option(context, "longest_sleep", LONGEST_SLEEP, 0, 10_000)
         self._painter: FramePainter | None = None
         self._characters = ground_table(self._engine.world)
-        self._record = Record()
+        self._happenings = NOTHING
         self._sight: Sight
         self._situation: Situation
         self._observation: CrafterObservation
         self.reset(context.seed)
-
-    # --- the world ----------------------------------------------------------------------------
 
     @property
     def game_description(self) -> str:
@@ -78,222 +91,144 @@ class CrafterAdapter(AvatarGameAdapter):
 
         return DESCRIPTION
 
-    @property
-    def action_space(self) -> ActionSpace:
-        """The game's 17 actions."""
-        return ACTION_SPACE
+    # --- play ---------------------------------------------------------------------------------
 
-    def reset(self, seed: int | None = None) -> CrafterObservation:
-        """Begin the first episode of a seed, or with None the next one of the seed at hand.
+    @override
+    def begin(self, seed: int | None) -> None:
+        """Begin an episode; the world of a seed's first one is that of `crafter.Env(seed=seed)`."""
+        self.items.lose_all(self.body.avatar_id, "lost when the episode ended and another world began")
+        self.gifts.clear()
+        self._engine.reset(seed)
+        self._perceive(NOTHING)
 
-        The world of a seed's first episode is that of ``crafter.Env(seed=seed)``. The body is the
-        same one, made anew; one that was despawned makes room for another.
-        """
-        self._begin(self._record.body.after(self._engine.steps), seed)
-        return self._observation
-
-    def observe(self) -> CrafterObservation:
-        """Return what the player perceives now; the same object until something changes."""
-        return self._observation
-
-    def act(self, action: Action) -> ActionResult:
+    @override
+    def play(self, action: Action) -> ActionResult:
         """Carry out one of the 17 actions as one step of the game.
 
         An action that is impossible now takes a step too, as in the game, and is reported with
-        ``success=False`` and the reason. An action that the game does not have, and any action
-        after the end of the episode or without a body, takes no step. ``look`` describes what lies
-        where one asks, without a step.
+        `success=False` and the reason.
         """
-        name = action.name
-        number = _NUMBER.get(name)
-        body = self._record.body
-        if self._engine.done:
-            return self._refuse("The episode is over; nothing can be done until the next one begins.")
-        if body.state not in (AvatarState.BOUND, AvatarState.UNBOUND):
-            return self._refuse(f"Nobody is in the body: {body.avatar_id} is {body.state.value}. Jack in first.")
-        if name in GESTURES:
-            succeeded, message = gesture(action, self._observation)
-            return replace(self._refuse(message), success=succeeded)
-        if number is None:
-            known = ", ".join(GAME_ACTIONS)
-            return self._refuse(f"There is no action {name[:60]!r} in Crafter; it has {known}.")
-        if action.parameters:
-            return self._refuse(f"{name} takes no parameters.")
-        return self._step(name, number)
-
-    def _step(self, name: str, number: int) -> ActionResult:
-        engine, record = self._engine, self._record
+        engine, name = self._engine, action.name
         player = engine.player
-        possible = availability(self._situation)[number]
+        possible = availability(self._situation)[_NUMBER[name]]
         before = note_before(player, self._sight, self._situation.facing)
         report = engine.step(name)
         happenings = tell_step(report, before, player, engine.steps)
-        done = engine.done
-        record.after_step(report, happenings, dead=engine.dead)
-        if record.ledger.kept:
-            record.ledger.settle(record.body.avatar_id, player.inventory)
+        self._advance(happenings.events)
+        if self.items.kept:
+            write_off_used(self.items, self.body.avatar_id, player.inventory)
         observation = self._perceive(happenings)
         if possible.available:
             message = tell_action(name, before, player)
         else:
             message = f"Nothing came of {name}: {possible.reason}."
-        return ActionResult(possible.available, message, report.reward, report.unlocked, done, observation)
+        return ActionResult(possible.available, message, report.reward, report.unlocked, self.done, observation)
 
-    def _refuse(self, message: str) -> ActionResult:
-        return ActionResult(False, message, 0.0, (), self._engine.done, self._observation)
+    @override
+    def observe(self) -> CrafterObservation:
+        return self._observation
 
-    def _begin(self, body: Body, seed: int | None = None) -> None:
-        """Begin an episode with that body."""
-        self._engine.reset(seed)
-        self._record = self._record.next_episode(body)
-        self._perceive(NOTHING)
+    @override
+    def changed(self) -> None:
+        self._perceive(self._happenings)
+
+    @override
+    def gesture(self, action: Action) -> tuple[bool, str]:
+        return gesture(action, self._observation)
+
+    def _advance(self, events: Sequence[Event]) -> None:
+        """Take over from the engine where the episode is, and that the body died of the last of these events."""
+        self.steps, self.done = self._engine.steps, self._engine.done
+        if self._engine.dead:
+            sources = [event.source for event in events if event.type in ("damage", "death")]
+            source = (sources[-1] if sources else None) or "unknown"
+            self.die(*CAUSES.get(source, (source, None)))
+            self.gifts.clear()
 
     def _perceive(self, happenings: Happenings) -> CrafterObservation:
-        engine = self._engine
-        player = engine.player
+        engine, player = self._engine, self._engine.player
+        self._happenings = happenings
         self._sight = look_around(engine.world, player, self._characters)
         self._situation = situation_of(player, self._sight)
         items = carried(self._situation.items)
-        self._observation = build_observation(
-            engine,
-            self._sight,
-            self._situation,
-            items,
-            avatar_of(self._record.body, player, items, engine.steps),
-            happenings,
+        x, y = player.pos.tolist()
+        avatar = self.body.avatar(
+            GAME_ID,
+            engine.steps,
+            position=(x, y),
+            health=player.inventory["health"],
+            max_health=MAX_HEALTH,
+            inventory=items,
+            equipment=equipment_of(items),
         )
+        self._observation = build_observation(engine, self._sight, self._situation, items, avatar, happenings)
         return self._observation
 
-    # --- bodies -------------------------------------------------------------------------------
+    # --- the body -----------------------------------------------------------------------------
 
-    def list_avatars(self, agent_id: str) -> list[Avatar]:
-        """Return the body that this agent has here, dead or alive; at most one."""
-        return [self._observation.avatar] if self._record.body.owner == agent_id else []
+    @override
+    def danger(self) -> str:
+        return unsafe_reason(self._observation, self._sight)
 
-    def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
-        """Make the world's body the agent's, unbound; after its end, begin a new world for another.
-
-        Raises:
-            UsageError: a body lives here already that is somebody's.
-        """
-        body = self._record.body
-        if body.state is AvatarState.DESTROYED:
-            self._begin(Body(number=body.number + 1).claimed(agent_id, spec))
-            return self._observation.avatar
-        if body.owner is not None:
-            raise UsageError(
-                f"A Crafter world holds one body, and {body.avatar_id} of {body.owner!r} lives in this one;"
-                " jack in to it, or open another world."
-            )
-        return self._become(body.claimed(agent_id, spec))
-
-    def jack_in(self, agent_id: str, avatar_id: str) -> JackInResult:
-        """Bind the agent to its body and return what it perceives."""
-        body = self._record.body
-        if avatar_id != body.avatar_id or body.owner != agent_id:
-            return JackInResult(False, None, f"{agent_id!r} has no avatar {avatar_id!r} in this world.")
-        if body.state is AvatarState.DESTROYED:
-            return JackInResult(False, self._observation.avatar, self._how_it_ended())
-        if body.state is AvatarState.BOUND:
-            return JackInResult(False, self._observation.avatar, f"{agent_id!r} is in {avatar_id} already.")
-        record = self._record
-        record.begin_session(self._engine.steps)
-        avatar = self._become(replace(body, state=AvatarState.BOUND))
-        message = f"You are {body.name}, in the world of Crafter."
-        bonuses = record.ledger.tell_news()
-        return JackInResult(True, avatar, message, bonuses, self._observation)
-
-    def _how_it_ended(self) -> str:
-        death = self.handle_death(self._record.body.avatar_id)
-        if self._record.body.despawned:
-            return f"{death.avatar_id} is destroyed: it was despawned."
-        whom = f" ({death.killer})" if death.killer else ""
-        return (
-            f"{death.avatar_id} is destroyed: it died of {death.cause}{whom} at {death.timestamp}; "
-            f"respawn it with {NEW_WORLD.id!r}."
-        )
-
+    @override
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
-        """Release the agent's body: ``dormant`` (asleep in its world), ``suspend`` or ``despawn``.
+        left = super().jack_out(agent_id, mode, force=force)
+        if left.success and left.avatar_state is AvatarState.DORMANT and in_the_open(self._situation):
+            message = f"{left.message[:-1]}, in the open: whatever walks can reach it while it sleeps."
+            return replace(left, message=message)
+        return left
 
-        Args:
-            agent_id: who leaves.
-            mode: what becomes of the body.
-            force: leave even where that is not safe.
-        """
-        body = self._record.body
-        if mode not in LEAVING:
-            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
-        if body.driver != agent_id:
-            return JackOutResult(False, body.state, f"{agent_id!r} is in no avatar in this world.")
-        danger = unsafe_reason(self._observation, self._sight)
-        if danger and not force:
-            return JackOutResult(False, body.state, f"You can't leave now: {danger}.")
-        state = LEAVING[mode]
-        stats = self._record.session_stats(self._engine.steps)
-        self._become(replace(body, state=state, despawned=mode == "despawn"))
-        message = f"{body.avatar_id} is {state.value} now"
-        if state is AvatarState.DORMANT and in_the_open(self._situation):
-            message += ", in the open: whatever walks can reach it while it sleeps"
-        return JackOutResult(True, state, f"{message}.", stats)
+    @override
+    def sleep(self, steps: int) -> list[str]:
+        engine = self._engine
+        sleep = sleep_through(engine, min(steps, self._longest_sleep))
+        if not sleep.steps:
+            return []
+        notes = [f"Your body slept for {sleep.steps} steps."]
+        events = [Event(notes[0], "info", None, engine.steps), *sleep.wounds]
+        if sleep.wounds:
+            notes.append("Meanwhile: " + " ".join(wound.description for wound in sleep.wounds))
+        if engine.dead:
+            notes.append("It died in its sleep.")
+            events.append(Event("You died in your sleep.", "death", sleep.wounds[-1].source, engine.steps))
+        self._happenings = Happenings(tuple(events))
+        self._advance(events)
+        return notes
 
+    @override
     def handle_death(self, avatar_id: str) -> DeathEvent:
-        """Return what destroyed the body, and how it can live again.
+        return replace(super().handle_death(avatar_id), items_dropped=dict(self._observation.inventory))
 
-        Raises:
-            UsageError: there is no such body, or it is not destroyed.
-        """
-        body = self._record.body
-        if avatar_id != body.avatar_id:
-            raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
-        if body.state is not AvatarState.DESTROYED:
-            raise UsageError(f"{avatar_id} is not dead: it is {body.state.value}.")
-        return death_of(body, self._observation, self._record.death_cause)
+    # --- items --------------------------------------------------------------------------------
 
-    def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
-        """Begin anew in the next world of this seed, which is all that Crafter offers, and bind again."""
-        body = self._record.body
-        chosen = option.id if isinstance(option, RespawnOption) else option
-        if avatar_id != body.avatar_id or body.state is not AvatarState.DESTROYED or body.despawned:
-            return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
-        if chosen != NEW_WORLD.id:
-            return JackInResult(False, self._observation.avatar, f"The only way back is {NEW_WORLD.id!r}.")
-        self._begin(body.after(self._engine.steps))
-        message = f"You are {body.name} again, in another world, with nothing."
-        return JackInResult(True, self._observation.avatar, message, {}, self._observation)
+    @override
+    def give(self, bonus: Bonus) -> dict[str, int]:
+        inventory, name = self._engine.player.inventory, bonus.name
+        amount = min(int(bonus.amount), MOST - inventory[name])
+        if amount <= 0:
+            return {}
+        inventory[name] += amount
+        if name in PORTABLE:
+            self.gifts[name] += amount
+        return {name: amount}
 
-    def _become(self, body: Body) -> Avatar:
-        """Put the body into that state and show it in the observation; no time passes."""
-        self._record.body = body
-        avatar = avatar_of(body, self._engine.player, self._observation.inventory, self._engine.steps)
-        self._observation = replace(self._observation, avatar=avatar)
-        return avatar
+    @override
+    def thing_for(self, item: PortableItem) -> str | Refused:
+        inventory = self._engine.player.inventory
+        thing = thing_of(item, inventory)
+        if isinstance(thing, str):
+            inventory[thing] += 1
+        return thing
 
-    # --- coming and going with skills and things ------------------------------------------------
+    @override
+    def take_out(self) -> list[PortableItem]:
+        inventory, kept = self._engine.player.inventory, self.items.count()
+        own = own_things(inventory, kept, self.gifts)
+        for thing in (*kept.elements(), *own):
+            inventory[thing] -= 1
+        return [item_of(thing) for thing in own]
 
-    def admit(self, avatar_id: str, entry: Entry) -> Receipt:
-        """Wake a sleeping body to what time has done to it, and give it what its agent brings along.
-
-        See :mod:`wsap_crafter.transit`; asked again with the same transfer id, it answers the same.
-
-        Raises:
-            UsageError: the agent has no such avatar here.
-        """
-        receipt = admit(self._engine, self._record, avatar_id, entry, self._longest_sleep)
-        self._perceive(self._record.happenings)
-        return receipt
-
-    def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Take what is portable out of the body; asked again with the same transfer id, answer the same.
-
-        Raises:
-            UsageError: there was never such an avatar here.
-        """
-        package = release(self._engine, self._record, avatar_id, transfer_id)
-        self._perceive(self._record.happenings)
-        return package
-
-    # --- looking in from outside, and keeping ---------------------------------------------------
+    # --- rendering and snapshots --------------------------------------------------------------
 
     def render(self) -> View:
         """Return the game's own picture of the moment and the map in characters. Changes nothing."""
@@ -312,27 +247,39 @@ class CrafterAdapter(AvatarGameAdapter):
         )
         return View((frame, chart), "Crafter")
 
-    def snapshot(self) -> bytes:
-        """Return the whole state: the game, its random numbers, the body, its belongings, what just happened."""
-        record = self._record
-        ledger = dump_ledger(record.ledger)
-        return pack({"engine": dump_engine(self._engine), "record": dump_record(record), "ledger": ledger})
+    @override
+    def to_json(self) -> dict[str, JsonValue]:
+        record = {
+            "body": self.body.to_json(),
+            **dump_happenings(self._happenings),
+            "death_cause": _SOURCES.get(self.death, self.death[0]),
+            "session": self.session.to_json(),
+        }
+        ledger = dump_items(self.items, self.gifts)
+        return {"engine": dump_engine(self._engine), "record": record, "ledger": ledger}
 
-    def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
+    @override
+    def upgrade(self, header: bytes, data: dict[str, JsonValue]) -> None:
+        data["ledger"] = None
 
-        Raises:
-            SnapshotError: the data is no snapshot of this version; nothing has changed.
-        """
-        state: dict[str, Any] = unpack(data)
-        engine, record = load_engine(state.get("engine")), load_record(state.get("record"))
-        record.ledger = load_ledger(restoring(lambda: state["ledger"]), engine.player.inventory)
-        self._engine, self._record = engine, record
-        self._perceive(record.happenings)
+    @override
+    def load_json(self, data: JsonValue) -> None:
+        engine, record = load_engine(data["engine"]), data["record"]
+        body, session = Body.from_json(record["body"]), Session.from_json(record["session"])
+        happenings = load_happenings(record)
+        if not _NAMES.issuperset(session.achievements):
+            raise ValueError("an achievement of the session is not known")
+        cause = record["death_cause"]
+        if not isinstance(cause, str):
+            raise ValueError("the cause of death is not text")
+        self.items, self.gifts = load_items(data["ledger"], engine.player.inventory)
+        self._engine, self.body, self.session, self._happenings = engine, body, session, happenings
+        self.steps, self.done, self.death = engine.steps, engine.done, CAUSES.get(cause, (cause, None))
 
 
 def _option(context: Context, name: str, default: int, low: int, high: int) -> int:
     value = context.config.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ConfigError(f"Crafter's `{name}` is a whole number from {low} to {high}, not {value!r}.")
-    return value
+    try:
+        return whole(value, low, high)
+    except ValueError:
+        raise ConfigError(f"Crafter's `{name}` is a whole number from {low} to {high}, not {value!r}.") from None

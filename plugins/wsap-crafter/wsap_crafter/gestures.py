@@ -1,4 +1,4 @@
-"""What a body does besides playing: look around and gesture, as far as Crafter's can."""
+"""The protocol's avatar actions for Crafter's body: look around, inspect oneself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from wsap_core.protocol import Action
 from wsap_crafter.observation import CrafterObservation
 from wsap_crafter.sight import HEIGHT, STEPS, WIDTH, WORDS
 
-GESTURES = ("look", "emote", "inspect_self", "jack_out")
-"""The protocol's avatar actions; none takes a step of the game."""
-
 
 def gesture(action: Action, observation: CrafterObservation) -> tuple[bool, str]:
-    """Return whether it could be done, and what came of it."""
+    """Answer an avatar action, which takes no step: whether it worked, and the message."""
     if action.name == "look":
         return _look(str(action.parameters.get("target", "")).strip().lower(), observation)
     if action.name == "inspect_self":
@@ -22,10 +19,7 @@ def gesture(action: Action, observation: CrafterObservation) -> tuple[bool, str]
 
 
 def _look(target: str, observation: CrafterObservation) -> tuple[bool, str]:
-    """Describe what lies in a direction, or where the nearest of something is.
-
-    The game turns the body by moving only, so this turns nothing: it tells what is in view anyway.
-    """
+    """Describe what lies in a direction, or where the nearest thing of a kind is; the body does not turn."""
     if target in STEPS:
         return True, f"To the {target}, without turning: {_line_of_sight(target, observation.local_map)}."
     for entity in observation.nearby_entities:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from wsap_core.protocol import Avatar, Effect, EmbodiedObservation, Entity, Event, GridMapBlock, Location, Terrain, View
+from typing_extensions import override
+
+from wsap_core.protocol import (
+    Avatar,
+    Effect,
+    EmbodiedObservation,
+    Entity,
+    Event,
+    Goal,
+    GridMapBlock,
+    Location,
+    Terrain,
+    View,
+)
+from wsap_core.protocol.spatial import entity_line
 from wsap_crafter.daytime import daylight_at, phase_at
 from wsap_crafter.engine import CrafterEngine
-from wsap_crafter.goals import mask_of, remaining_goals, unlocked_names
+from wsap_crafter.goals import NEXT, mask_of, remaining_goals, unlocked_names
 from wsap_crafter.rules import ITEMS, Situation, availability, with_article
 from wsap_crafter.sight import (
     DIRECTIONS,
@@ -18,6 +33,7 @@ from wsap_crafter.sight import (
     NEAREST_FIRST,
     OFFSETS,
     PLACE_TOWARDS,
+    PLAYER_CHARACTER,
     WORDS,
     Sight,
 )
@@ -55,15 +71,34 @@ class CrafterObservation(EmbodiedObservation):
     achievements_unlocked: tuple[str, ...] = ()
     """Names of what was achieved in this episode, in the catalogue's order."""
 
+    @override
     def to_text(self) -> str:
-        """Return the observation as text for a language model, with the map and the goals in short."""
-        # Deferred for weight: who only plays by structure needs no text.
-        from wsap_crafter.text import render_crafter
+        """Return the observation as text for a language model.
 
-        return render_crafter(self)
+        The text is part of every prompt, so the terrain takes one line, the legend names only what is on
+        the map, and only the goals that can be reached next have hints.
+        """
+        # Deferred for weight: agents that play by structure need no text.
+        from wsap_core.protocol.avatars import render_avatar
+        from wsap_core.protocol.observation import render_observation
 
+        plain = replace(
+            self,
+            status={**self.status, "daylight": self.daylight},
+            nearby_entities=(),
+            nearby_terrain=(),
+            current_goals=_short_goals(self.current_goals),
+        )
+        possible = ", ".join(action.name for action in self.available_actions or () if action.available)
+        sections = [
+            ("NEARBY", _nearby(self.nearby_entities, self.nearby_terrain)),
+            ("MAP (north up, one character a cell)", _map(self.local_map)),
+            ("POSSIBLE NOW", possible),
+        ]
+        return render_avatar(self) + "\n" + render_observation(plain, extra_sections=sections)
+
+    @override
     def to_view(self) -> View:
-        """Return the map, with a legend of what is on it."""
         present = set("".join(self.local_map))
         legend = {character: word for character, word in WORDS.items() if character in present}
         return View((GridMapBlock(self.local_map, legend),))
@@ -247,3 +282,29 @@ def _effects(sleeping: bool, starving: bool, parched: bool, exhausted: bool, lav
     if lava:
         effects.append(Effect("lava beside you", "stepping into it kills"))
     return tuple(effects)
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def _nearby(entities: Sequence[Entity], terrain: Sequence[Terrain]) -> str:
+    lines = [f"- {entity_line(entity)}" for entity in entities]
+    if terrain:
+        nearest = ", ".join(f"{t.type} {t.distance:g} {t.direction}" for t in terrain)
+        lines.append(f"- nearest: {nearest}")
+    return "\n".join(lines)
+
+
+def _map(rows: tuple[str, ...]) -> str:
+    present = sorted(set("".join(rows)) - {PLAYER_CHARACTER}, key=list(WORDS).index)
+    legend = ", ".join(f"{'space' if c == ' ' else c} {WORDS[c]}" for c in (PLAYER_CHARACTER, *present))
+    return "\n".join(f"|{row}|" for row in rows) + f"\n{legend}"
+
+
+def _short_goals(goals: Sequence[Goal]) -> tuple[Goal, ...]:
+    """Return the goals that can be reached next with their hints, and one line for the rest."""
+    short = [Goal(goal.id, goal.id, goal.type, None, goal.hints) for goal in goals if goal.progress == NEXT]
+    later = [goal.id for goal in goals if goal.progress != NEXT]
+    if later:
+        short.append(Goal("later", f"later: {', '.join(later)}"))
+    return tuple(short)

@@ -1,31 +1,28 @@
-"""A game in progress as plain data, and back: everything that what happens next depends on.
+"""The whole state of a game as JSON-ready data, and back.
 
-The order of chunks and of the objects in them decides who draws which random number, so it is part
-of the state. What comes from outside is checked before anything is built from it: a snapshot that
-is cut short, forged or of another version is refused, and the game in hand stays as it was.
+The order of chunks and of the objects in them decides which random number each of them draws, so it is part
+of the state. Loading checks everything: damaged or forged data raises an error.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from wsap_core.errors import SnapshotError
+from wsap_core.protocol import Event
+from wsap_core.protocol.values import JsonValue
 from wsap_crafter.creatures import Player, make_creature
 from wsap_crafter.engine import AREA, CrafterEngine
 from wsap_crafter.game import Arrow, Object, Plant, constants
+from wsap_crafter.observation import Happenings
 from wsap_crafter.sight import FACINGS, STEPS
 
-_MAGIC = b"WSAP-CRAFTER-2\n"
-_FIRST_MAGIC = b"WSAP-CRAFTER-1\n"
-"""Of snapshots from before agents brought things along."""
+MAGIC = b"WSAP-CRAFTER-2\n"
+FIRST_MAGIC = b"WSAP-CRAFTER-1\n"
+"""Header of snapshots without items."""
 
-_LARGEST = 4_000_000
 _BIGGEST_NUMBER = 2**63
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _PLAYER_NUMBERS = ("_last_health", "_hunger", "_thirst", "_fatigue", "_recover")
@@ -38,58 +35,10 @@ _EXTRAS: dict[str, tuple[str, ...]] = {
     "Arrow": (),
 }
 
-# Any, in this module: JSON data whose shape is being checked here.
-
-
-def pack(state: dict[str, Any]) -> bytes:
-    """Return JSON-ready data as compressed bytes with a versioned header."""
-    text = json.dumps(state, separators=(",", ":"), allow_nan=False)
-    return _MAGIC + zlib.compress(text.encode("ascii"), 6)
-
-
-def unpack(data: bytes) -> dict[str, Any]:
-    """Return the data of :func:`pack`; an older snapshot's with what is new since.
-
-    Raises:
-        SnapshotError: it is not such data.
-    """
-    if not data.startswith((_MAGIC, _FIRST_MAGIC)):
-        raise SnapshotError("This is not a snapshot of Crafter, or it is of another version.")
-    try:
-        reader = zlib.decompressobj()
-        text = reader.decompress(data[len(_MAGIC) :], _LARGEST)
-        if not reader.eof or reader.unused_data:
-            raise ValueError("it ends too early or too late")
-        state = json.loads(text, parse_constant=_no_constant)
-        if not isinstance(state, dict):
-            raise ValueError("it holds no object")
-        if data.startswith(_FIRST_MAGIC):
-            state["ledger"] = None
-    except (ValueError, zlib.error, RecursionError) as error:
-        raise SnapshotError(f"The snapshot of Crafter is damaged: {error}.") from error
-    return state
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a number")
-
-
-def restoring(build: Callable[[], Any]) -> Any:
-    """Return what ``build`` makes of untrusted data.
-
-    Raises:
-        SnapshotError: it raised, because the data is not what it should be.
-    """
-    try:
-        return build()
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise SnapshotError(f"The snapshot of Crafter is damaged: {error}.") from error
-
-
 # --- out --------------------------------------------------------------------------------------
 
 
-def dump_engine(engine: CrafterEngine) -> dict[str, Any]:
+def dump_engine(engine: CrafterEngine) -> dict[str, JsonValue]:
     """Return the game's whole state as JSON-ready data. Changes nothing."""
     world = engine.world
     alive = [obj for obj in world.slots if obj is not None]
@@ -111,7 +60,7 @@ def dump_engine(engine: CrafterEngine) -> dict[str, Any]:
     }
 
 
-def _dump_player(player: Any) -> dict[str, Any]:
+def _dump_player(player: Any) -> dict[str, JsonValue]:
     return {
         "facing": FACINGS[int(player.facing[0]), int(player.facing[1])],
         "sleeping": bool(player.sleeping),
@@ -122,7 +71,7 @@ def _dump_player(player: Any) -> dict[str, Any]:
     }
 
 
-def _dump_object(obj: Any) -> list[Any]:
+def _dump_object(obj: Any) -> list[JsonValue]:
     kind = type(obj).__name__
     x, y = obj.pos.tolist()
     if kind == "Player":
@@ -136,17 +85,12 @@ def _dump_object(obj: Any) -> list[Any]:
 # --- in ---------------------------------------------------------------------------------------
 
 
-def load_engine(state: Any) -> CrafterEngine:
-    """Return a game in the state that :func:`dump_engine` gave.
+def load_engine(state: JsonValue) -> CrafterEngine:
+    """Return a game in the state that `dump_engine` returned.
 
     Raises:
-        SnapshotError: the data does not describe a game.
+        ValueError, TypeError, LookupError, AttributeError, OverflowError: the data describes no game.
     """
-    engine: CrafterEngine = restoring(lambda: _load_engine(state))
-    return engine
-
-
-def _load_engine(state: Any) -> CrafterEngine:
     engine = CrafterEngine(
         whole(state["seed"], -_BIGGEST_NUMBER, _BIGGEST_NUMBER), whole(state["length"], 0, _BIGGEST_NUMBER)
     )
@@ -165,14 +109,14 @@ def _load_engine(state: Any) -> CrafterEngine:
     return engine
 
 
-def _load_ground(letters: Any, materials: int) -> Any:
+def _load_ground(letters: JsonValue, materials: int) -> Any:
     numbers = [_LETTERS.index(letter) for letter in _text(letters)]
     if len(numbers) != AREA[0] * AREA[1] or not 1 <= min(numbers) <= max(numbers) < materials:
         raise ValueError("the map is not 64 by 64 known materials")
     return np.array(numbers, np.uint8).reshape(AREA)
 
 
-def _load_player(engine: CrafterEngine, data: Any) -> Player:
+def _load_player(engine: CrafterEngine, data: JsonValue) -> Player:
     player = Player(engine.world, (0, 0))
     player.facing = STEPS[data["facing"]]
     player.sleeping = _flag(data["sleeping"])
@@ -187,7 +131,7 @@ def _load_player(engine: CrafterEngine, data: Any) -> Player:
     return player
 
 
-def _place(engine: CrafterEngine, player: Player, row: Any) -> Object:
+def _place(engine: CrafterEngine, player: Player, row: JsonValue) -> Object:
     """Put one object on the map, behind those that came before it."""
     kind, x, y, *rest = row
     x, y = whole(x, 0, AREA[0] - 1), whole(y, 0, AREA[1] - 1)
@@ -200,7 +144,7 @@ def _place(engine: CrafterEngine, player: Player, row: Any) -> Object:
     return obj
 
 
-def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int], rest: list[Any]) -> Object:
+def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int], rest: list[JsonValue]) -> Object:
     world = engine.world
     health, *extras = rest
     obj: Object
@@ -217,7 +161,7 @@ def _make(engine: CrafterEngine, player: Player, kind: str, pos: tuple[int, int]
     return obj
 
 
-def _load_chunks(engine: CrafterEngine, everybody: list[Object], rows: Any) -> None:
+def _load_chunks(engine: CrafterEngine, everybody: list[Object], rows: JsonValue) -> None:
     """Put chunks, and the objects in them, into the order they were in."""
     world = engine.world
     world.ordered_chunks.clear()
@@ -237,26 +181,54 @@ def _load_chunks(engine: CrafterEngine, everybody: list[Object], rows: Any) -> N
         raise ValueError(f"objects {sorted(left)} are in no chunk")
 
 
-def whole(value: Any, low: int, high: int) -> int:
+def dump_happenings(happenings: Happenings) -> dict[str, JsonValue]:
+    """Return the events of a step as JSON-ready data."""
+    return {
+        "events": [[e.description, e.type, e.source, e.step] for e in happenings.events],
+        "damage": happenings.damage,
+        "damage_from": happenings.damage_from,
+    }
+
+
+def load_happenings(data: JsonValue) -> Happenings:
+    """Return the events of `dump_happenings`.
+
+    Raises:
+        ValueError, TypeError, LookupError: the data describes no events.
+    """
+    damage_from = data["damage_from"]
+    if damage_from not in (None, "zombie", "arrow"):
+        raise ValueError("a cause of harm is not known")
+    events = tuple(_load_event(*row) for row in data["events"])
+    return Happenings(events, whole(data["damage"], 0, 9), damage_from)
+
+
+def _load_event(description: JsonValue, kind: JsonValue, source: JsonValue, step: JsonValue) -> Event:
+    if not (isinstance(description, str) and isinstance(kind, str) and isinstance(source, str | None)):
+        raise ValueError("an event is not text")
+    return Event(description, kind, source, None if step is None else whole(step, 0, _BIGGEST_NUMBER))
+
+
+def whole(value: JsonValue, low: int, high: int) -> int:
     """Return a whole number within bounds, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{str(value)[:40]!r} is not a whole number from {low} to {high}")
     return value
 
 
-def _number(value: Any) -> float:
+def _number(value: JsonValue) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{str(value)[:40]!r} is not a number")
     return value
 
 
-def _text(value: Any) -> str:
+def _text(value: JsonValue) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{str(value)[:40]!r} is not text")
     return value
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: JsonValue) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{str(value)[:40]!r} is neither true nor false")
     return value

@@ -30,6 +30,7 @@ def life(world: MiniGridAdapter) -> list[Any]:
             possible = [a.name for a in world.observe().available_actions or () if a.available] or ["forward"]
             answers.append(world.act(Action(chooser.choice(possible))))
 
+    world.jack_in("ann", body)
     play(60)
     world.respawn(body, "anew")
     tool = PortableItem("late", "late", "tool", 9)

@@ -156,7 +156,7 @@ class MiniGridAdapter(OneBodyGame):
     # --- what is carried, and comes and goes --------------------------------------------------------
 
     def _pack(self) -> Counter[str]:
-        return self._won + self.luggage.count()
+        return self._won + self.items.count()
 
     def _is_full(self) -> bool:
         return self._pack().total() >= 6 + self.gifts["pack"]

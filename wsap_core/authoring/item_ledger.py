@@ -1,7 +1,7 @@
-"""Who brought what into a world, what of it is still there, and what has been answered already.
+"""The ledger of items that agents brought into a one-body world, and of the answers to transfers.
 
-Every item that an agent brings along is in one of three places: in escrow with whoever carries agents
-between worlds, here in `kept`, or in `lost`, with a word on what became of it.
+Every item that an agent brings along is in one of three places: in escrow with the nexus that carries agents
+between worlds, here in `kept`, or in `lost`, with what became of it.
 """
 
 from __future__ import annotations
@@ -14,54 +14,53 @@ from typing import Any
 from wsap_core.errors import WireError
 from wsap_core.protocol import PortableItem, Receipt, TransitPackage
 from wsap_core.protocol.transit import ITEM_CATEGORIES, TOP_TIER, Bonus, TransferRule
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 
 REMEMBERED = 64
-"""Answers of each kind that are kept; who asks again does so before as many others have passed."""
-
-# Any, in this module: JSON data, and what a bonus changed.
+"""Answers of each kind that are kept for repeated requests."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """Why an item is not let in."""
+    """The reason for refusing an item."""
 
     reason: str
 
 
 @dataclass
-class Luggage:
-    """The books of one world with one body. What an item does there is the game's own affair."""
+class ItemLedger:
+    """The items and transfers of a one-body world. The game decides what an item does there."""
 
     kept: dict[str, tuple[str, PortableItem]] = field(default_factory=dict)
-    """Item id -> the thing of this game that it is here, and the item as it came; oldest first."""
+    """Item id -> the thing that it became in this game, and the item as it came; oldest first."""
     rules: tuple[str, ...] = ()
-    """Rules that this avatar has had the bonus of."""
-    news: dict[str, Any] = field(default_factory=dict)
-    """Rule id -> what it changed, since the agent jacked in last."""
+    """Ids of the rules already applied to this avatar."""
+    news: dict[str, JsonValue] = field(default_factory=dict)
+    """Rule id -> what it changed, until the agent jacks in and is told."""
     lost: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Avatar id -> item id -> what became of it; until a package has told it."""
+    """Avatar id -> item id -> what became of it, until a package reports it."""
     receipts: dict[str, Receipt] = field(default_factory=dict)
-    """Transfer id -> what `admit` answered."""
+    """Transfer id -> answer of `admit`."""
     packages: dict[str, TransitPackage] = field(default_factory=dict)
-    """Transfer id -> what `release` answered."""
+    """Transfer id -> answer of `release`."""
 
     # --- in -----------------------------------------------------------------------------------
 
     def apply_rules(
-        self, rules: Iterable[TransferRule], skills: Mapping[str, float], give: Callable[[Bonus], Any]
-    ) -> dict[str, Any]:
-        """Give what the skills are worth, each rule once for an avatar.
+        self, rules: Iterable[TransferRule], skills: Mapping[str, float], give: Callable[[Bonus], JsonValue]
+    ) -> dict[str, JsonValue]:
+        """Apply the bonuses of the skills, each rule once for an avatar.
 
         Args:
-            rules: the game's.
+            rules: those of the game.
             skills: domain -> level.
-            give: carries a bonus out, and returns what really changed (JSON-ready); nothing, where nothing did.
+            give: applies a bonus, and returns what changed; something empty if nothing did.
 
         Returns:
-            Rule id -> what changed. A rule that changed nothing is not in it, and not spent.
+            Rule id -> what changed. A rule that changed nothing is left out, and can apply later.
         """
-        applied: dict[str, Any] = {}
+        applied: dict[str, JsonValue] = {}
         for rule in rules:
             if rule.id in self.rules or not skills.get(rule.domain, 0.0) >= rule.threshold:
                 continue
@@ -71,18 +70,18 @@ class Luggage:
         self.news.update(applied)
         return applied
 
-    def take_in(
+    def import_items(
         self, items: Iterable[PortableItem], thing_for: Callable[[PortableItem], str | Refused]
     ) -> tuple[list[str], dict[str, str]]:
-        """Let items in as far as possible, each once.
+        """Accept items as far as possible, each once.
 
         Args:
             items: what an agent brings along; not trusted.
-            thing_for: says what an item is in this game, or why it is not let in. What it says is booked at once, so
-                that it can count what is `kept` already.
+            thing_for: returns the thing that an item becomes, or why it is refused. Each item is in `kept` before
+                the next one is asked about.
 
         Returns:
-            The ids of those that are in the world now, and of the others with the reason.
+            The ids of the accepted items, and those of the refused ones with the reason.
         """
         admitted: list[str] = []
         refused: dict[str, str] = {}
@@ -99,7 +98,7 @@ class Luggage:
         return admitted, refused
 
     def _sound_copy(self, item: PortableItem) -> PortableItem | Refused:
-        """Return an item as it will come back from a snapshot, or why it can't be let in."""
+        """Return an item as a snapshot would restore it, or why it is refused."""
         try:
             copy = Codec().decode(PortableItem, encode(item))
         except WireError:
@@ -115,39 +114,39 @@ class Luggage:
                 return Refused(f"it is no more: {gone[copy.item_id]}")
         return copy
 
-    # --- meanwhile ------------------------------------------------------------------------------
+    # --- between ------------------------------------------------------------------------------
 
     def count(self) -> Counter[str]:
-        """Return how many of each of the game's things were brought along."""
+        """Return how many of each thing of the game came with the agent."""
         return Counter(thing for thing, _ in self.kept.values())
 
     def lose(self, avatar_id: str, item_id: str, reason: str) -> None:
-        """Write off one item: "used up"."""
+        """Write off one item, for a reason such as "used up"."""
         del self.kept[item_id]
         self.lost.setdefault(avatar_id, {})[item_id] = reason
 
     def lose_all(self, avatar_id: str, reason: str) -> None:
-        """Write off everything that the body carries."""
+        """Write off all items."""
         for item_id in list(self.kept):
             self.lose(avatar_id, item_id, reason)
 
     def new_avatar(self) -> None:
-        """Begin with another avatar, which has had no bonus yet."""
+        """Start over with another avatar, to which no rule has been applied."""
         self.rules, self.news = (), {}
 
-    def tell_news(self) -> dict[str, Any]:
-        """Return what bonuses have changed since this was asked last."""
+    def take_news(self) -> dict[str, JsonValue]:
+        """Return what bonuses have changed since the last call."""
         news, self.news = self.news, {}
         return news
 
     # --- out ------------------------------------------------------------------------------------
 
-    def let_out(self, transfer_id: str, own: Iterable[PortableItem] = ()) -> list[PortableItem]:
-        """Return what leaves: all that was brought along, as it came, and then the game's own things.
+    def export_items(self, transfer_id: str, own: Iterable[PortableItem] = ()) -> list[PortableItem]:
+        """Return what leaves: all that came with the agent, unchanged, then the game's own things.
 
         Args:
-            transfer_id: of the leaving.
-            own: things that the game has taken out of the body; they get ids here.
+            transfer_id: the id of this exit.
+            own: things that the game has removed from the body; they get ids here.
         """
         items = [item for _, item in self.kept.values()]
         items += [replace(item, item_id=f"{transfer_id}:{number}") for number, item in enumerate(own, 1)]
@@ -155,16 +154,16 @@ class Luggage:
         return items
 
     def answered(self, answer: Receipt | TransitPackage) -> None:
-        """Remember an answer, to give it again to who asks again."""
-        book: dict[str, Any] = self.receipts if isinstance(answer, Receipt) else self.packages
-        book[answer.transfer_id] = answer
-        while len(book) > REMEMBERED:
-            del book[next(iter(book))]
+        """Store an answer, to return it to a repeated request."""
+        answers: dict[str, Any] = self.receipts if isinstance(answer, Receipt) else self.packages
+        answers[answer.transfer_id] = answer
+        while len(answers) > REMEMBERED:
+            del answers[next(iter(answers))]
 
     # --- as data ----------------------------------------------------------------------------------
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON-ready data."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the ledger as JSON-ready data."""
         return {
             "kept": [[thing, encode(item)] for thing, item in self.kept.values()],
             "rules": list(self.rules),
@@ -174,15 +173,15 @@ class Luggage:
             "packages": [encode(package) for package in self.packages.values()],
         }
 
-    def load_json(self, data: Any, rules: Collection[str]) -> None:
-        """Become what `to_json` was asked of; the data is not trusted.
+    def load_json(self, data: JsonValue, rules: Collection[str]) -> None:
+        """Restore what `to_json` returned; the data is not trusted.
 
         Args:
-            data: JSON.
+            data: as decoded from JSON.
             rules: ids of the game's transfer rules.
 
         Raises:
-            ValueError, TypeError, KeyError, AttributeError: it is not that of luggage; nothing has changed.
+            ValueError, TypeError, KeyError, AttributeError: the data describes no ledger; nothing has changed.
         """
         codec = Codec()
         try:

@@ -1,0 +1,215 @@
+"""The life of a world's one body: created, entered, left, dead, alive again, and what it carries in and out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from typing_extensions import override
+
+from wsap_core.authoring.authored import AuthoredGame
+from wsap_core.authoring.body import LEAVING, Body, Session
+from wsap_core.errors import UsageError
+from wsap_core.protocol import (
+    Avatar,
+    AvatarSpec,
+    AvatarState,
+    DeathEvent,
+    EmbodiedObservation,
+    Entry,
+    JackInResult,
+    JackOutResult,
+    Receipt,
+    RespawnOption,
+    TransitPackage,
+)
+
+
+class GameWithBody(AuthoredGame):
+    """Abilities `seed`, `avatars` and `transit` for a game of one body."""
+
+    @override
+    def reset(self, seed: int | None = None) -> EmbodiedObservation:
+        """Begin the first episode of a seed, or with None the next one of the current seed.
+
+        The body stays the same; a despawned one is replaced by another. Items that came with the agent stay
+        with a living body, unless the game's `begin` loses them.
+        """
+        self._begin(self.body.after(self.steps), seed)
+        return self.observe()
+
+    def die(self, cause: str, killer: str | None = None) -> None:
+        """Destroy the body and what it carries, and end the episode."""
+        self.items.lose_all(self.body.avatar_id, "lost when the avatar died")
+        self.body = replace(self.body, state=AvatarState.DESTROYED, deaths=self.body.deaths + 1)
+        self.done, self.death = True, (cause, killer)
+
+    def use_up(self, thing: str, reason: str) -> bool:
+        """Write off the oldest such thing that came with the agent; return whether there was one."""
+        for item_id, (name, _) in self.items.kept.items():
+            if name == thing:
+                self.items.lose(self.body.avatar_id, item_id, reason)
+                return True
+        return False
+
+    def _begin(self, body: Body, seed: int | None = None) -> None:
+        """Begin an episode with that body."""
+        if body.avatar_id != self.body.avatar_id:
+            self.items.lose_all(self.body.avatar_id, "lost when the avatar was despawned")
+            self.items.new_avatar()
+            self.gifts.clear()
+        self.body, self.session = body, Session()
+        self.steps, self.done, self.death = 0, False, ("", None)
+        self.begin(seed)
+
+    def _become(self, body: Body) -> None:
+        """Change the body's owner or state; no time passes."""
+        self.body = body
+        self.changed()
+
+    # --- bodies -----------------------------------------------------------------------------------
+
+    @override
+    def list_avatars(self, agent_id: str) -> list[Avatar]:
+        """Return the agent's body, dead or alive; at most one."""
+        return [self.observe().avatar] if self.body.owner == agent_id else []
+
+    @override
+    def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
+        """Assign the world's body to the agent, unbound; if it is destroyed, begin an episode with another.
+
+        Raises:
+            UsageError: the body belongs to an agent already.
+        """
+        body = self.body
+        if body.state is AvatarState.DESTROYED:
+            self._begin(Body(number=body.number + 1).claimed(agent_id, spec))
+        elif body.owner is not None:
+            raise UsageError(
+                f"A world of {self.game_id} holds one body, and {body.avatar_id} of {body.owner!r} lives in this one;"
+                " jack in to it, or open another world."
+            )
+        else:
+            self._become(body.claimed(agent_id, spec))
+        return self.observe().avatar
+
+    @override
+    def jack_in(self, agent_id: str, avatar_id: str) -> JackInResult:
+        body = self.body
+        if avatar_id != body.avatar_id or body.owner != agent_id:
+            return JackInResult(False, None, f"{agent_id!r} has no avatar {avatar_id!r} in this world.")
+        if body.state is AvatarState.DESTROYED:
+            return JackInResult(False, self.observe().avatar, self._why_destroyed())
+        if body.state is AvatarState.BOUND:
+            return JackInResult(False, self.observe().avatar, f"{agent_id!r} is in {avatar_id} already.")
+        self.session = Session(self.steps)
+        self._become(replace(body, state=AvatarState.BOUND))
+        seen = self.observe()
+        return JackInResult(True, seen.avatar, f"You are {body.name}.", self.items.take_news(), seen)
+
+    def _why_destroyed(self) -> str:
+        body, (cause, killer) = self.body, self.death
+        if body.despawned:
+            return f"{body.avatar_id} is destroyed: it was despawned."
+        by = f" ({killer})" if killer else ""
+        return (
+            f"{body.avatar_id} is destroyed: it died of {cause}{by} at step {self.steps}; "
+            f"respawn it with {self.way_back.id!r}."
+        )
+
+    @override
+    def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
+        """Release the agent's body: `dormant` (asleep in its world), `suspend` or `despawn`.
+
+        Args:
+            agent_id: who leaves.
+            mode: what becomes of the body.
+            force: leave even in danger.
+        """
+        body = self.body
+        if mode not in LEAVING:
+            return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")
+        if body.driver != agent_id:
+            return JackOutResult(False, body.state, f"{agent_id!r} is in no avatar in this world.")
+        if not force and (danger := self.danger()):
+            return JackOutResult(False, body.state, f"You can't leave now: {danger}.")
+        self._become(replace(body, state=LEAVING[mode], despawned=mode == "despawn"))
+        message = f"{body.avatar_id} is {self.body.state.value} now."
+        return JackOutResult(True, self.body.state, message, self.session.stats(self.steps))
+
+    @override
+    def handle_death(self, avatar_id: str) -> DeathEvent:
+        """Return what destroyed the body, and how it can live again.
+
+        Raises:
+            UsageError: there is no such body, or it is not destroyed.
+        """
+        body = self.body
+        if avatar_id != body.avatar_id:
+            raise UsageError(f"There is no avatar {avatar_id!r} in this world.")
+        if body.state is not AvatarState.DESTROYED:
+            raise UsageError(f"{avatar_id} is not dead: it is {body.state.value}.")
+        cause, killer = ("despawned", None) if body.despawned else self.death
+        options = () if body.despawned else (self.way_back,)
+        at = tuple(self.observe().location.coordinates)
+        return DeathEvent(avatar_id, cause, killer, at, f"step {self.steps}", respawn_options=options)
+
+    @override
+    def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
+        body = self.body
+        chosen = option.id if isinstance(option, RespawnOption) else option
+        if avatar_id != body.avatar_id or body.state is not AvatarState.DESTROYED or body.despawned:
+            return JackInResult(False, None, f"There is no avatar {avatar_id!r} in this world to bring back.")
+        if chosen != self.way_back.id:
+            return JackInResult(False, self.observe().avatar, f"The only way back is {self.way_back.id!r}.")
+        self._begin(body.after(self.steps))
+        seen = self.observe()
+        return JackInResult(True, seen.avatar, f"You are {body.name} again.", {}, seen)
+
+    # --- transit ----------------------------------------------------------------------------------
+
+    def admit(self, avatar_id: str, entry: Entry) -> Receipt:
+        """Let time pass for a dormant body, then apply the agent's bonuses and import its items.
+
+        A repeated transfer id changes nothing and returns the same receipt.
+
+        Raises:
+            UsageError: the agent has no such avatar here.
+        """
+        items, body = self.items, self.body
+        if entry.transfer_id in items.receipts:
+            return items.receipts[entry.transfer_id]
+        if avatar_id != body.avatar_id or entry.agent_id != body.owner:
+            raise UsageError(f"{entry.agent_id!r} has no avatar {avatar_id!r} in this world of {self.game_id}.")
+        asleep = body.state is AvatarState.DORMANT and entry.steps_away > 0 and not self.done
+        notes = tuple(self.sleep(entry.steps_away)) if asleep else ()
+        if self.body.state is AvatarState.DESTROYED:
+            reason = "the body was despawned" if body.despawned else "the body is dead"
+            receipt = Receipt(entry.transfer_id, {}, (), {item.item_id: reason for item in entry.items}, notes)
+        else:
+            bonuses = items.apply_rules(self.transfer_rules, entry.skills, self.give)
+            admitted, refused = items.import_items(entry.items, self.thing_for)
+            receipt = Receipt(entry.transfer_id, bonuses, admitted, refused, notes)
+        items.answered(receipt)
+        self.changed()
+        return receipt
+
+    def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
+        """Take what is portable out of the body, and return it with what became of lost items.
+
+        A repeated transfer id changes nothing and returns the same package. A body that died has nothing left.
+
+        Raises:
+            UsageError: there was never such an avatar here.
+        """
+        items, body = self.items, self.body
+        if transfer_id in items.packages:
+            return items.packages[transfer_id]
+        if avatar_id not in {replace(body, number=n).avatar_id for n in range(1, body.number + 1)}:
+            raise UsageError(f"There is no avatar {avatar_id!r} in this world of {self.game_id}.")
+        dead = body.state is AvatarState.DESTROYED and not body.despawned
+        there = avatar_id == body.avatar_id and not dead
+        out = items.export_items(transfer_id, self.take_out()) if there else []
+        package = TransitPackage(transfer_id, out, items.lost.pop(avatar_id, {}))
+        items.answered(package)
+        self.changed()
+        return package

@@ -1,0 +1,46 @@
+"""Snapshots as bytes: a header with the format's version, then compressed JSON."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import NoReturn
+
+from wsap_core.errors import SnapshotError
+from wsap_core.protocol.values import JsonValue
+
+WRONG_DATA = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What code raises that reads data of another shape than it expects."""
+
+_LARGEST = 4_000_000
+
+
+def pack(header: bytes, state: JsonValue) -> bytes:
+    """Return JSON-ready data as compressed bytes after a header."""
+    text = json.dumps(state, separators=(",", ":"), allow_nan=False)
+    return header + zlib.compress(text.encode("ascii"), 6)
+
+
+def unpack(header: bytes, data: bytes, game: str) -> dict[str, JsonValue]:
+    """Return the object that `pack` was given; its contents are not trusted.
+
+    Raises:
+        SnapshotError: the data has another header, is damaged, or holds more than 4 MB.
+    """
+    if not data.startswith(header):
+        raise SnapshotError(f"This is not a snapshot of {game}, or it is of another version.")
+    try:
+        reader = zlib.decompressobj()
+        text = reader.decompress(data[len(header) :], _LARGEST)
+        if not reader.eof or reader.unused_data:
+            raise ValueError("it ends too early or too late")
+        state = json.loads(text, parse_constant=_refuse_constant)
+        if not isinstance(state, dict):
+            raise ValueError("it holds no object")
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise SnapshotError(f"The snapshot of {game} is damaged: {error}.") from error
+    return state
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
