@@ -6,14 +6,16 @@ each of the Town one in four of the others.
 
 from __future__ import annotations
 
+import sys
 from math import log
 from typing import Any
 
 import pytest
 
+from wsap_core.errors import UsageError
 from wsap_tossim.engine.model import Event, Phase
-from wsap_tossim.tournament.intervals import quantile, wilson
 from wsap_tossim.tournament.measures import COUNTS, measure
+from wsap_tossim.tournament.statistics import percentile_interval, wilson
 from wsap_tossim.tournament.table import MEASURES
 
 ANN, BO, CY, DANA, EVE = range(5)
@@ -188,6 +190,12 @@ def test_without_a_count_an_interval_is_everything() -> None:
 
 
 def test_a_quantile_lies_between_its_neighbours() -> None:
-    assert quantile([1.0], 0.975) == 1.0
-    assert quantile([0.0, 10.0], 0.025) == pytest.approx(0.25)
-    assert quantile([1.0, 2.0, 4.0], 0.75) == pytest.approx(3.0)
+    assert percentile_interval([1.0]) == (1.0, 1.0)
+    assert percentile_interval([10.0, 0.0]) == pytest.approx((0.25, 9.75))
+    assert percentile_interval([4.0, 1.0, 2.0]) == pytest.approx((1.05, 3.9))
+
+
+def test_without_scipy_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(UsageError, match=r"pip install 'wsap-tossim\[tournament\]'"):
+        wilson(1, 2)

@@ -7,12 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from openskill.models import PlackettLuce
 
-from wsap_tossim.tournament import ratings
-from wsap_tossim.tournament.plackett import play_through
 from wsap_tossim.tournament.plan import Settings
 from wsap_tossim.tournament.ratings import rate, rated, resampled
 from wsap_tossim.tournament.table import games_csv, ratings_csv, summary_of
@@ -68,40 +64,6 @@ def test_a_second_game_begins_where_the_first_left_off(line: Line) -> None:
 def test_a_draw_of_equals_moves_no_mean(line: Line) -> None:
     found = rate([line(0, [0, 0, 1, 1, 1], [], None, roles=("Sheriff", "Sheriff", "Mafioso", "Mafioso", "Mafioso"))])
     assert [mu for mu, _ in found.values()] == pytest.approx([25, 25])
-
-
-ROLES = ("Sheriff", "Mafioso", "Survivor", "Jester", "Serial Killer", "Vampire", "Godfather", "Citizen")
-
-
-@given(
-    games=st.lists(
-        st.tuples(
-            st.lists(st.tuples(st.sampled_from(ROLES), st.integers(0, 2)), min_size=2, max_size=9),
-            st.sampled_from([None, "Town", "Mafia", "Vampires", "Serial Killer"]),
-            st.sets(st.integers(0, 8)),
-        ),
-        min_size=1,
-        max_size=12,
-    )
-)
-@settings(max_examples=60, deadline=None)
-def test_what_is_drawn_again_is_rated_as_the_library_rates_it(
-    games: list[tuple[list[tuple[str, int]], str | None, set[int]]],
-) -> None:
-    lines = [
-        {"game": n, "roles": [r for r, _ in cast], "seats": [e for _, e in cast], "side": side, "winners": sorted(won)}
-        for n, (cast, side, won) in enumerate(games)
-    ]
-    slow = rate(lines)
-    keys = sorted({(e, ratings.faction_of(r)) for cast, _, _ in games for r, e in cast})
-    matches = []
-    for line in lines:
-        match = ratings._teams(line, ratings.faction_of)
-        shares = [{keys.index(k): t.count(k) / len(t) for k in t} for t in match.teams]
-        matches.append([(rank == 1, share) for rank, share in zip(match.ranks, shares, strict=True)])
-    mus, variances = play_through(matches, len(keys))
-    for n, key in enumerate(keys):
-        assert (mus[n], math.sqrt(variances[n])) == pytest.approx(slow.get(key, (25, 25 / 3)))
 
 
 def test_the_order_of_the_games_makes_little_difference_to_a_rating(line: Line) -> None:

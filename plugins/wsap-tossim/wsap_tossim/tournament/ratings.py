@@ -22,20 +22,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from statistics import fmean
 from typing import Any
 
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.engine.victory import side_of
-from wsap_tossim.tournament.intervals import quantile
 from wsap_tossim.tournament.ledger import Line
-from wsap_tossim.tournament.plackett import play_through
+from wsap_tossim.tournament.statistics import percentile_interval
 
 __all__ = ["Rating", "faction_of", "rate", "rated", "resampled", "wins"]
 
 Key = tuple[int, str]
 """An entrant, and what it plays as: a faction or a role."""
-LOW, HIGH = 0.025, 0.975
-ORDERS, ORDERS_AGAIN = 25, 4
+ORDERS, ORDERS_AGAIN = 25, 2
 """In how many orders games are taken for a rating, and for each resample of its interval."""
 
 
@@ -95,63 +94,34 @@ def rated(
     """
     matches = {line["game"]: _teams(line, kind) for line in lines}
     lots = random.Random(f"{seed}:orders")  # play, not secrets
-    orders = [_rate(_shuffled(list(matches.values()), lots)) for _ in range(ORDERS if len(matches) > 1 else 1)]
-    keys = sorted(orders[0])
-    again = _Again(matches, keys)
-    drawn: dict[Key, list[tuple[float, float]]] = {key: [] for key in keys if among(key)}
+    means = _mean(list(matches.values()), ORDERS if len(matches) > 1 else 1, lots)
+    drawn: dict[Key, list[tuple[float, float]]] = {key: [] for key in sorted(means) if among(key)}
     for sample in resampled(lines, resamples, seed) if drawn else ():
-        for key, seen in again.rated([line["game"] for line in sample], lots).items():
+        for key, seen in _mean([matches[line["game"]] for line in sample], ORDERS_AGAIN, lots).items():
             if key in drawn:
                 drawn[key].append(seen)
-    return {key: _rating([order[key] for order in orders], seen) for key, seen in drawn.items()}
+    return {key: _rating(*means[key], seen) for key, seen in drawn.items()}
 
 
-def _rating(orders: Sequence[tuple[float, float]], drawn: Sequence[tuple[float, float]]) -> Rating:
-    mu = sum(m for m, _ in orders) / len(orders)
-    sigma = sum(s for _, s in orders) / len(orders)
-    means = _interval([m for m, _ in drawn], mu)
-    return Rating(mu, sigma, *means, *_interval([m - 3 * s for m, s in drawn], mu - 3 * sigma))
+def _mean(matches: list[_Match], orders: int, lots: random.Random) -> dict[Key, tuple[float, float]]:
+    """Return mean and deviation of every entrant as everything that it played, averaged over random orders."""
+    found: dict[Key, list[tuple[float, float]]] = {}
+    for _ in range(orders):
+        lots.shuffle(matches)
+        for key, rating in _rate(matches).items():
+            found.setdefault(key, []).append(rating)
+    return {key: (fmean(mu for mu, _ in seen), fmean(sigma for _, sigma in seen)) for key, seen in found.items()}
+
+
+def _rating(mu: float, sigma: float, drawn: Sequence[tuple[float, float]]) -> Rating:
+    means, ordinal = [m for m, _ in drawn], mu - 3 * sigma
+    return Rating(mu, sigma, *_interval(means, mu), *_interval([m - 3 * s for m, s in drawn], ordinal))
 
 
 def _interval(drawn: Sequence[float], value: float) -> tuple[float, float]:
-    """Return the percentile interval, drawn out as far as the value if that lies beside it."""
-    seen = sorted(drawn) or [value]
-    return min(value, quantile(seen, LOW)), max(value, quantile(seen, HIGH))
-
-
-def _shuffled(matches: list[_Match], lots: random.Random) -> list[_Match]:
-    lots.shuffle(matches)
-    return matches
-
-
-class _Again:
-    """Rates games that were drawn again, each draw in a few orders."""
-
-    def __init__(self, matches: Mapping[int, _Match], keys: Sequence[Key]) -> None:
-        self._keys = keys
-        number = {key: n for n, key in enumerate(keys)}
-        self._matches = {
-            game: [
-                (rank == 1.0, {number[key]: w for key, w in shares.items()})
-                for rank, shares in zip(match.ranks, match.shares, strict=True)
-            ]
-            for game, match in matches.items()
-            if len(match.teams) > 1
-        }
-        self._played = {game: {n for _, shares in match for n in shares} for game, match in self._matches.items()}
-
-    def rated(self, games: Sequence[int], lots: random.Random) -> dict[Key, tuple[float, float]]:
-        """Return mean and deviation of whoever plays in these games; a game that was drawn twice counts twice."""
-        order = [game for game in games if game in self._matches]
-        there = set().union(*(self._played[game] for game in order))
-        mus, sigmas = [0.0] * len(self._keys), [0.0] * len(self._keys)
-        for _ in range(ORDERS_AGAIN):
-            lots.shuffle(order)
-            found, variances = play_through([self._matches[game] for game in order], len(self._keys))
-            for n, (mu, variance) in enumerate(zip(found, variances, strict=True)):
-                mus[n] += mu / ORDERS_AGAIN
-                sigmas[n] += sqrt(variance) / ORDERS_AGAIN
-        return {key: (mus[n], sigmas[n]) for n, key in enumerate(self._keys) if n in there}
+    """Return the percentile interval, widened to include the value if that lies outside."""
+    low, high = percentile_interval(drawn or [value])
+    return min(value, low), max(value, high)
 
 
 def resampled(lines: Sequence[Line], resamples: int, seed: int) -> list[list[Line]]:

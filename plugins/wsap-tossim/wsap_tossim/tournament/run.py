@@ -18,6 +18,7 @@ from wsap_tossim.tournament.plan import Settings, fixture
 from wsap_tossim.tournament.play import play_all
 from wsap_tossim.tournament.report import report_html
 from wsap_tossim.tournament.spending import spent_on
+from wsap_tossim.tournament.statistics import scipy_stats
 from wsap_tossim.tournament.table import RESAMPLES, games_csv, ratings_csv, spending_csv, summary_of
 
 __all__ = ["Outcome", "run_tournament", "write_results"]
@@ -66,9 +67,10 @@ def run_tournament(
             rate; None before a game with models is over.
 
     Raises:
-        UsageError: the folder holds a tournament with other settings, or can't be used.
+        UsageError: the folder holds a tournament with other settings, or can't be used; or scipy is not installed.
         WsapError: a game failed; what was played is kept, and its results are written.
     """
+    scipy_stats()  # so that a missing extra is reported before games are played
     with Ledger(folder, settings) as ledger:
         before = len(ledger.played)
         missing = [n for n in range(games) if n not in ledger.played]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from wsap_tossim.engine.model import Faction
-from wsap_tossim.tournament.intervals import quantile, wilson
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings
-from wsap_tossim.tournament.ratings import HIGH, LOW, faction_of, rated, resampled, wins
+from wsap_tossim.tournament.ratings import faction_of, rated, resampled, wins
 from wsap_tossim.tournament.spending import SPENT, spent_by_entrant, spent_on_seats
+from wsap_tossim.tournament.statistics import percentile_interval, wilson
 
 __all__ = ["ENOUGH", "FEW", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
@@ -150,7 +150,7 @@ def _rows(
         won, seats = counts[entrant, played_as]
         low, high = wilson(won, seats)
         rating = ratings.get((entrant, played_as))
-        drawn = sorted(shares.get((entrant, played_as), [])) or [won / seats]
+        boot_low, boot_high = percentile_interval(shares.get((entrant, played_as)) or [won / seats])
         rows.append(
             {
                 "entrant": settings.entrants[entrant].label,
@@ -160,8 +160,8 @@ def _rows(
                 "win_rate": round(won / seats, 6),
                 "win_low": round(low, 6),
                 "win_high": round(high, 6),
-                "win_boot_low": round(quantile(drawn, LOW), 6),
-                "win_boot_high": round(quantile(drawn, HIGH), 6),
+                "win_boot_low": round(boot_low, 6),
+                "win_boot_high": round(boot_high, 6),
                 "mu": None if rating is None else round(rating.mu, 6),
                 "sigma": None if rating is None else round(rating.sigma, 6),
                 "mu_low": None if rating is None else round(rating.low, 6),
@@ -192,17 +192,16 @@ def _measures(settings: Settings, lines: Sequence[Line], resamples: int) -> list
     for entrant, one in enumerate(settings.entrants):
         for name, (about, _, formula) in MEASURES.items():
             value = formula(_named(totals, entrant))
-            seen = sorted(v for s in again if (v := formula(_named(s, entrant))) is not None)
-            if not seen and value is not None:
-                seen = [value]
+            seen = [v for s in again if (v := formula(_named(s, entrant))) is not None]
+            low, high = (None, None) if value is None else percentile_interval(seen or [value])
             rows.append(
                 {
                     "entrant": one.label,
                     "about": about,
                     "measure": name,
                     "value": _rounded(value),
-                    "low": None if value is None else _rounded(quantile(seen, LOW)),
-                    "high": None if value is None else _rounded(quantile(seen, HIGH)),
+                    "low": _rounded(low),
+                    "high": _rounded(high),
                 }
             )
     return rows
