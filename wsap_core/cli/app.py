@@ -162,7 +162,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show where an error happened.",
 )  # fmt: skip
 def wsap() -> None:
-    """Minds in wild spaces: play games through the Wild Spaces Agent Protocol."""
+    """Let agents play games through the Wild Spaces Agent Protocol."""
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
