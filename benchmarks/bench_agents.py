@@ -34,7 +34,7 @@ from bench_backends import server
 
 from wsap_core.host import PluginHost
 from wsap_core.seams.services import Services
-from wsap_llm.backends.registry import Models, Policy
+from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
@@ -76,7 +76,7 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
     """Let the agents play for some times the latency, and return the figures once the flow is even."""
     host = PluginHost.discovered()
     backend = {"openai": {"base_url": f"http://127.0.0.1:{port}/v1", "stream": streamed}}
-    models = Models(host, options=backend, policy=Policy(concurrency=10_000))
+    models = ModelPool(host, options=backend, policy=RequestPolicy(concurrency=10_000))
     controls, steps = Controls(), 0
 
     def count(step: StepTaken) -> None:

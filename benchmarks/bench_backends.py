@@ -59,8 +59,8 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
     from wsap_core.host import PluginHost
     from wsap_core.seams.model import Message, Request, collect
     from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
-    from wsap_llm.backends.registry import Models, Policy
-    from wsap_llm.wrappers import Budget
+    from wsap_llm.backends.pool import ModelPool, RequestPolicy
+    from wsap_llm.middleware import Budget
 
     request = Request([Message("system", "Play."), Message("user", PROMPT)])
     backend: Any
@@ -68,7 +68,9 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
     if "wrapped" in case:
         options = {"openai": {"base_url": base, "stream": streamed}}
         budget = Budget("run", tokens=10**12)
-        models = Models(PluginHost.discovered(), options=options, policy=Policy(concurrency=10_000), budgets=[budget])
+        models = ModelPool(
+            PluginHost.discovered(), options=options, policy=RequestPolicy(concurrency=10_000), budgets=[budget]
+        )
         backend, close = models.backend(f"openai/{MODEL}"), models.aclose
     else:
         backend = OpenAIBackend(MODEL, OpenAIOptions(base_url=base, stream=streamed))

@@ -43,8 +43,8 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_llm.backends.registry import Models
-from wsap_llm.backends.registry import Policy as Calls
+from wsap_llm.backends.pool import ModelPool
+from wsap_llm.backends.pool import RequestPolicy as Calls
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.collector import calm_collector
@@ -257,7 +257,7 @@ async def load(
 ) -> dict[str, Any]:
     """Let some of many agents play with a model that answers after the latency; return the share of the ideal."""
     host = PluginHost.discovered()
-    models = Models(
+    models = ModelPool(
         host, options={"openai": {"base_url": f"http://127.0.0.1:{port}/v1"}}, policy=Calls(concurrency=10_000)
     )
     steps = 0

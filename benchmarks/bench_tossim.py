@@ -36,7 +36,7 @@ from bench_backends import server
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.seams.services import Services
-from wsap_llm.backends.registry import Models, Policy
+from wsap_llm.backends.pool import ModelPool, RequestPolicy
 from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -82,7 +82,7 @@ async def play(port: int, folder: str, plans: Sequence[RunPlan], limit: int) -> 
     """Play games at once; return the rounds of each, when play began, and the seconds of all."""
     host = PluginHost.discovered()
     options = {"openai": {"base_url": f"http://127.0.0.1:{port}/v1"}}
-    models = Models(host, options=options, policy=Policy(concurrency=limit))
+    models = ModelPool(host, options=options, policy=RequestPolicy(concurrency=limit))
     services, controls = Services(models=models), Controls()
     with watched() as rounds, ExitStack() as stack:
         store = stack.enter_context(open_store(str(Path(folder) / f"{time.time_ns()}.db")))

@@ -9,9 +9,9 @@ import pytest
 
 from wsap_core.seams.model import Sampling
 from wsap_core.seams.model_errors import NoServerError
-from wsap_llm.account import Account
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.memory.facts import FactsMemory
+from wsap_llm.middleware import UsageCounter
 from wsap_llm.prompts import Prompts
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.speech import LONGEST, MOST_TOKENS, Speaks
@@ -21,13 +21,13 @@ def agent_saying(*replies: object, **options: object) -> tuple[LLMAgent, Scripte
     backend = ScriptedBackend(list(replies))  # type: ignore[arg-type]
     memory = FactsMemory()
     memory.note("Zombies come at night.", kind="fact", world="Crafter", step=12)
-    account = Account()
+    counter = UsageCounter()
     agent = LLMAgent(
         backend,
         LLMOptions(**options),  # type: ignore[arg-type]
         memory=memory,
         generator=random.Random(1),
-        account=account,
+        counter=counter,
     )
     return agent, backend
 

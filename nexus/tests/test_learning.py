@@ -24,10 +24,10 @@ from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
 from wsap_llm.memory.facts import FactsMemory
+from wsap_llm.middleware import Budget
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.wrappers import Budget
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.minds import Minds
 from wsap_nexus.runs.controls import Controls
@@ -327,7 +327,7 @@ def test_a_budget_that_is_used_up_saves_the_mind_too(place: Place) -> None:
     model = Model()
     plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=40)
     host = host_of(model)
-    services = Services(models=Models(host, budgets=[Budget("run", calls=15)]))
+    services = Services(models=ModelPool(host, budgets=[Budget("run", calls=15)]))
     with (
         open_store(place.database) as store,
         start(plan, host, store, services=services, minds=place.minds) as session,
@@ -337,7 +337,7 @@ def test_a_budget_that_is_used_up_saves_the_mind_too(place: Place) -> None:
     paused = place.minds.read("ada")
     assert paused.lives[0].saved
     assert 0 < paused.lives[0].steps < 15
-    more = Services(models=Models(host, budgets=[Budget("run", calls=1000)]))
+    more = Services(models=ModelPool(host, budgets=[Budget("run", calls=1000)]))
     with open_store(place.database) as store, resume("last", host, store, services=more, minds=place.minds) as session:
         assert asyncio.run(session.play()).steps == 40
     assert place.minds.read("ada").lives[0].steps == 40
@@ -406,7 +406,7 @@ def test_a_run_that_ends_before_its_first_decision_leaves_no_trace_in_a_mind(pla
     def broke(mind: str) -> None:
         plan = RunPlan("cave", (SeatPlan("seat-1", "llm", {**OPTIONS, "plan": "no"}, mind),), steps=40)
         host = host_of(Model())
-        services = Services(models=Models(host, budgets=[Budget("run", tokens=1)]))
+        services = Services(models=ModelPool(host, budgets=[Budget("run", tokens=1)]))
         with (
             open_store(place.database) as store,
             start(plan, host, store, services=services, minds=place.minds) as session,

@@ -17,7 +17,7 @@ from wsap_core import PluginHost
 from wsap_core.cli import main
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.services import Services
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.api import play, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -347,7 +347,7 @@ def test_openais_subset_is_known_by_litellms_provider(name: str, more: dict[str,
 
 def played(server: ModelServer, host: PluginHost, more: dict[str, Any]) -> dict[str, Any]:
     """The summary of four steps with options of the backend."""
-    models = Models(host, options={"openai": {"base_url": server.base_url, **more}})
+    models = ModelPool(host, options={"openai": {"base_url": server.base_url, **more}})
 
     async def main() -> dict[str, Any]:
         one = RunPlan("echo", (SeatPlan("seat-1", "llm", OPTIONS),), steps=4)

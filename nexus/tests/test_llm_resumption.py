@@ -11,7 +11,7 @@ from llm_server import ModelServer, Say
 
 from wsap_core import PluginHost
 from wsap_core.seams.services import Services
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.api import list_runs
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
@@ -40,7 +40,7 @@ def test_the_log_says_how_the_model_went_on_after_a_tool(
     server: ModelServer, host: PluginHost, tmp_path: Any, server_kind: str, way: str, role: str
 ) -> None:
     server.default = think
-    models = Models(host, options={"openai": {"base_url": server.base_url, "server": server_kind}})
+    models = ModelPool(host, options={"openai": {"base_url": server.base_url, "server": server_kind}})
     options = {"model": "openai/qwen3:8b", "style": "tags", "tools": "calculator", "plan": "no"}
     plan = RunPlan("echo", (SeatPlan("seat-1", "llm", options),), steps=3)
     database = str(tmp_path / "runs.db")
@@ -64,7 +64,7 @@ def test_the_log_says_how_the_model_went_on_after_a_tool(
 
 def test_without_a_tool_there_is_no_way_of_going_on(server: ModelServer, host: PluginHost, tmp_path: Any) -> None:
     server.default = Say("<thinking>\nhm\n</thinking>\n<wait/>")
-    models = Models(host, options={"openai": {"base_url": server.base_url}})
+    models = ModelPool(host, options={"openai": {"base_url": server.base_url}})
     options = {"model": "openai/qwen3:8b", "style": "tags", "tools": "calculator", "plan": "no"}
     plan = RunPlan("echo", (SeatPlan("seat-1", "llm", options),), steps=1)
     with open_store(str(tmp_path / "runs.db")) as store:

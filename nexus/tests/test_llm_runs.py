@@ -20,9 +20,9 @@ from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
+from wsap_llm.middleware import Budget
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.wrappers import Budget
 from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import read_calls
@@ -158,7 +158,7 @@ def test_a_run_that_is_gone_on_with_buys_no_reply_twice(
 def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
     host: PluginHost, speaker: Speaker, database: str
 ) -> None:
-    models = Models(host, budgets=[Budget("run", calls=9)])
+    models = ModelPool(host, budgets=[Budget("run", calls=9)])
     with (
         open_store(database) as store,
         start(plan(), host, store, services=Services(models=models)) as session,
@@ -168,7 +168,7 @@ def test_a_budget_that_is_used_up_pauses_the_run_and_more_of_it_goes_on(
     record = list_runs(database=database)[0]
     assert record.status is RunStatus.INTERRUPTED
     assert len(read_run(database=database, host=host).steps) == 9
-    more = Models(host, budgets=[Budget("run", calls=100)])
+    more = ModelPool(host, budgets=[Budget("run", calls=100)])
     with open_store(database) as store, resume("last", host, store, services=Services(models=more)) as session:
         summary = asyncio.run(session.play())
     assert summary.steps == 25

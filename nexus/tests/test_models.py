@@ -1,4 +1,4 @@
-"""`Models`: addresses, wrappers, and what `wsap models` tells."""
+"""`ModelPool`: addresses, middlewares, and what `wsap models` tells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import idle_time
 import pytest
@@ -20,14 +20,30 @@ from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.hookspecs import hookimpl
 from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Listing, Message, Request, collect
+from wsap_core.seams.model import Abilities, Listing, Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
-from wsap_llm.backends.meter import Metered
 from wsap_llm.backends.openai import OpenAIBackend
-from wsap_llm.backends.registry import Models, Policy, list_models
+from wsap_llm.backends.pool import AgentCalls, ModelPool, RequestPolicy, list_models
+from wsap_llm.journal import CallJournal
+from wsap_llm.middleware import (
+    Budget,
+    BudgetLimits,
+    CheckBudgets,
+    CheckDecision,
+    Count,
+    KeepFailures,
+    Measure,
+    MemoryJournal,
+    Price,
+    RateLimit,
+    Record,
+    RecordAgain,
+    Replayed,
+    Retry,
+    UsageCounter,
+)
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.wrappers import Budget, Budgeted, Limited, Price, Retrying
 from wsap_nexus import plugin as nexus_plugin
 
 REQUEST = Request([Message("user", "Hello?")])
@@ -46,6 +62,17 @@ class StillClock:
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         self.time += seconds
+
+
+class Kept(MemoryJournal):
+    """An agent's journal, of which only what the pool asks is there."""
+
+    def __init__(self, *, offline: bool = False) -> None:
+        super().__init__()
+        self.offline = offline
+
+    def abilities(self, address: str) -> Abilities:
+        return Abilities()
 
 
 class Extra:
@@ -70,8 +97,8 @@ def made(*factories: tuple[str, Callable[[Context], Any]]) -> PluginHost:
     return host_with(*(BackendSpec(name, "For tests.", factory) for name, factory in factories))
 
 
-def openai_models(server: ModelServer, **more: Any) -> Models:
-    return Models(host_with(), options={"openai": {"base_url": server.base_url}}, **more)
+def openai_models(server: ModelServer, **more: Any) -> ModelPool:
+    return ModelPool(host_with(), options={"openai": {"base_url": server.base_url}}, **more)
 
 
 def test_an_address_becomes_a_backend_that_answers(server: ModelServer) -> None:
@@ -98,7 +125,7 @@ def test_the_rest_of_an_address_may_hold_slashes() -> None:
         seen.append(context.config["model"])
         return ScriptedBackend(["x"])
 
-    Models(made(("hub", create))).backend("hub/org/model:tag")
+    ModelPool(made(("hub", create))).backend("hub/org/model:tag")
     assert seen == ["org/model:tag"]
 
 
@@ -116,25 +143,38 @@ def test_the_rest_of_an_address_may_hold_slashes() -> None:
 )
 def test_what_is_no_address_is_refused_with_what_to_do(address: str, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words) as caught:
-        Models(host_with()).backend(address)
+        ModelPool(host_with()).backend(address)
     assert "\x1b" not in str(caught.value)
 
 
 def test_a_factory_that_gives_no_backend_is_named() -> None:
     with pytest.raises(PluginError, match="'odd' gave a int"):
-        Models(made(("odd", lambda context: 5))).backend("odd/x")
+        ModelPool(made(("odd", lambda context: 5))).backend("odd/x")
 
 
-def test_wrappers_are_put_on_in_an_order_that_makes_sense(server: ModelServer) -> None:
-    policy = Policy(concurrency=2)
-    backend = openai_models(server, policy=policy, budgets=[Budget("run", calls=9)]).backend("openai/qwen3:8b")
-    kinds = []
-    inner: Any = backend
-    while hasattr(inner, "inner"):
-        kinds.append(type(inner))
-        inner = inner.inner
-    assert kinds == [Retrying, Limited, Budgeted, Metered]
-    assert isinstance(inner, OpenAIBackend)
+def test_middlewares_are_in_one_order(server: ModelServer) -> None:
+    policy = RequestPolicy(concurrency=2)
+    models = openai_models(server, policy=policy, budgets=[Budget("run", calls=9)], decision=BudgetLimits(calls=5))
+    shared = [Retry, RateLimit, CheckBudgets, Measure]
+    model = models.backend("openai/qwen3:8b")
+    assert [type(middleware) for middleware in model.middlewares] == shared
+    assert isinstance(model.backend, OpenAIBackend)
+    calls = AgentCalls(UsageCounter(), cast(CallJournal, Kept()))
+    agents = models.for_agent("openai/qwen3:8b", calls)
+    assert [type(middleware) for middleware in agents.middlewares] == [Record, CheckDecision, *shared]
+    assert agents.middlewares[2:] == model.middlewares, "limits are shared"
+    memorys = models.for_memory("openai/qwen3:8b", calls)
+    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures, Record, *shared]
+
+
+def test_a_replayed_run_opens_no_backend() -> None:
+    models = ModelPool(host_with())
+    calls = AgentCalls(UsageCounter(), cast(CallJournal, Kept(offline=True)))
+    agents, memorys = models.for_agent("gone/x", calls), models.for_memory("gone/x", calls)
+    assert isinstance(agents.backend, Replayed)
+    assert isinstance(memorys.backend, Replayed)
+    assert [type(middleware) for middleware in agents.middlewares] == [RecordAgain]
+    assert [type(middleware) for middleware in memorys.middlewares] == [Count, KeepFailures, RecordAgain]
 
 
 def test_a_server_that_stumbles_is_asked_again_and_waited_for_as_it_says(server: ModelServer) -> None:
@@ -155,7 +195,7 @@ def test_attempts_come_to_an_end(server: ModelServer) -> None:
     server.default = Say(status=500)
 
     async def main() -> None:
-        async with openai_models(server, clock=StillClock(), policy=Policy(attempts=3)) as models:
+        async with openai_models(server, clock=StillClock(), policy=RequestPolicy(attempts=3)) as models:
             await collect(models.backend("openai/qwen3:8b"), REQUEST)
 
     with pytest.raises(ServerFailedError):
@@ -167,7 +207,7 @@ def test_a_budget_is_shared_by_all_models(server: ModelServer) -> None:
     budget = Budget("run", calls=2)
 
     async def main() -> None:
-        async with openai_models(server, budgets=[budget], policy=Policy(attempts=1)) as models:
+        async with openai_models(server, budgets=[budget], policy=RequestPolicy(attempts=1)) as models:
             for name in ("openai/qwen3:8b", "openai/llama3.2:latest", "openai/llava:7b"):
                 await collect(models.backend(name), REQUEST)
 
@@ -182,11 +222,11 @@ def test_being_turned_away_costs_nothing_and_a_broken_reply_counts_in_full(serve
     server.say(*[Say(status=429)] * 20, Say("third time"), Say("a b c", cut=0))
 
     async def main() -> None:
-        policy = Policy(attempts=21)
+        policy = RequestPolicy(attempts=21)
         async with openai_models(server, clock=StillClock(), budgets=[budget], policy=policy) as models:
             await collect(models.backend("openai/qwen3:8b"), REQUEST)
         assert (budget.spent.calls, budget.spent.completion_tokens) == (1, 2)
-        async with openai_models(server, budgets=[budget], policy=Policy(attempts=1)) as models:
+        async with openai_models(server, budgets=[budget], policy=RequestPolicy(attempts=1)) as models:
             await collect(models.backend("openai/qwen3:8b"), REQUEST)
 
     with pytest.raises(ServerFailedError):
@@ -211,7 +251,7 @@ def test_no_more_than_allowed_are_asked_at_once(server: ModelServer) -> None:
     server.default = Say("here", wait=True)
 
     async def main() -> int:
-        async with openai_models(server, policy=Policy(concurrency=3)) as models:
+        async with openai_models(server, policy=RequestPolicy(concurrency=3)) as models:
             asked = [asyncio.create_task(collect(models.backend("openai/qwen3:8b"), REQUEST)) for _ in range(9)]
             await asyncio.to_thread(server.await_requests, 3)
             at_once = len(server.requests)
@@ -229,7 +269,7 @@ def test_everything_is_closed_even_if_one_fails_to() -> None:
             raise RuntimeError("no")
 
     good = ScriptedBackend(["x"])
-    models = Models(made(("stubborn", lambda context: Stubborn(["x"])), ("good", lambda context: good)))
+    models = ModelPool(made(("stubborn", lambda context: Stubborn(["x"])), ("good", lambda context: good)))
     models.backend("stubborn/x")
     models.backend("good/x")
     with pytest.raises(PluginError, match="stubborn/x could not be closed: no"):
@@ -238,7 +278,7 @@ def test_everything_is_closed_even_if_one_fails_to() -> None:
     asyncio.run(models.aclose())
 
 
-def test_a_backend_is_made_ready_through_its_wrappers() -> None:
+def test_a_backend_is_made_ready_through_its_middlewares() -> None:
     class Preparing(ScriptedBackend):
         prepared = 0
 
@@ -246,7 +286,7 @@ def test_a_backend_is_made_ready_through_its_wrappers() -> None:
             self.prepared += 1
 
     backend = Preparing(["x"])
-    models = Models(made(("slow", lambda context: backend)))
+    models = ModelPool(made(("slow", lambda context: backend)))
     assert asyncio.run(models.ready("slow/x")).model == "scripted/list"
     assert backend.prepared == 1
 

@@ -14,7 +14,7 @@ from wsap_core.errors import ConfigError, MissingServiceError, UsageError
 from wsap_core.seams.model import Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
-from wsap_llm.wrappers import Budget
+from wsap_llm.middleware import Budget
 
 SEATS = {"row": Player("random"), "column": Player("llm", {"model": "scripted/x", "model.reply": "wait"})}
 

@@ -21,8 +21,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import BackendSpec
-from wsap_llm.account import Account
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import AgentCalls, ModelPool
+from wsap_llm.middleware import UsageCounter
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.api import BudgetLimits, Budgets, list_runs, play, read_run, resume_run
 from wsap_nexus.models.spending import FRESH, DayBudget, DaySpent, spent_on
@@ -285,8 +285,8 @@ def test_a_day_never_passes_its_limit_by_what_it_knows_of(events: list[str], lim
 def test_without_limits_there_is_nothing_to_check(host: PluginHost) -> None:
     assert not BudgetLimits()
     assert BudgetLimits(calls=0)
-    models = Models(host)
-    assert models.for_agent("asker/x", Account()) is models.backend("asker/x")
+    models = ModelPool(host)
+    assert models.for_agent("asker/x", AgentCalls(UsageCounter())) is models.backend("asker/x")
 
 
 def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(host: PluginHost, asker: Asker) -> None:

@@ -14,7 +14,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_llm.wrappers import BudgetLimits, Budgets
+from wsap_llm.middleware import BudgetLimits, Budgets
 from wsap_nexus.minds import Minds
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import load_adapter_spec
-from wsap_core.seams.model import Backend, Price, SpendingLimit
+from wsap_core.seams.model import Price, SpendingLimit
 from wsap_core.seams.services import Player, Services
-from wsap_llm.backends.registry import Models
-from wsap_llm.secrets import is_reference, resolved
+from wsap_llm.backends.pool import ModelPool
+from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 from wsap_nexus.runs.session import Installed, load_parts, resume, start
@@ -21,7 +20,7 @@ from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.records import RunStatus
 
-__all__ = ["SharedModels", "StoreRunner", "opened"]
+__all__ = ["StoreRunner", "opened"]
 
 
 @contextmanager
@@ -39,25 +38,10 @@ def opened(
         StorageError: it can't be used; the message says why.
     """
     host = PluginHost.discovered()
-    models = SharedModels(host, budgets=budgets, prices=prices)
+    models = ModelPool(host, budgets=budgets, prices=prices)
     with open_store(database) as store:
         runner = StoreRunner(host, store, models)
         yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=Installed(host), models=models)
-
-
-class SharedModels(Models):
-    """Models for all games of one command, and for what it asks besides: the kernel's `CommandModels`."""
-
-    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
-        """Return the backend of an address once it knows what its model can do.
-
-        Raises:
-            ConfigError: an option names a variable that is not set.
-            WsapError: there is no such backend, it can't be asked, or it is used with other options.
-        """
-        own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
-        self.configure(name, {key[6:]: value for key, value in resolved(own, os.environ).items()})
-        return await self.ready(name)
 
 
 class StoreRunner:
@@ -69,7 +53,7 @@ class StoreRunner:
         models: which all runs share; whoever made them closes them.
     """
 
-    def __init__(self, host: PluginHost, store: Store, models: SharedModels) -> None:
+    def __init__(self, host: PluginHost, store: Store, models: ModelPool) -> None:
         self._host = host
         self._store = store
         self._around = Services(models=models, progress=Notices())

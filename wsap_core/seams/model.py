@@ -250,10 +250,24 @@ async def collect(backend: Backend, request: Request) -> Reply:
         ServerFailedError: the stream ended without a `Finish`.
         BackendError: whatever the backend raises.
     """
+    return await collect_from(backend.stream(request), backend.model)
+
+
+async def collect_from(stream: AsyncGenerator[Chunk, None], model: str) -> Reply:
+    """Return the whole reply that a stream gives, and close the stream.
+
+    Args:
+        stream: what `Backend.stream` returned.
+        model: the model's address, for the error.
+
+    Raises:
+        ServerFailedError: the stream ended without a `Finish`.
+        BackendError: whatever the backend raises.
+    """
     text: list[str] = []
     thinking: list[str] = []
     finish: Finish | None = None
-    async with aclosing(backend.stream(request)) as chunks:
+    async with aclosing(stream) as chunks:
         async for chunk in chunks:
             match chunk:
                 case TextChunk(piece):
@@ -263,7 +277,7 @@ async def collect(backend: Backend, request: Request) -> Reply:
                 case Finish():
                     finish = chunk
     if finish is None:
-        raise ServerFailedError(f"The reply of {backend.model} broke off before its end.")
+        raise ServerFailedError(f"The reply of {model} broke off before its end.")
     return Reply("".join(text), "".join(thinking), finish)
 
 

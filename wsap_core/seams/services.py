@@ -137,7 +137,7 @@ class Parts(Protocol):
 
 
 class Journal(Protocol):
-    """Where the calls of one agent to its models are kept; see `wsap_llm.wrappers.record`."""
+    """Where the calls of one agent to its models are kept; see `wsap_llm.middleware.record`."""
 
     @property
     def offline(self) -> bool:

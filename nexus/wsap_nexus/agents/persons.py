@@ -9,7 +9,7 @@ from wsap_core.errors import UsageError
 from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import encode
 from wsap_core.references import load_adapter_spec, load_agent_spec
-from wsap_llm.backends.registry import find_backend
+from wsap_llm.backends.pool import find_backend
 from wsap_llm.secrets import recordable
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store.book import Book

@@ -66,14 +66,14 @@ def examine_model(
 async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, Any], wait: float) -> Finding:
     from wsap_core.errors import WsapError
     from wsap_core.seams.model import JsonConstraint, Message, Request, collect
-    from wsap_llm.backends.registry import Models, Policy
+    from wsap_llm.backends.pool import ModelPool, RequestPolicy
 
     chosen = await _choose(address, host)
     if isinstance(chosen, Finding):
         return chosen
     who = f"{one_line(chosen.address)} ({chosen.why})"
     failed = "problem" if chosen.must else "warning"
-    async with Models(host, policy=Policy(attempts=1)) as models:
+    async with ModelPool(host, policy=RequestPolicy(attempts=1)) as models:
         models.configure(chosen.address, options)
         try:
             async with asyncio.timeout(wait):
@@ -86,7 +86,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
             return Finding("model", failed, f"{who}: no answer within {wait:g} s", hint)
         except WsapError as error:
             return Finding("model", failed, f"{who}: {one_line(error)}", _hint(error))
-        seconds = models.meter.pace(chosen.address).seconds
+        seconds = models.meter.of(chosen.address).seconds
     fault, hint = _fault(reply, backend.abilities, seconds)
     return Finding("model", "warning" if fault else "ok", f"{who} answers {_how(reply, backend, seconds)}{fault}", hint)
 
@@ -97,7 +97,7 @@ async def _choose(address: str | None, host: PluginHost) -> _Chosen | Finding:
     if (default := default_model()) is not None:
         return _Chosen(default, f"from {VARIABLE}", must=False)
     from wsap_llm.backends.fitting import is_here
-    from wsap_llm.backends.registry import list_models
+    from wsap_llm.backends.pool import list_models
 
     listings = await list_models(host, within=LISTING)
     for listing in listings:

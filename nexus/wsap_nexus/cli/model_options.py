@@ -13,8 +13,8 @@ from wsap_nexus.cli.common import typed_pairs
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_llm.backends.registry import Models
-    from wsap_llm.wrappers import Budgets, Price
+    from wsap_llm.backends.pool import ModelPool
+    from wsap_llm.middleware import Budgets, Price
     from wsap_nexus.runs.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -150,7 +150,7 @@ class ModelRequest:
 
     def models(
         self, host: PluginHost, store: Store | None, asked: Iterable[str] = (), *, gone_on_with: str | None = None
-    ) -> Models:
+    ) -> ModelPool:
         """Return models under the limits and at the prices that were given.
 
         Args:
@@ -173,13 +173,13 @@ class ModelRequest:
         Raises:
             UsageError: one has another form, or is given twice.
         """
-        from wsap_llm.wrappers import Budgets
+        from wsap_llm.middleware import Budgets
 
         return Budgets.parse(self.limits)
 
     def prices(self, asked: Iterable[str]) -> dict[str, Price]:
         """Return address -> price for the models that a run asks; empty if no price was given."""
-        from wsap_llm.wrappers import Price
+        from wsap_llm.middleware import Price
 
         if self.price_in is None or self.price_out is None:
             return {}

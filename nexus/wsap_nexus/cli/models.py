@@ -42,7 +42,7 @@ def models(*, as_json: bool, wait: float) -> None:
     for it and the memory allows; set it with --model-option num_ctx=N.
     """
     from wsap_core.host import PluginHost
-    from wsap_llm.backends.registry import list_models
+    from wsap_llm.backends.pool import list_models
 
     listings = asyncio.run(list_models(PluginHost.discovered(), within=wait))
     if as_json:

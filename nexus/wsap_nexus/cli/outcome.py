@@ -78,7 +78,7 @@ def came_to_nothing(run: Run, error: WsapError) -> bool:
     nobodys_fault = UsageError | BackendError | MissingServiceError | ToolServerError
     if isinstance(error, BudgetReachedError) or not isinstance(error, nobodys_fault):
         return False
-    return not run.summary().steps and (run.meter is None or not any(p.calls for p in run.meter.paces.values()))
+    return not run.summary().steps and (run.meter is None or not run.meter.calls)
 
 
 def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | None) -> None:

@@ -11,7 +11,7 @@ from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.diary import Entry as DiaryEntry
 from wsap_nexus.agents.letters import Bell
 from wsap_nexus.agents.talk import Answer
@@ -75,9 +75,9 @@ class Nexus:
         self.clock = clock or SystemClock()
         """For waiting."""
         services = services or Services()
-        self._models: Models | None = None
+        self._models: ModelPool | None = None
         if services.models is None:
-            self._models = Models(host, seed=self.settings.seed)
+            self._models = ModelPool(host, seed=self.settings.seed)
             services = replace(services, models=self._models, parts=Installed(host))
         self.services = services
         """What games and agents are handed."""

@@ -10,8 +10,8 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Price
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_llm.backends.registry import Models
-from wsap_llm.wrappers import Budget, BudgetLimits, Budgets
+from wsap_llm.backends.pool import ModelPool
+from wsap_llm.middleware import Budget, BudgetLimits, Budgets
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
@@ -136,7 +136,7 @@ def limited_models(
     run_id: str | None = None,
     prices: Mapping[str, Price] | None = None,
     now: Callable[[], datetime] = utc_now,
-) -> Models:
+) -> ModelPool:
     """Return models that keep to limits.
 
     Args:
@@ -158,7 +158,7 @@ def limited_models(
         if repository is None:
             raise UsageError("A day's limit counts what is recorded, and this run is not; record it, or limit the run.")
         budgets.append(DayBudget(limits.day, DaySpent(repository, now), now))
-    return Models(host, budgets=budgets, prices=prices, decision=limits.decision)
+    return ModelPool(host, budgets=budgets, prices=prices, decision=limits.decision)
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:

@@ -16,7 +16,7 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
 from wsap_nexus.minds import HeldMind, Minds
 from wsap_nexus.paths import minds_folder
@@ -59,7 +59,7 @@ class Around:
 class Session:
     """A run together with where it is recorded; made by `start`, `resume` or `unrecorded`."""
 
-    def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: Models | None = None) -> None:
+    def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: ModelPool | None = None) -> None:
         self.run = run
         """The run itself."""
         self._recorder = recorder
@@ -68,7 +68,7 @@ class Session:
 
     def close_with(self, models: object) -> None:
         """Have models that were handed in closed when play ends, in the event loop that used them."""
-        if isinstance(models, Models):
+        if isinstance(models, ModelPool):
             self._models = models
 
     def committed(self) -> int:
@@ -302,9 +302,9 @@ def _session(
     services = around.services or Services()
     models = None
     if services.models is None:
-        models = Models(host, seed=plan.seed)
+        models = ModelPool(host, seed=plan.seed)
         services = replace(services, models=models)
-    if run_id is not None and isinstance(services.models, Models):
+    if run_id is not None and isinstance(services.models, ModelPool):
         services.models.belongs_to(run_id)
     if services.parts is None:
         services = replace(services, parts=Installed(host))

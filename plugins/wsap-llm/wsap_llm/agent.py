@@ -17,11 +17,11 @@ from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, collect
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import harmless, one_line
-from wsap_llm.account import Account
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import fallback_action
 from wsap_llm.lookup import split
+from wsap_llm.middleware import UsageCounter
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reflection import Reflector, read_lines
@@ -55,7 +55,7 @@ class LLMAgent:
         prepare: awaited when a session begins, before the backend is asked anything.
         tell: told, in a sentence and once each, what does not go as asked; the log of warnings for None.
         generator: where the delimiters of quoted text are drawn from.
-        account: where its calls are added up, and those of its memory if they count there too.
+        counter: where its calls are added up, and those of its memory if they count there too.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LLMAgent:
         prepare: Callable[[], Awaitable[object]] | None = None,
         tell: Callable[[str], None] | None = None,
         generator: random.Random | None = None,
-        account: Account | None = None,
+        counter: UsageCounter | None = None,
     ) -> None:
         self.backend = backend
         self.options = own = options or LLMOptions()
@@ -98,7 +98,7 @@ class LLMAgent:
         self._conversation = Conversation(backend, steps=own.window, pictures=max(0, own.pictures - 1), tell=tell)
         self._space = ActionSpace()
         self._plan: list[str] = []
-        self._account = account or Account()
+        self._counter = counter or UsageCounter()
         self._seen: tuple[Observation, Action] | None = None
         self._paused: PausedTurn | None = None
         self._untold = Untold()
@@ -172,7 +172,7 @@ class LLMAgent:
 
     async def _decide(self, observation: Observation, legal: Sequence[ActionDef]) -> Action:
         if not legal:  # as where the game was over before it was this agent's turn: there is nothing to ask
-            self.last_decision = DecisionInfo(forced=True, usage=self._account.take())
+            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             return Action(fallback_action(self._space.actions, self.options.fallback, self._random))
         paused = self._paused
         if paused is not None and paused.resumes(observation):
@@ -183,7 +183,7 @@ class LLMAgent:
                 self._untold = replace(paused.left_over(observation), left_out=self._untold.left_out)
             if (repeated := self._cadence.next_action(observation, legal)) is not None:
                 self._untold = self._untold.missing(observation)
-                self.last_decision = DecisionInfo(usage=self._account.take(), continued=True)
+                self.last_decision = DecisionInfo(usage=self._counter.flush(), continued=True)
                 return repeated
             caught_up = self._untold.before(observation)
             paused = PausedTurn.begin(caught_up, self._show(caught_up), await self._vision.picture())
@@ -221,13 +221,13 @@ class LLMAgent:
         try:
             decision = await self._style.decide(turn)
         except asyncio.CancelledError:  # it took too long: what it took until then is told all the same
-            self.last_decision = DecisionInfo(forced=True, usage=self._account.take())
+            self.last_decision = DecisionInfo(forced=True, usage=self._counter.flush())
             raise
         forced = decision.action is None
         self.last_decision = DecisionInfo(
             decision.repaired and not forced,
             forced,
-            self._account.take(),
+            self._counter.flush(),
             turn.unconstrained,
             turn.cut,
             decision.resumption,
@@ -263,9 +263,9 @@ class LLMAgent:
 
     def _take_over(self) -> None:
         """Put what was asked since the last decision down to it."""
-        if self._account.pending.calls and self.last_decision is not None:
+        if self._counter.pending.calls and self.last_decision is not None:
             decision = self.last_decision
-            self.last_decision = replace(decision, usage=decision.usage + self._account.take())
+            self.last_decision = replace(decision, usage=decision.usage + self._counter.flush())
 
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
         """Return what it says in its own words; see `wsap_llm.speech.Speaks`. Its conversation stays as it is."""
@@ -281,7 +281,7 @@ class LLMAgent:
             generator=self._random,
         )
         reply = await collect(self.backend, request)
-        self._account.add(reply.usage)
+        self._counter.add(reply.usage)
         return read_speech(reply.text)
 
     @property
@@ -393,5 +393,5 @@ class LLMAgent:
         )
         request = self._conversation.fitted(request, messages)
         reply = await collect(self.backend, request)
-        self._account.add(reply.usage)
+        self._counter.add(reply.usage)
         return reply

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from wsap_core.errors import ConfigError
 from wsap_core.factories import build
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import AgentMemory
-from wsap_core.seams.model import Backend
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Parts
 from wsap_core.seams.tool import AgentTool, ToolContext, ToolSource
 from wsap_core.specs import MemorySpec, ToolSpec
-from wsap_llm.account import Account
 from wsap_llm.agent import LLMAgent
-from wsap_llm.asked import Again, JournalledModels
-from wsap_llm.backends.registry import Models
+from wsap_llm.backends.pool import AgentCalls, ModelPool
 from wsap_llm.journal import CallJournal
+from wsap_llm.middleware import Model, UsageCounter
 from wsap_llm.options import LLMOptions, llm_options, number, text
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.tags import TagLimits
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_llm.tool_journal import RecordedSource, recorded
 from wsap_llm.toolbox import Toolbox, build_tool
-from wsap_llm.wrappers import Recorded, Replayed
 
 STYLES = ("json", "tags")
 
@@ -59,40 +56,31 @@ def create(context: Context) -> LLMAgent:
     folder = text(context, "prompts")
     prompts = Prompts.from_folder(folder) if folder else Prompts()
     tools = [name.strip() for name in text(context, "tools").split(",") if name.strip()]
-    models = cast(Models, context.services.require("models"))
-    journal = context.services.journal
-    account = Account()
+    pool = cast(ModelPool, context.services.require("models"))
+    journal = context.services.journal if isinstance(context.services.journal, CallJournal) else None
+    calls = AgentCalls(UsageCounter(), journal)
     given = _of_part(context, "model")
 
     def configure(name: str) -> None:
         """Give the model its options, and every other one of its backend that the agent's parts ask."""
         if given and name.partition("/")[0] == address.partition("/")[0]:
-            models.configure(name, given)
+            pool.configure(name, given)
 
-    memory = _memory(context, models, account, configure)
+    memory = _memory(context, _MemoryModels(pool, calls, configure))
     if memory is None and "reflect" in context.config and options.reflect:
         raise ConfigError("Lessons need a memory that keeps them: add --memory fulltext, or leave reflect out.")
-    backend: Backend
-    prepare = None
-    if isinstance(journal, CallJournal) and journal.offline:
-        kept, abilities = journal, journal.abilities(address)
-        backend = Again(Replayed(address, kept, abilities), kept)
-
-        async def prepare() -> None:
-            kept.note_model(address, abilities, prompts.version)
-
-    else:
+    if journal is None or not journal.offline:
         configure(address)
-        inner = models.for_agent(address, account)
-        backend = Recorded(inner, journal) if isinstance(journal, CallJournal) else inner
+    model = pool.for_agent(address, calls)
 
-        async def prepare() -> None:
-            await models.ready(address)
-            if isinstance(journal, CallJournal):
-                journal.note_model(address, inner.abilities, prompts.version)
+    async def prepare() -> None:
+        if journal is None or not journal.offline:
+            await pool.ready(address)
+        if journal is not None:
+            journal.note_model(address, model.abilities, prompts.version)
 
     return LLMAgent(
-        backend,
+        model,
         options,
         style=style,
         prompts=prompts,
@@ -101,7 +89,7 @@ def create(context: Context) -> LLMAgent:
         prepare=prepare,
         tell=context.services.progress,
         generator=context.random,
-        account=account,
+        counter=calls.counter,
     )
 
 
@@ -113,14 +101,27 @@ def _style(context: Context, options: LLMOptions) -> Style:
     return JsonStyle(steps=steps) if name == "json" else TagStyle(TagLimits(calls=options.tool_calls), steps=steps)
 
 
-def _memory(context: Context, models: Models, account: Account, configure: Callable[[str], None]) -> AgentMemory | None:
+@dataclass(frozen=True)
+class _MemoryModels:
+    """The models that an agent's memory asks: the service `models` of its context."""
+
+    pool: ModelPool
+    calls: AgentCalls
+    configure: Callable[[str], None]
+
+    def backend(self, name: str) -> Model:
+        if self.calls.journal is None or not self.calls.journal.offline:
+            self.configure(name)
+        return self.pool.for_memory(name, self.calls)
+
+
+def _memory(context: Context, models: _MemoryModels) -> AgentMemory | None:
     name = text(context, "memory", "none")
     if name == "none":
         return None
     parts = cast(Parts, context.services.require("parts"))
     spec = cast(MemorySpec, parts.memory(name))
-    journal = context.services.journal if isinstance(context.services.journal, CallJournal) else None
-    services = replace(context.services, models=JournalledModels(models, journal, account, configure))
+    services = replace(context.services, models=models)
     config = _of_part(context, "memory")
     own = Context.create(context.seed, "memory", config=config, clock=context.clock, services=services)
     return cast(AgentMemory, build(spec.factory, own))

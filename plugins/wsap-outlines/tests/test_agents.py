@@ -50,14 +50,14 @@ def played(
     host: PluginHost, folder: Path, game: str, seats: tuple[str, ...], steps: int, *, seed: int = 5, **options: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """The summary of a run, its calls to the model, and its steps."""
-    from wsap_llm.backends.registry import Models
+    from wsap_llm.backends.pool import ModelPool
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
     from wsap_nexus.runs.session import start
     from wsap_nexus.runs.store import open_store
 
     given = {"model": "outlines/tiny", "plan": "no", "window": 2, "strict": True, **options}
     plan = RunPlan(game, tuple(SeatPlan(seat, "llm", given) for seat in seats), steps=steps, seed=seed)
-    models = Models(host)
+    models = ModelPool(host)
     with open_store(str(folder / "runs.db")) as store:
         with start(plan, host, store, services=Services(models=models)) as session:
 

@@ -439,7 +439,7 @@ def _policies(model: str | None, memory: str | None, given: tuple[str, ...]) -> 
     from wsap_core.errors import UsageError
     from wsap_core.host import PluginHost
     from wsap_core.references import load_adapter_spec, load_agent_spec
-    from wsap_llm.backends.registry import find_backend
+    from wsap_llm.backends.pool import find_backend
     from wsap_nexus.store.entities import EXTERNAL, Policy
 
     host = PluginHost.discovered()

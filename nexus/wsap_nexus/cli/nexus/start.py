@@ -133,7 +133,7 @@ def _check(request: StartRequest) -> None:
         )
     if request.model is not None:
         from wsap_core.host import PluginHost
-        from wsap_llm.backends.registry import find_backend
+        from wsap_llm.backends.pool import find_backend
 
         find_backend(PluginHost.discovered(), request.model)
     running = running_on(request.database)

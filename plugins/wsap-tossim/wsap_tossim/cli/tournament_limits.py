@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wsap_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from wsap_llm.wrappers import BudgetLimits, Price
+    from wsap_llm.middleware import BudgetLimits, Price
     from wsap_tossim.tournament.plan import Settings
 
 __all__ = ["limits_of", "prices_of"]
@@ -20,7 +20,7 @@ def prices_of(given: Sequence[str], settings: Settings) -> dict[str, Price]:
     Raises:
         UsageError: one is no such word, is of a model that does not take part, or is given twice.
     """
-    from wsap_llm.wrappers import Price  # deferred for weight
+    from wsap_llm.middleware import Price  # deferred for weight
 
     field = {e.address for e in settings.entrants if e.kind == "model"}
     found: dict[str, Price] = {}
@@ -52,12 +52,12 @@ def limits_of(words: Sequence[str], settings: Settings, prices: Mapping[str, Pri
             not known.
     """
     from wsap_core.host import PluginHost  # deferred for weight, like the next one
-    from wsap_llm.backends.registry import Models
-    from wsap_llm.wrappers import Budgets
+    from wsap_llm.backends.pool import ModelPool
+    from wsap_llm.middleware import Budgets
 
     limits = Budgets.parse(words, scopes=("run",)).run
     if limits.cost is not None:
-        models = Models(PluginHost.discovered(), prices=prices)
+        models = ModelPool(PluginHost.discovered(), prices=prices)
         for entrant in settings.entrants:
             if entrant.kind == "model" and not models.knows_price(entrant.address):
                 address = entrant.address

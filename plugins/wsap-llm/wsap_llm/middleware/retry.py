@@ -1,18 +1,20 @@
-"""Trying again."""
+"""When a request is sent: again after a failure, and not too many at once or in a minute."""
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from wsap_core.seams.clock import Clock, SystemClock
-from wsap_core.seams.model import Backend, Chunk, Request
+from wsap_core.seams.model import Chunk, Request
 from wsap_core.seams.model_errors import RateLimitError, TransientError
-from wsap_llm.wrappers.base import Wrapper
+from wsap_llm.middleware.model import Ask
 
 
-class Retrying(Wrapper):
+class Retry:
     """Tries again after errors that may be over in a moment; everything else fails at once.
 
     A rate limit with a stated wait is waited for; otherwise the pause doubles from `first` to
@@ -20,7 +22,6 @@ class Retrying(Wrapper):
     come back together.
 
     Args:
-        inner: the backend.
         attempts: calls in all, the first included.
         first: seconds before the second attempt.
         longest: most seconds of any pause; a server that asks for more ends the attempts.
@@ -33,7 +34,6 @@ class Retrying(Wrapper):
 
     def __init__(
         self,
-        inner: Backend,
         *,
         attempts: int = 5,
         first: float = 0.5,
@@ -43,7 +43,6 @@ class Retrying(Wrapper):
         generator: random.Random | None = None,
         on_retry: Callable[[int, TransientError], None] | None = None,
     ) -> None:
-        super().__init__(inner)
         self._attempts = attempts
         self._first = first
         self._longest = longest
@@ -52,8 +51,8 @@ class Retrying(Wrapper):
         self._random = generator or random.Random()
         self._on_retry = on_retry
 
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply of the first attempt that comes through.
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply of the first attempt that succeeds.
 
         Raises:
             BackendError: the last attempt's error, or one that trying again can't help.
@@ -62,7 +61,7 @@ class Retrying(Wrapper):
             held: list[Chunk] = []
             passed = False
             try:
-                async with aclosing(self.inner.stream(request)) as chunks:
+                async with aclosing(ask(request)) as chunks:
                     async for chunk in chunks:
                         if self._hold:
                             held.append(chunk)
@@ -82,10 +81,56 @@ class Retrying(Wrapper):
             return
 
     def _pause(self, attempt: int, error: TransientError) -> float | None:
-        """Return how long to wait, or None if it is time to give up."""
+        """Return how many seconds to wait, or None to give up."""
         if attempt >= self._attempts:
             return None
         if isinstance(error, RateLimitError) and error.retry_after is not None:
             return error.retry_after if error.retry_after <= self._longest else None
         full: float = min(self._longest, self._first * 2 ** (attempt - 1))
         return full * (0.5 + self._random.random() / 2)
+
+
+class RateLimit:
+    """Lets so many requests run at once, and so many start in any minute; the others wait in order.
+
+    Args:
+        concurrency: requests at once; None for any number.
+        per_minute: requests in any sixty seconds; None for any number.
+        clock: what tells the time and waits.
+    """
+
+    def __init__(
+        self, *, concurrency: int | None = None, per_minute: int | None = None, clock: Clock | None = None
+    ) -> None:
+        self._slots = asyncio.Semaphore(concurrency) if concurrency is not None else None
+        self._per_minute = per_minute
+        self._starts: deque[float] = deque()
+        self._gate = asyncio.Lock()
+        self._clock = clock or SystemClock()
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply once there is room for the request."""
+        if self._slots is not None:
+            await self._slots.acquire()
+        try:
+            await self._await_rate()
+            async with aclosing(ask(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            if self._slots is not None:
+                self._slots.release()
+
+    async def _await_rate(self) -> None:
+        if self._per_minute is None:
+            return
+        # The lock keeps those who wait in order.
+        async with self._gate:
+            while True:
+                now = self._clock.now()
+                while self._starts and now - self._starts[0] >= 60:
+                    self._starts.popleft()
+                if len(self._starts) < self._per_minute:
+                    self._starts.append(now)
+                    return
+                await self._clock.sleep(60 - (now - self._starts[0]))

@@ -1,4 +1,4 @@
-"""Limits in tokens, money and calls, checked before a request is sent."""
+"""Limits on tokens, money and calls, checked before a request is sent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_core.seams.model import Backend, Chunk, Finish, Price, Request, SpendingLimit
+from wsap_core.seams.model import Chunk, Finish, Price, Request, SpendingLimit
 from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
 from wsap_core.untrusted import one_line
+from wsap_llm.middleware.measure import UsageCounter
+from wsap_llm.middleware.model import Ask
 from wsap_llm.tokens import estimate_request
-from wsap_llm.wrappers.base import Wrapper
 
 UNBOUNDED_REPLY = 4096
 """Tokens reserved for a reply whose length the request does not bound."""
@@ -110,73 +111,6 @@ class Budget:
         )
 
 
-class Budgeted(Wrapper):
-    """Refuses a request that could pass a limit at its worst: all of its prompt, the longest reply.
-
-    Args:
-        inner: the backend.
-        budgets: each is asked.
-        price: what the model costs; None where it is not known.
-        cost_of: returns the cost of so many tokens of prompt and reply by the backend's own prices, for a model
-            without `price`.
-    """
-
-    def __init__(
-        self,
-        inner: Backend,
-        budgets: Sequence[SpendingLimit],
-        *,
-        price: Price | None = None,
-        cost_of: CostOf | None = None,
-    ) -> None:
-        super().__init__(inner)
-        self._budgets = tuple(budgets)
-        self._price = price
-        self._cost_of = cost_of if price is None else price.of
-
-    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, if it fits every budget.
-
-        Raises:
-            BudgetReachedError: before anything is sent.
-        """
-        worst = self._worst(request)
-        reserved: list[SpendingLimit] = []
-        actual: Usage | None = None
-        sent = False
-        try:
-            for budget in self._budgets:
-                budget.reserve(worst)
-                reserved.append(budget)
-            sent = True
-            async with aclosing(self.inner.stream(request)) as chunks:
-                async for chunk in chunks:
-                    if isinstance(chunk, Finish):
-                        actual = self._priced(chunk.usage)
-                        yield Finish(chunk.reason, chunk.stop_sequence, actual)
-                    else:
-                        yield chunk
-        except (BadRequestError, NoServerError, RateLimitError):
-            sent = False  # turned away before a token was made
-            raise
-        finally:
-            # A request that broke off may have been charged in full; that is what is assumed.
-            spent = actual if actual is not None else worst if sent else NO_USAGE
-            for budget in reserved:
-                budget.settle(worst, spent)
-
-    def _worst(self, request: Request) -> Usage:
-        prompt = estimate_request(request)
-        reply = request.sampling.max_tokens or UNBOUNDED_REPLY
-        return Usage(1, prompt, reply, None if self._cost_of is None else self._cost_of(prompt, reply))
-
-    def _priced(self, usage: Usage) -> Usage:
-        if usage.cost is not None or self._price is None:
-            return usage
-        cost = self._price.of(usage.prompt_tokens, usage.completion_tokens)
-        return Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
-
-
 @dataclass(frozen=True)
 class BudgetLimits:
     """The most that may be spent in one scope; None for no limit."""
@@ -246,3 +180,91 @@ def _amount(name: str, word: str) -> float:
     if not 1 <= number <= MOST_COUNTED or number != int(number):
         raise UsageError(f"--limit {name} is a whole number from 1 to 10^12, not {one_line(word)[:20]}.")
     return int(number)
+
+
+class CheckBudgets:
+    """Refuses a request that could pass a limit at its worst: all of its prompt, the longest reply.
+
+    Args:
+        budgets: each is asked.
+        price: what the model costs; None where it is not known.
+        cost_of: returns the cost of so many tokens of prompt and reply by the backend's own prices, for a model
+            without `price`.
+    """
+
+    def __init__(
+        self, budgets: Sequence[SpendingLimit], *, price: Price | None = None, cost_of: CostOf | None = None
+    ) -> None:
+        self._budgets = tuple(budgets)
+        self._price = price
+        self._cost_of = cost_of if price is None else price.of
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, if it fits every budget.
+
+        Raises:
+            BudgetReachedError: before anything is sent.
+        """
+        worst = worst_case(request, self._cost_of)
+        reserved: list[SpendingLimit] = []
+        actual: Usage | None = None
+        sent = False
+        try:
+            for budget in self._budgets:
+                budget.reserve(worst)
+                reserved.append(budget)
+            sent = True
+            async with aclosing(ask(request)) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, Finish):
+                        actual = self._priced(chunk.usage)
+                        yield Finish(chunk.reason, chunk.stop_sequence, actual)
+                    else:
+                        yield chunk
+        except (BadRequestError, NoServerError, RateLimitError):
+            sent = False  # turned away before a token was made
+            raise
+        finally:
+            # A request that broke off may have been charged in full; that is what is assumed.
+            spent = actual if actual is not None else worst if sent else NO_USAGE
+            for budget in reserved:
+                budget.settle(worst, spent)
+
+    def _priced(self, usage: Usage) -> Usage:
+        if usage.cost is not None or self._price is None:
+            return usage
+        return replace(usage, cost=self._price.of(usage.prompt_tokens, usage.completion_tokens))
+
+
+class CheckDecision:
+    """Refuses a request with which a decision could pass its limits.
+
+    Replayed replies count: a run that is resumed in the middle of a decision does not start to
+    count anew.
+
+    Args:
+        limits: of one decision.
+        counter: what the decision has asked so far.
+        cost_of: returns the cost of so many tokens of prompt and reply; None where the price is not known.
+    """
+
+    def __init__(self, limits: BudgetLimits, counter: UsageCounter, *, cost_of: CostOf | None = None) -> None:
+        self._limits = limits
+        self._counter = counter
+        self._cost_of = cost_of
+
+    def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, if it fits.
+
+        Raises:
+            BudgetReachedError: before anything is sent.
+        """
+        self._limits.budget("decision", self._counter.pending).reserve(worst_case(request, self._cost_of))
+        return ask(request)
+
+
+def worst_case(request: Request, cost_of: CostOf | None) -> Usage:
+    """Return the most that a request may take: all of its prompt, the longest reply."""
+    prompt = estimate_request(request)
+    reply = request.sampling.max_tokens or UNBOUNDED_REPLY
+    return Usage(1, prompt, reply, None if cost_of is None else cost_of(prompt, reply))

@@ -1,8 +1,9 @@
-"""`Models`: from an address such as `ollama/qwen3:8b` to a backend with its wrappers, one for each address."""
+"""`ModelPool`: from an address such as `ollama/qwen3:8b` to a backend with its middlewares, one for each address."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,26 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
 from wsap_core.untrusted import one_line
-from wsap_llm.account import Account, WithinDecision
-from wsap_llm.backends.meter import Meter, Metered
-from wsap_llm.wrappers import Budgeted, BudgetLimits, Limited, Retrying
+from wsap_llm.journal import CallJournal
+from wsap_llm.middleware import (
+    BudgetLimits,
+    CheckBudgets,
+    CheckDecision,
+    Count,
+    KeepFailures,
+    Measure,
+    Meter,
+    Middleware,
+    Model,
+    RateLimit,
+    Record,
+    RecordAgain,
+    Replayed,
+    Retry,
+    UsageCounter,
+)
+from wsap_llm.middleware.budgets import CostOf
+from wsap_llm.secrets import resolved
 
 # Any, in this module: options have every kind of value.
 
@@ -28,7 +46,7 @@ ELSEWHERE: Mapping[str, str] = {"ollama": "wsap-ollama", "outlines": "wsap-outli
 
 
 @dataclass(frozen=True)
-class Policy:
+class RequestPolicy:
     """How models are asked, whichever they are."""
 
     attempts: int = 5
@@ -43,8 +61,18 @@ class Policy:
     """Pass pieces of a reply on as they come; one that breaks off can't be asked for again then."""
 
 
-class Models:
-    """Hands out backends by address, each with retries, limits and budgets around it, and closes them all.
+@dataclass(frozen=True)
+class AgentCalls:
+    """On whose behalf models are asked: an agent and what works for it."""
+
+    counter: UsageCounter
+    """What they ask, until a decision takes it over."""
+    journal: CallJournal | None = None
+    """Where their calls are kept; None where nothing is recorded."""
+
+
+class ModelPool:
+    """Hands out models by address, each with retries, limits and budgets around it, and closes them all.
 
     Args:
         host: where backends are registered; everything installed when None.
@@ -63,7 +91,7 @@ class Models:
         host: PluginHost | None = None,
         *,
         options: Mapping[str, Mapping[str, Any]] | None = None,
-        policy: Policy | None = None,
+        policy: RequestPolicy | None = None,
         budgets: Sequence[SpendingLimit] = (),
         prices: Mapping[str, Price] | None = None,
         clock: Clock | None = None,
@@ -73,20 +101,20 @@ class Models:
     ) -> None:
         self._host = host or PluginHost.discovered()
         self._options = options or {}
-        self._policy = policy or Policy()
+        self._policy = policy or RequestPolicy()
         self._budgets = tuple(budgets)
         self._prices = prices or {}
         self._clock = clock or SystemClock()
         self._services = services or Services()
         self._seed = seed
         self._decision = decision or BudgetLimits()
-        self._backends: dict[str, Backend] = {}
+        self._models: dict[str, Model] = {}
         self._own: dict[str, dict[str, Any]] = {}
         self.meter = Meter()
         """How fast the models answered."""
 
-    def backend(self, name: str) -> Backend:
-        """Return the backend of an address; the same one each time, so that limits are shared.
+    def backend(self, name: str) -> Model:
+        """Return the model of an address; the same one each time, so that limits are shared.
 
         Raises:
             UsageError: it is no address.
@@ -94,7 +122,7 @@ class Models:
             PluginError: the backend can't be made.
         """
         name = name.strip()
-        if name not in self._backends:
+        if name not in self._models:
             spec, rest = find_backend(self._host, name)
             context = self._context(spec, rest, self._own.get(name, {}))
             made = build(spec.factory, context)
@@ -102,8 +130,57 @@ class Models:
                 raise PluginError(f"The factory of the backend {spec.name!r} gave a {type(made).__name__}.")
             assert isinstance(context.config, Options), "_context makes it"
             check_used(f"The backend {spec.name!r}", context.config)
-            self._backends[name] = self._wrapped(name, made, context)
-        return self._backends[name]
+            self._models[name] = Model(made, self._shared(name, made, context))
+        return self._models[name]
+
+    # The order of all middlewares is in the next three methods: those of an agent go around the shared ones.
+
+    def for_agent(self, name: str, calls: AgentCalls) -> Model:
+        """Return the model of an address for the decisions of one agent: recorded, or replayed, and within limits."""
+        journal = calls.journal
+        if journal is not None and journal.offline:
+            return Model(Replayed(name, journal, journal.abilities(name)), [RecordAgain(journal, name)])
+        model, around = self.backend(name), list[Middleware]()
+        if journal is not None:
+            around.append(Record(journal, model.model))
+        if self._decision:
+            # Inside the record: what is kept is not asked, so that it can't pass a limit.
+            around.append(CheckDecision(self._decision, calls.counter, cost_of=self._cost_of(name, model.backend)))
+        return Model(model, around) if around else model
+
+    def for_memory(self, name: str, calls: AgentCalls) -> Model:
+        """Return the model of an address for the memory of an agent: counted, recorded, or replayed."""
+        journal, count = calls.journal, Count(calls.counter)
+        if journal is None:
+            return Model(self.backend(name), [count])
+        if journal.offline:
+            return Model(Replayed(name, journal), [count, KeepFailures(journal, name), RecordAgain(journal, name)])
+        model = self.backend(name)
+        return Model(model, [count, KeepFailures(journal, model.model), Record(journal, model.model)])
+
+    def _shared(self, name: str, backend: Backend, context: Context) -> list[Middleware]:
+        policy, price = self._policy, self._prices.get(name)
+        found: list[Middleware] = []
+        if policy.attempts > 1:
+            retry = Retry(
+                attempts=policy.attempts,
+                longest=policy.longest_pause,
+                hold=not policy.early,
+                clock=self._clock,
+                generator=context.random,
+            )
+            found.append(retry)
+        if policy.concurrency is not None or policy.per_minute is not None:
+            # Inside the retries, so that a request that pauses takes nobody's place.
+            found.append(RateLimit(concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock))
+        if self._budgets or price is not None:
+            found.append(CheckBudgets(self._budgets, price=price, cost_of=self._cost_of(name, backend)))
+        found.append(Measure(self.meter, name))
+        return found
+
+    def _cost_of(self, name: str, backend: Backend) -> CostOf | None:
+        price = self._prices.get(name.strip())
+        return price.of if price is not None else getattr(backend, "cost_of", None)
 
     def configure(self, name: str, options: Mapping[str, Any]) -> None:
         """Set the backend's options for one address, over those for all; before it is asked for.
@@ -112,12 +189,12 @@ class Models:
             UsageError: it was handed out with other options.
         """
         name = name.strip()
-        if name in self._backends and self._own.get(name, {}) != options:
+        if name in self._models and self._own.get(name, {}) != options:
             raise UsageError(f"The model {one_line(name)[:80]} is used with two sets of options; give it one.")
         self._own[name] = dict(options)
 
     def price(self, name: str) -> Price | None:
-        """Return what a model was said to cost; None where nothing was said."""
+        """Return the price that was given for a model; None if none was."""
         return self._prices.get(name.strip())
 
     def knows_price(self, name: str) -> bool:
@@ -126,37 +203,40 @@ class Models:
         Raises:
             WsapError: there is no such backend, or it can't be made.
         """
-        return self.price(name) is not None or hasattr(_innermost(self.backend(name)), "cost_of")
-
-    def for_agent(self, name: str, account: Account) -> Backend:
-        """Return the backend of an address for one agent, whose decisions keep to their limits.
-
-        Args:
-            name: the address.
-            account: where what the agent asks is added up.
-        """
-        backend = self.backend(name)
-        if not self._decision:
-            return backend
-        return WithinDecision(backend, self._decision, account, price=self._prices.get(name.strip()))
+        return self._cost_of(name, self.backend(name).backend) is not None
 
     def belongs_to(self, run_id: str) -> None:
         """Say for which recorded run models are asked here: a day's budget counts it once."""
         for budget in self._budgets:
             budget.belongs_to(run_id)
 
-    async def ready(self, name: str) -> Backend:
-        """Return the backend of an address once it knows what its model can do.
+    async def ready(self, name: str) -> Model:
+        """Return the model of an address once its backend knows what it can do.
 
         Raises:
             BackendError: it can't be asked; besides what `backend` raises.
         """
-        backend = self.backend(name)
-        if (prepare := getattr(_innermost(backend), "prepare", None)) is not None:
+        model = self.backend(name)
+        if (prepare := getattr(model.backend, "prepare", None)) is not None:
             await prepare()
-        return backend
+        return model
 
-    async def __aenter__(self) -> Models:
+    async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
+        """Return the model of an address once its backend knows what it can do; for commands.
+
+        Args:
+            name: the address.
+            options: an agent's, of which those that begin with `model.` are the backend's.
+
+        Raises:
+            ConfigError: an option names an environment variable that is not set.
+            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        """
+        own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
+        self.configure(name, {key[6:]: value for key, value in resolved(own, os.environ).items()})
+        return await self.ready(name)
+
+    async def __aenter__(self) -> ModelPool:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -168,9 +248,9 @@ class Models:
         Raises:
             PluginError: one could not be closed.
         """
-        backends, self._backends = self._backends, {}
-        results = await asyncio.gather(*(b.aclose() for b in backends.values()), return_exceptions=True)
-        for name, result in zip(backends, results, strict=True):
+        models, self._models = self._models, {}
+        results = await asyncio.gather(*(model.aclose() for model in models.values()), return_exceptions=True)
+        for name, result in zip(models, results, strict=True):
             if isinstance(result, BaseException):
                 raise PluginError(f"The backend of {name} could not be closed: {one_line(result)}.") from result
 
@@ -180,31 +260,6 @@ class Models:
         return Context.create(
             self._seed, "backend", spec.name, rest, config=config, clock=self._clock, services=self._services
         )
-
-    def _wrapped(self, name: str, backend: Backend, context: Context) -> Backend:
-        policy, cost_of = self._policy, getattr(backend, "cost_of", None)
-        backend = Metered(backend, self.meter, name)
-        if self._budgets or name in self._prices:
-            backend = Budgeted(backend, self._budgets, price=self._prices.get(name), cost_of=cost_of)
-        if policy.concurrency is not None or policy.per_minute is not None:
-            # Inside the retries, so that who pauses takes nobody's place.
-            backend = Limited(backend, concurrency=policy.concurrency, per_minute=policy.per_minute, clock=self._clock)
-        if policy.attempts > 1:
-            backend = Retrying(
-                backend,
-                attempts=policy.attempts,
-                longest=policy.longest_pause,
-                hold=not policy.early,
-                clock=self._clock,
-                generator=context.random,
-            )
-        return backend
-
-
-def _innermost(backend: Any) -> Any:
-    while hasattr(backend, "inner"):
-        backend = backend.inner
-    return backend
 
 
 def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:

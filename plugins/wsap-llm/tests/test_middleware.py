@@ -1,10 +1,11 @@
-"""The wrappers around backends, each around a scripted one, with a clock of their own."""
+"""Middlewares, each around a scripted backend, with a clock of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -36,20 +37,22 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_llm.keys import request_key
-from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.tokens import estimate_request
-from wsap_llm.wrappers import (
+from wsap_llm.middleware import (
+    Ask,
     Budget,
-    Budgeted,
-    Cached,
-    Limited,
+    Cache,
+    CheckBudgets,
     MemoryJournal,
     MemoryStore,
+    Model,
     Price,
-    Recorded,
+    RateLimit,
+    Record,
     Replayed,
-    Retrying,
+    Retry,
 )
+from wsap_llm.scripted import ScriptedBackend
+from wsap_llm.tokens import estimate_request
 
 
 class Clock:
@@ -79,7 +82,7 @@ def reply(backend: Backend, request: Request | None = None) -> str:
 def test_a_passing_failure_is_tried_again_with_growing_pauses_until_the_limit() -> None:
     clock = Clock()
     backend = ScriptedBackend([ServerFailedError("no")] * 3 + ["yes"])
-    assert reply(Retrying(backend, first=1, clock=clock, generator=random.Random(1))) == "yes"
+    assert reply(Model(backend, [Retry(first=1, clock=clock, generator=random.Random(1))])) == "yes"
     assert len(backend.requests) == 4
     # Each pause lies in the upper half of 1, 2 and 4 seconds.
     for pause, full in zip(clock.slept, (1, 2, 4), strict=True):
@@ -90,23 +93,27 @@ def test_attempts_are_capped_and_the_last_error_is_told() -> None:
     clock = Clock()
     backend = ScriptedBackend([NoServerError(f"attempt {i}") for i in range(9)])
     with pytest.raises(NoServerError, match="attempt 2"):
-        reply(Retrying(backend, attempts=3, clock=clock))
+        reply(Model(backend, [Retry(attempts=3, clock=clock)]))
     assert len(backend.requests) == 3
 
 
 def test_a_bad_request_fails_at_once() -> None:
     backend = ScriptedBackend([BadRequestError("no such field"), "never"])
     with pytest.raises(BadRequestError):
-        reply(Retrying(backend, clock=Clock()))
+        reply(Model(backend, [Retry(clock=Clock())]))
     assert len(backend.requests) == 1
 
 
 def test_a_rate_limit_waits_as_told_and_gives_up_where_that_is_too_long() -> None:
     clock = Clock()
-    assert reply(Retrying(ScriptedBackend([RateLimitError("slow", retry_after=7.5), "yes"]), clock=clock)) == "yes"
+    assert (
+        reply(Model(ScriptedBackend([RateLimitError("slow", retry_after=7.5), "yes"]), [Retry(clock=clock)])) == "yes"
+    )
     assert clock.slept == [7.5]
     with pytest.raises(RateLimitError):
-        reply(Retrying(ScriptedBackend([RateLimitError("slow", retry_after=3600), "yes"]), longest=60, clock=clock))
+        reply(
+            Model(ScriptedBackend([RateLimitError("slow", retry_after=3600), "yes"]), [Retry(longest=60, clock=clock)])
+        )
 
 
 class Breaking(ScriptedBackend):
@@ -126,13 +133,13 @@ class Breaking(ScriptedBackend):
 
 
 def test_a_stream_that_breaks_off_is_asked_again_and_nothing_comes_twice() -> None:
-    assert reply(Retrying(Breaking(2), clock=Clock())) == "whole reply"
+    assert reply(Model(Breaking(2), [Retry(clock=Clock())])) == "whole reply"
 
 
 def test_what_was_passed_on_is_never_repeated_when_chunks_are_not_held() -> None:
     backend = Breaking(1)
     with pytest.raises(ServerFailedError):
-        reply(Retrying(backend, hold=False, clock=Clock()))
+        reply(Model(backend, [Retry(hold=False, clock=Clock())]))
     assert len(backend.requests) == 1
 
 
@@ -160,7 +167,7 @@ def test_never_more_requests_run_at_once_than_allowed(concurrency: int, callers:
             yield Finish()
 
     async def many() -> None:
-        limited = Limited(Slow([]), concurrency=concurrency)
+        limited = Model(Slow([]), [RateLimit(concurrency=concurrency)])
         await asyncio.gather(*(collect(limited, ask()) for _ in range(callers)))
 
     asyncio.run(many())
@@ -177,7 +184,7 @@ def test_no_minute_sees_more_starts_than_allowed() -> None:
             yield Finish()
 
     async def many() -> None:
-        limited = Limited(Timed([]), per_minute=3, clock=clock)
+        limited = Model(Timed([]), [RateLimit(per_minute=3, clock=clock)])
         for _ in range(10):
             await collect(limited, ask())
             clock.time += 5
@@ -192,7 +199,7 @@ def test_a_request_that_could_pass_a_limit_is_not_sent() -> None:
     prompt = estimate_request(request)
     budget = Budget("run", tokens=prompt + 100)
     backend = ScriptedBackend(["short", "again"])
-    budgeted = Budgeted(backend, [budget])
+    budgeted = Model(backend, [CheckBudgets([budget])])
     assert reply(budgeted, request) == "short"
     assert budget.spent.calls == 1
     with pytest.raises(BudgetReachedError, match=r"tokens a run .* raise the limit and resume"):
@@ -206,18 +213,18 @@ def test_a_request_that_could_pass_a_limit_is_not_sent() -> None:
 )
 def test_limits_in_calls_and_money_are_kept_too(budget: Budget, reason: str) -> None:
     with pytest.raises(BudgetReachedError, match=reason):
-        reply(Budgeted(ScriptedBackend(["x"]), [budget], price=Price(3, 15)))
+        reply(Model(ScriptedBackend(["x"]), [CheckBudgets([budget], price=Price(3, 15))]))
 
 
 def test_a_limit_in_money_is_refused_where_the_price_is_not_known() -> None:
     with pytest.raises(UsageError, match="price is not known"):
-        reply(Budgeted(ScriptedBackend(["x"]), [Budget("run", cost=1)]))
+        reply(Model(ScriptedBackend(["x"]), [CheckBudgets([Budget("run", cost=1)])]))
 
 
 def test_a_failed_request_is_counted_at_its_worst_and_leaves_nothing_held() -> None:
     budget = Budget("run", calls=2)
     backend = ScriptedBackend([ServerFailedError("no"), "yes", "more"])
-    budgeted = Budgeted(backend, [budget], price=Price(1_000_000, 1_000_000))
+    budgeted = Model(backend, [CheckBudgets([budget], price=Price(1_000_000, 1_000_000))])
     with pytest.raises(ServerFailedError):
         reply(budgeted, ask(sampling=Sampling(max_tokens=10)))
     # A dollar a token: all of the prompt, and the ten tokens that a reply might have had.
@@ -236,11 +243,55 @@ def test_requests_in_flight_count_against_the_limit() -> None:
             yield Finish(usage=Usage(1))
 
     async def two() -> list[object]:
-        budgeted = Budgeted(Waiting([]), [budget])
+        budgeted = Model(Waiting([]), [CheckBudgets([budget])])
         return await asyncio.gather(collect(budgeted, ask()), collect(budgeted, ask()), return_exceptions=True)
 
     results = asyncio.run(two())
     assert [type(r) for r in results] == [Reply, BudgetReachedError]
+
+
+def test_middlewares_are_passed_from_the_outermost_to_the_backend_and_close_what_they_opened() -> None:
+    seen: list[str] = []
+
+    class Noting:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+            seen.append(f"{self.name} in")
+            try:
+                async with aclosing(ask(request)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+            finally:
+                seen.append(f"{self.name} out")
+
+    inner = Model(ScriptedBackend(["yes", "no"]), [Noting("inner")])
+    outer = Model(inner, [Noting("outer"), Noting("middle")])
+    assert reply(outer) == "yes"
+    assert seen == ["outer in", "middle in", "inner in", "inner out", "middle out", "outer out"]
+    assert isinstance(outer.backend, ScriptedBackend)
+    assert [m.name for m in outer.middlewares if isinstance(m, Noting)] == ["outer", "middle", "inner"]
+    assert (outer.model, outer.abilities) == (inner.model, inner.abilities)
+    seen.clear()
+
+    async def broken_off() -> None:
+        async with aclosing(outer.stream(ask())) as chunks:
+            async for _ in chunks:
+                break
+
+    asyncio.run(broken_off())
+    assert seen[3:] == ["inner out", "middle out", "outer out"]
+
+
+def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:
+    budget = Budget("run", cost=1.0)
+    dear = Model(ScriptedBackend(["x"]), [CheckBudgets([budget], cost_of=lambda prompt, reply: 2.0)])
+    with pytest.raises(BudgetReachedError, match=r"\$1 a run"):
+        reply(dear)
+    unknown = Model(ScriptedBackend(["x"]), [CheckBudgets([budget], cost_of=lambda prompt, reply: None)])
+    with pytest.raises(UsageError, match="price is not known"):
+        reply(unknown)
 
 
 def test_an_unknown_cost_stays_unknown_in_a_sum() -> None:
@@ -250,7 +301,7 @@ def test_an_unknown_cost_stays_unknown_in_a_sum() -> None:
 
 def test_the_same_question_is_asked_once_and_the_second_answer_is_free() -> None:
     backend = ScriptedBackend(["one", "two"])
-    cached = Cached(backend)
+    cached = Model(backend, [Cache("scripted/list")])
 
     async def ask_all() -> list[Reply]:
         first, second = await asyncio.gather(collect(cached, ask()), collect(cached, ask()))
@@ -264,7 +315,7 @@ def test_the_same_question_is_asked_once_and_the_second_answer_is_free() -> None
 
 
 def test_a_failure_is_not_cached_and_the_store_has_a_size() -> None:
-    cached = Cached(ScriptedBackend([ServerFailedError("no"), "a", "b", "c"]), MemoryStore(1))
+    cached = Model(ScriptedBackend([ServerFailedError("no"), "a", "b", "c"]), [Cache("scripted/list", MemoryStore(1))])
     with pytest.raises(ServerFailedError):
         reply(cached)
     assert reply(cached) == "a"
@@ -275,7 +326,7 @@ def test_a_failure_is_not_cached_and_the_store_has_a_size() -> None:
 
 def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
     journal = MemoryJournal()
-    recorded = Recorded(ScriptedBackend(["one", "two", "three"], model="scripted/x"), journal)
+    recorded = Model(ScriptedBackend(["one", "two", "three"], model="scripted/x"), [Record(journal, "scripted/x")])
     texts = [reply(recorded, ask(t)) for t in ("a", "a", "b")]
     replayed = Replayed("scripted/x", journal, Abilities())
     assert [reply(replayed, ask(t)) for t in ("a", "a", "b")] == texts == ["one", "two", "three"]
@@ -285,10 +336,10 @@ def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:
 
 def test_replies_that_were_journaled_are_not_bought_twice() -> None:
     journal = MemoryJournal()
-    before = Recorded(ScriptedBackend(["one"]), journal)
+    before = Model(ScriptedBackend(["one"]), [Record(journal, "scripted/list")])
     assert reply(before) == "one"
     backend = ScriptedBackend(["two"])
-    after = Recorded(backend, journal)
+    after = Model(backend, [Record(journal, "scripted/list")])
     assert [reply(after), reply(after)] == ["one", "two"]
     assert len(backend.requests) == 1
 
@@ -305,7 +356,7 @@ def test_a_journal_that_only_writes_is_asked_for_what_was_there_before_and_each_
     for text in ("one", "two"):
         MemoryJournal.add(journal, key, ask(), Reply(text))
     backend = ScriptedBackend(["three", ServerFailedError("no"), "four", "five"])
-    recorded = Recorded(backend, journal)
+    recorded = Model(backend, [Record(journal, "scripted/list")])
     assert backend.model == "scripted/list"
     assert [reply(recorded) for _ in range(3)] == ["one", "two", "three"]
     with pytest.raises(ServerFailedError):

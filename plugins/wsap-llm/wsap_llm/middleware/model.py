@@ -1,0 +1,64 @@
+"""A backend with middlewares around it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from functools import partial
+from typing import Protocol, TypeAlias
+
+from wsap_core.seams.model import Abilities, Backend, Chunk, Request
+
+Ask: TypeAlias = Callable[[Request], AsyncGenerator[Chunk, None]]
+"""Sends a request on and gives the reply as it comes."""
+
+
+class Middleware(Protocol):
+    """What happens to each request and its reply between an agent and a backend; one concern each."""
+
+    def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply.
+
+        Args:
+            request: what is asked.
+            ask: sends a request on; it may be called several times, or not at all. Close what it returns
+                (`contextlib.aclosing`).
+        """
+        ...
+
+
+class Model:
+    """A backend with middlewares around it: itself a backend.
+
+    Args:
+        backend: what is asked in the end; if it is a `Model`, these middlewares go around its own.
+        middlewares: the outermost first.
+    """
+
+    def __init__(self, backend: Backend, middlewares: Iterable[Middleware]) -> None:
+        own = backend.middlewares if isinstance(backend, Model) else ()
+        self.backend: Backend = backend.backend if isinstance(backend, Model) else backend
+        """The innermost backend."""
+        self.middlewares: tuple[Middleware, ...] = (*middlewares, *own)
+        """The outermost first."""
+        ask: Ask = self.backend.stream
+        for middleware in reversed(self.middlewares):
+            ask = partial(middleware.stream, ask=ask)
+        self._ask = ask
+
+    @property
+    def model(self) -> str:
+        """The backend's address."""
+        return self.backend.model
+
+    @property
+    def abilities(self) -> Abilities:
+        """The backend's abilities."""
+        return self.backend.abilities
+
+    def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, through all middlewares."""
+        return self._ask(request)
+
+    async def aclose(self) -> None:
+        """Close the backend."""
+        await self.backend.aclose()

@@ -1,0 +1,308 @@
+"""Replies that are kept: a whole run can be replayed from them without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Protocol
+
+from wsap_core.errors import UsageError
+from wsap_core.seams import model_errors as errors
+from wsap_core.seams.agent import NO_USAGE
+from wsap_core.seams.model import Abilities, Chunk, Finish, Reply, Request, TextChunk, ThinkingChunk, collect_from
+from wsap_core.seams.model_errors import BackendError, ConstraintError
+from wsap_llm.journal import CallJournal
+from wsap_llm.keys import request_key
+from wsap_llm.middleware.model import Ask
+
+_CLASSES: Mapping[str, type[BackendError]] = {
+    kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, BackendError)
+}
+
+
+class Journal(Protocol):
+    """Where replies are kept, in order, under the key of their request."""
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Keep the next reply to a request; where it is written down, `get` need not know it any more."""
+        ...
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        ...
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Keep that the constraint of a request was refused, and in which words."""
+        ...
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        ...
+
+
+class MemoryJournal:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self._replies: dict[str, list[Reply]] = {}
+        self._refusals: dict[str, str] = {}
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Keep the next reply to a request."""
+        self._replies.setdefault(key, []).append(reply)
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time that a request was sent, or None."""
+        replies = self._replies.get(key, [])
+        return replies[occurrence] if occurrence < len(replies) else None
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Keep that the constraint of a request was refused."""
+        self._refusals[key] = reason
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        return self._refusals.get(key)
+
+
+class Record:
+    """Keeps every reply in a journal before passing it on; a request whose reply is kept already is not sent.
+
+    The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is
+    kept in the same way, because the agent goes another way after it.
+
+    Args:
+        journal: where replies are kept.
+        model: the model's address, which is part of the key.
+    """
+
+    def __init__(self, journal: Journal, model: str) -> None:
+        self._journal = journal
+        self._model = model
+        self._seen: dict[str, int] = {}
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, kept or new.
+
+        Raises:
+            ConstraintError: the backend refuses the constraint, now or when the request was kept.
+        """
+        key = request_key(self._model, request)
+        _refused_before(self._journal, key)
+        occurrence = self._seen.get(key, 0)
+        self._seen[key] = occurrence + 1
+        reply = self._journal.get(key, occurrence)
+        if reply is None:
+            try:
+                reply = await collect_from(ask(request), self._model)
+            except BaseException as error:
+                self._uncount(key)
+                if isinstance(error, ConstraintError):
+                    self._journal.refuse(key, str(error))
+                raise
+            self._journal.add(key, request, reply)
+            if self._journal.get(key, occurrence) is None:
+                self._uncount(key)  # nobody will look for it, and memory does not grow with each decision
+        for chunk in chunks_of(reply):
+            yield chunk
+
+    def _uncount(self, key: str) -> None:
+        self._seen[key] -= 1
+        if not self._seen[key]:
+            del self._seen[key]
+
+
+class Replayed:
+    """A backend that gives back what was recorded, and never asks anybody.
+
+    Args:
+        model: the address of the model that was recorded.
+        journal: what was recorded.
+        abilities: what that model could do.
+    """
+
+    def __init__(self, model: str, journal: Journal, abilities: Abilities | None = None) -> None:
+        self._model = model
+        self._journal = journal
+        self._abilities = abilities or Abilities()
+        self._seen: dict[str, int] = {}
+
+    @property
+    def model(self) -> str:
+        """The address of the model that was recorded."""
+        return self._model
+
+    @property
+    def abilities(self) -> Abilities:
+        """What that model could do."""
+        return self._abilities
+
+    async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
+        """Give the recorded reply.
+
+        Raises:
+            UsageError: this was never asked in the recorded run.
+            ConstraintError: the recorded backend refused the constraint.
+        """
+        key = request_key(self._model, request)
+        _refused_before(self._journal, key)
+        occurrence = self._seen.get(key, 0)
+        reply = self._journal.get(key, occurrence)
+        if reply is None:
+            raise UsageError(
+                f"The recorded run has no reply of {self._model} to this request (time {occurrence + 1}): it ends "
+                "before, or something that the prompts are made of has changed."
+            )
+        self._seen[key] = occurrence + 1
+        for chunk in chunks_of(reply):
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+class RecordAgain:
+    """Records in a run's own log what comes from another run's: a replayed run is a whole run, too."""
+
+    def __init__(self, journal: CallJournal, model: str) -> None:
+        self._journal = journal
+        self._model = model
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the recorded reply.
+
+        Raises:
+            ConstraintError: the recorded backend refused the constraint.
+            UsageError: this was never asked in the recorded run.
+        """
+        key = request_key(self._model, request)
+        try:
+            reply = await collect_from(ask(request), self._model)
+        except ConstraintError as error:
+            self._journal.refuse(key, str(error))
+            raise
+        self._journal.again(key, request, reply)
+        for chunk in chunks_of(reply):
+            yield chunk
+
+
+class KeepFailures:
+    """Keeps failures in a journal beside the replies, for a caller that goes on from them: they are part of the run.
+
+    A memory whose summary fails keeps what it wanted to sum up and asks another time. If the failure
+    were forgotten, the replayed run would go another way.
+    """
+
+    def __init__(self, journal: CallJournal, model: str) -> None:
+        self._journal = journal
+        self._model = model
+        self._seen: dict[str, int] = {}
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, or fail as it was recorded.
+
+        Raises:
+            BackendError: now, or when it was recorded.
+        """
+        key = request_key(self._model, request)
+        occurrence = self._seen.get(key, 0)
+        self._seen[key] = occurrence + 1
+        if (failure := self._journal.failure(key, occurrence)) is not None:
+            kind, words = failure
+            if self._journal.offline:
+                self._journal.fail(key, kind, words)
+            raise _CLASSES.get(kind, BackendError)(words)
+        try:
+            async with aclosing(ask(request)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except BackendError as error:
+            self._journal.fail(key, type(error).__name__, str(error))
+            raise
+
+
+class Store(Protocol):
+    """Where `Cache` keeps replies."""
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply filed under a key, or None."""
+        ...
+
+    def put(self, key: str, reply: Reply) -> None:
+        """File a reply."""
+        ...
+
+
+class MemoryStore:
+    """Keeps replies in memory, the most recently used ones.
+
+    Args:
+        size: how many.
+    """
+
+    def __init__(self, size: int = 1000) -> None:
+        self._size = size
+        self._replies: dict[str, Reply] = {}
+
+    def get(self, key: str) -> Reply | None:
+        """Return the reply filed under a key, or None."""
+        reply = self._replies.pop(key, None)
+        if reply is not None:
+            self._replies[key] = reply
+        return reply
+
+    def put(self, key: str, reply: Reply) -> None:
+        """File a reply; the one that was used longest ago makes room."""
+        self._replies.pop(key, None)
+        self._replies[key] = reply
+        while len(self._replies) > self._size:
+            del self._replies[next(iter(self._replies))]
+
+
+class Cache:
+    """Answers what was asked before from a store, at no cost; equal questions at the same time are asked once.
+
+    Args:
+        model: the model's address, which is part of the key.
+        store: where replies are kept; in memory if not given.
+    """
+
+    def __init__(self, model: str, store: Store | None = None) -> None:
+        self._model = model
+        self._store = store or MemoryStore()
+        self._asking: dict[str, asyncio.Lock] = {}
+
+    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
+        """Give the reply, stored or new; a failure is not stored."""
+        key = request_key(self._model, request)
+        lock = self._asking.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                reply = self._store.get(key)
+                known = reply is not None
+                if reply is None:
+                    reply = await collect_from(ask(request), self._model)
+                    self._store.put(key, reply)
+        finally:
+            if not lock.locked():
+                self._asking.pop(key, None)
+        for chunk in chunks_of(reply, free=known):
+            yield chunk
+
+
+def chunks_of(reply: Reply, *, free: bool = False) -> list[Chunk]:
+    """Return a whole reply as chunks; `free` for one that costs nothing this time."""
+    chunks: list[Chunk] = []
+    if reply.thinking:
+        chunks.append(ThinkingChunk(reply.thinking))
+    if reply.text:
+        chunks.append(TextChunk(reply.text))
+    finish = reply.finish
+    chunks.append(Finish(finish.reason, finish.stop_sequence, NO_USAGE if free else finish.usage))
+    return chunks
+
+
+def _refused_before(journal: Journal, key: str) -> None:
+    if (reason := journal.refusal(key)) is not None:
+        raise ConstraintError(reason)
