@@ -77,13 +77,17 @@ def _action(written: Mapping[str, Any]) -> ActionDef:
 
 
 def measure(rows: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Meaning]) -> dict[str, Any]:
-    """Return the counts of one way to read."""
-    got = [(read(row), row["intended"]) for row in rows]
-    meant = [(found, wanted) for found, wanted in got if wanted is not None]
+    """Return the shares of one way to read: as expected, asked again, and the count of wrong readings.
+
+    Where the corpus says `ask`, only prose says the action, and the model is expected to be asked again.
+    """
+    got = [(read(row), row["intended"], None if row.get("ask") else row["intended"]) for row in rows]
+    meant = [(found, wanted) for found, wanted, _ in got if wanted is not None]
     return {
-        "understood": sum(found == wanted for found, wanted in got) / len(got),
-        "understood_of_those_that_mean_something": sum(found == wanted for found, wanted in meant) / len(meant),
-        "understood_as_something_else": sum(found is not None and found != wanted for found, wanted in got),
+        "as_expected": sum(found == wanted for found, _, wanted in got) / len(got),
+        "asked_again": sum(found is None for found, _, _ in got) / len(got),
+        "asked_again_of_those_that_mean_something": sum(found is None for found, _ in meant) / len(meant),
+        "read_as_something_else": sum(found is not None and found != wanted for found, wanted, _ in got),
     }
 
 
@@ -108,12 +112,13 @@ def main() -> int:
         for name in ("tolerant", "strict"):
             got = found[name]
             print(
-                f"{name:>9}: {got['understood']:.1%} as meant, {got['understood_of_those_that_mean_something']:.1%} of "
-                f"those that mean something, {got['understood_as_something_else']} as something else"
+                f"{name:>9}: {got['as_expected']:.1%} as expected, {got['asked_again']:.1%} asked again "
+                f"({got['asked_again_of_those_that_mean_something']:.1%} of those that mean something), "
+                f"{got['read_as_something_else']} read as something else"
             )
     own = found["tolerant"]
-    reached = min(own["understood"], own["understood_of_those_that_mean_something"]) >= GOAL
-    return 0 if reached and len(rows) >= LEAST and not own["understood_as_something_else"] else 1
+    reached = own["as_expected"] >= GOAL and not own["read_as_something_else"]
+    return 0 if reached and len(rows) >= LEAST else 1
 
 
 if __name__ == "__main__":

@@ -57,6 +57,11 @@ def meaning(read: Reading) -> dict[str, Any] | None:
     return {"action": read.choice.name, "params": dict(read.choice.parameters)}
 
 
+def expected(row: dict[str, Any]) -> dict[str, Any] | None:
+    """What is to be read: nothing where the corpus says that the model is to be asked again."""
+    return None if row.get("ask") else row["intended"]
+
+
 # --- the corpus ---------------------------------------------------------------------------
 
 
@@ -79,21 +84,27 @@ def test_what_the_corpus_intends_is_legal() -> None:
 
 def test_no_reply_of_the_corpus_is_understood_as_something_else() -> None:
     wrong = [(row, got) for row in CORPUS if (got := meaning(SPACES[row["space"]].read(row["reply"]))) is not None
-             and got != row["intended"]]  # fmt: skip
+             and got != expected(row)]  # fmt: skip
     assert wrong == []
 
 
 @pytest.mark.parametrize("kind", sorted({row["kind"] for row in CORPUS}))
-def test_nearly_all_replies_of_a_kind_are_understood_as_intended(kind: str) -> None:
+def test_nearly_all_replies_of_a_kind_are_read_as_expected(kind: str) -> None:
     rows = [row for row in CORPUS if row["kind"] == kind]
-    missed = [row["reply"] for row in rows if meaning(SPACES[row["space"]].read(row["reply"])) != row["intended"]]
+    missed = [row["reply"] for row in rows if meaning(SPACES[row["space"]].read(row["reply"])) != expected(row)]
     assert len(missed) <= 0.1 * len(rows), missed
 
 
-def test_at_least_95_in_100_replies_of_the_corpus_are_understood_as_intended() -> None:
+def test_at_least_95_in_100_replies_of_the_corpus_are_read_as_expected() -> None:
     for rows in (CORPUS, [row for row in CORPUS if row["intended"] is not None]):
-        right = sum(meaning(SPACES[row["space"]].read(row["reply"])) == row["intended"] for row in rows)
+        right = sum(meaning(SPACES[row["space"]].read(row["reply"])) == expected(row) for row in rows)
         assert right >= 0.95 * len(rows)
+
+
+def test_a_reply_is_only_asked_for_again_where_nothing_but_prose_says_the_action() -> None:
+    asked = [row for row in CORPUS if row.get("ask")]
+    assert len(asked) < 0.1 * len(CORPUS)
+    assert all(row["intended"] is not None for row in asked)
 
 
 # --- what is told about a reading ---------------------------------------------------------
@@ -112,9 +123,8 @@ def test_a_reply_as_asked_for_is_not_repaired() -> None:
         ("{'action': 'wait'}", "mended JSON"),
         ("<wait/>", "tags"),
         ("Action: wait", "label"),
-        ("I will use move(direction='north') to get out.", "call"),
+        ("move(direction='north')", "name alone"),
         ("wait", "name alone"),
-        ("I will wait.", "sentence"),
     ],
 )
 def test_a_repaired_reply_tells_how_it_was_read(reply: str, how: str) -> None:
@@ -157,7 +167,7 @@ def test_thinking_is_split_from_what_is_said(text: str, said: str, thought: str,
         ('{"action": "fly", "params": {}}', "There is no action 'fly'"),
         ('{"action": "move", "params": {"direction": "up"}}', "one of north, south, east, west"),
         ('{"action": "wait"} {"action": "look"}', "several things (wait, look)"),
-        ("I could wait or attack.", "several actions"),
+        ("I could wait or attack.", "sentences are not interpreted"),
         ("", "empty"),
         ("<think>hm", "ended before the thinking did"),
     ],

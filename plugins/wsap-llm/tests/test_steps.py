@@ -168,7 +168,7 @@ def test_a_reply_that_contradicts_itself_or_broke_off_is_no_clearer_for_its_step
 
 
 def test_the_steps_of_the_last_action_count_where_a_reply_has_several() -> None:
-    text = '{"action": "wait", "params": {}, "times": 5}\nNo, better: {"action": "wait", "params": {}}'
+    text = '{"action": "wait", "params": {}, "times": 5}\nFinal answer: {"action": "wait", "params": {}}'
     rest, found = steps_in_json(text, 8, ACTIONS)
     assert found == NOTHING_SAID
     assert isinstance(read_reply(rest, ACTIONS), Understood)

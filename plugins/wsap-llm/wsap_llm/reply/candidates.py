@@ -1,26 +1,28 @@
-"""What a reply, or a piece of one, asks for."""
+"""What a place in a reply asks for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wsap_core.protocol import Action
+from wsap_core.worlds.legality import check_action
 from wsap_llm.reply.choices import LegalChoices
 from wsap_llm.reply.parameters import settle
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place in a reply that asks for one action or tool, rightly or not."""
+    """A place in a reply that asks for one action or tool, legal or not."""
 
     name: str
-    """The name as offered, or as it was written if nothing of that name is on offer."""
+    """The name as offered; as it was written if nothing of that name is on offer."""
     values: dict[str, Any] = field(default_factory=dict)
     reason: str = ""
     """Why it can't be done; empty when it can."""
     reasoning: str | None = None
-    mended: bool = True
-    """False if it is just what was asked for."""
+    repaired: bool = True
+    """False if it is exactly what was asked for."""
     how: str = "JSON in text"
     start: int = 0
     end: int = 0
@@ -31,21 +33,26 @@ class Candidate:
 
     @property
     def meaning(self) -> tuple[str, str]:
-        """What tells it from other claims."""
+        """What tells it from other candidates."""
         return (self.name, "" if self.reason else repr(sorted(self.values.items())))
 
 
-def claim(
-    name: str, given: Any, offer: LegalChoices, reasoning: str | None = None, *, mended: bool = True
+def candidate(
+    name: str, given: Any, choices: LegalChoices, reasoning: str | None = None, *, repaired: bool = True
 ) -> Candidate:
-    """Return the claim that a known name with parameters makes."""
-    definition = offer.definition(name)
+    """Return what a known name with parameters asks for."""
+    definition = choices.definition(name)
     if definition is None:
         return refuse(name, f"{name} is not possible now.", reasoning)
-    settled = settle(definition, given, offer)
-    return Candidate(name, settled.values, settled.reason, reasoning, mended or settled.mended)
+    settled = settle(definition, given, choices)
+    return Candidate(name, settled.values, settled.reason, reasoning, repaired or settled.repaired)
 
 
 def refuse(name: str, reason: str, reasoning: str | None = None) -> Candidate:
-    """Return a claim that can't be met."""
+    """Return a candidate that can't be carried out."""
     return Candidate(name[:80], reason=reason, reasoning=reasoning)
+
+
+def unknown(said: str, choices: LegalChoices, reasoning: str | None = None) -> Candidate:
+    """Return a candidate whose name is not on offer."""
+    return refuse(said, check_action(Action(said[:80]), choices.actions)[1], reasoning)

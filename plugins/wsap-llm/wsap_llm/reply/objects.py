@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from wsap_core.protocol import Action
-from wsap_core.worlds.legality import check_action
 from wsap_llm.reply.calls import read_call
-from wsap_llm.reply.candidates import Candidate, claim, refuse
-from wsap_llm.reply.choices import LegalChoices
+from wsap_llm.reply.candidates import Candidate, candidate, refuse, unknown
+from wsap_llm.reply.choices import LegalChoices, joined
 from wsap_llm.reply.parameters import REMARKS
 from wsap_llm.reply.repair import JsonObject, Truncated
-from wsap_llm.reply.words import joined, split_words
 
 # Keys, without case and separators, in order of weight.
 _NAME_KEYS = ("action", "actionname", "actiontype", "tool", "toolname", "function", "functionname")
@@ -33,6 +30,7 @@ _PARAMETER_KEYS = (
     *("toolparams", "toolparameters", "functionargs", "kwargs", "options", "payload"),
 )
 _REASONS = ("reasoning", "reason", "thought", "thoughts", "rationale", "explanation", "why", "analysis", "thinking")
+_KINDS = ("action", "tool")
 _DEFINITION_KEYS = {"description", "preconditions", "category", "required"}
 # What stands in examples of the format where the name belongs.
 PLACEHOLDERS = frozenset({
@@ -42,184 +40,163 @@ PLACEHOLDERS = frozenset({
 })  # fmt: skip
 
 
-def claims_in(value: Any, offer: LegalChoices, depth: int = 0) -> list[Candidate]:
+def candidates_in(value: Any, choices: LegalChoices, depth: int = 0) -> list[Candidate]:
     """Return what a JSON value asks for: nothing if it speaks of something else, several if it lists them."""
     if depth > 6:
         return []
-    if isinstance(value, list):
-        return _listed(value, offer, depth)
     if isinstance(value, Mapping):
-        return _object(value, offer, depth)
-    return []
-
-
-def _listed(items: list[Any], offer: LegalChoices, depth: int) -> list[Candidate]:
-    if items and all(isinstance(item, str) for item in items):
-        met = [offer.names.resolve(item) for item in items]
-        return [claim(name, {}, offer) for name in met if name] if all(met) else []
-    return [found for item in items for found in claims_in(item, offer, depth + 1)]
-
-
-def _object(value: Mapping[str, Any], offer: LegalChoices, depth: int) -> list[Candidate]:
-    keys: dict[str, str] = {}
-    for key in value:
-        keys.setdefault(joined(key), key)
-    if _is_definition(value, keys):
+        return _Object(value, choices, depth).candidates()
+    if not isinstance(value, list):
         return []
-    named = [key for key in _NAME_KEYS if key in keys and not _empty(value[keys[key]], offer)]
-    # A tool beside an action is a second thing, `action_type` beside `action` is not.
-    named = [k for k in named if k == named[0] or k.removesuffix("name") in ("tool", "function")]
-    if named:
-        return [found for key in named for found in _named(value, keys, key, offer, depth)]
-    for key in _WEAK_NAME_KEYS:
-        if key in keys and isinstance(value[keys[key]], str) and (found := _weakly(value, keys, key, offer)):
-            return [found]
-    for key in _WRAPPERS:
-        if key in keys and isinstance(value[keys[key]], Mapping | list):
-            inner = claims_in(value[keys[key]], offer, depth + 1)
-            if inner:
-                return [_with_reasoning(c, value, keys) for c in inner]
-    return _by_key(value, offer)
+    if value and all(isinstance(item, str) for item in value):
+        met = [choices.names.resolve(item) for item in value]
+        return [candidate(name, {}, choices) for name in met if name] if all(met) else []
+    return [found for item in value for found in candidates_in(item, choices, depth + 1)]
 
 
-def _is_definition(value: Mapping[str, Any], keys: Mapping[str, str]) -> bool:
-    """Whether it is the definition of an action, or of the reply, echoed back."""
-    if "name" in keys and _DEFINITION_KEYS & keys.keys() and not {"reasoning", "thought", "arguments"} & keys.keys():
-        return True
-    properties = value.get("properties")
-    return isinstance(properties, Mapping) and any(isinstance(p, Mapping) and "type" in p for p in properties.values())
+class _Object:
+    """One JSON object, whose keys are met without case and separators."""
 
+    def __init__(self, value: Mapping[str, Any], choices: LegalChoices, depth: int) -> None:
+        self._value = value
+        self._choices = choices
+        self._depth = depth
+        self._keys: dict[str, str] = {}
+        for key in value:
+            self._keys.setdefault(joined(key), key)
+        self._reasoning = next((str(text) for key in _REASONS if isinstance(text := self._get(key), str)), None)
 
-def _empty(value: Any, offer: LegalChoices) -> bool:
-    if isinstance(value, str):
-        return joined(value) in PLACEHOLDERS and offer.names.resolve(value) is None
-    return value is None or value == {} or value == []
+    def candidates(self) -> list[Candidate]:
+        """Return what it asks for, in the first of its forms that says anything."""
+        if self._is_definition():
+            return []
+        named = [key for key in _NAME_KEYS if not self._empty(self._get(key))]
+        # A tool beside an action is a second thing, `action_type` beside `action` is not.
+        named = [k for k in named if k == named[0] or k.removesuffix("name") in ("tool", "function")]
+        if named:
+            return [found for key in named for found in self._named(key)]
+        for key in _WEAK_NAME_KEYS:
+            if isinstance(said := self._get(key), str) and (found := self._weakly(key, said)):
+                return [found]
+        for key in _WRAPPERS:
+            if inner := candidates_in(self._get(key), self._choices, self._depth + 1):
+                return [self._with_reasoning(c) for c in inner]
+        return self._by_key()
 
+    def _get(self, key: str) -> Any:
+        return self._value[self._keys[key]] if key in self._keys else None
 
-def _named(
-    value: Mapping[str, Any], keys: Mapping[str, str], key: str, offer: LegalChoices, depth: int
-) -> list[Candidate]:
-    said = value[keys[key]]
-    if isinstance(value, JsonObject) and keys[key] in value.repeated:
-        return [refuse(str(said), f"{keys[key]!r} was given twice, with different values.")]
-    if isinstance(said, str):
-        return [_one(said, value, keys, key, offer)]
-    if isinstance(said, list):
+    def _is_definition(self) -> bool:
+        """Whether it is the definition of an action, or of the reply, echoed back."""
+        keys = self._keys.keys()
+        if "name" in keys and _DEFINITION_KEYS & keys and not {"reasoning", "thought", "arguments"} & keys:
+            return True
+        parts = self._value.get("properties")
+        return isinstance(parts, Mapping) and any(isinstance(p, Mapping) and "type" in p for p in parts.values())
+
+    def _empty(self, value: Any) -> bool:
+        if isinstance(value, str):
+            return joined(value) in PLACEHOLDERS and self._choices.names.resolve(value) is None
+        return value is None or value == {} or value == []
+
+    def _named(self, key: str) -> list[Candidate]:
+        said = self._get(key)
+        if isinstance(self._value, JsonObject) and self._keys[key] in self._value.repeated:
+            return [refuse(str(said), f"{self._keys[key]!r} was given twice, with different values.")]
+        if isinstance(said, str):
+            return [self._one(said, key)]
+        if isinstance(said, list):
+            return [
+                found
+                for item in said
+                for found in (
+                    [self._one(item, key)]
+                    if isinstance(item, str)
+                    else candidates_in(item, self._choices, self._depth + 1)
+                )
+            ]
+        if isinstance(said, Mapping):
+            outer = self._given()
+            inner = candidates_in(said, self._choices, self._depth + 1)
+            if outer and len(inner) == 1 and not inner[0].values:
+                inner = [candidate(inner[0].name, outer, self._choices, inner[0].reasoning)]
+            return [self._with_reasoning(c) for c in inner] or [refuse(key, f"{self._keys[key]!r} names no action.")]
+        return [refuse(str(said), f"{self._keys[key]!r} must be the name of an action, not {str(said)[:40]}.")]
+
+    def _weakly(self, key: str, said: str) -> Candidate | None:
+        """A key such as `name` counts only if its value is known, or parameters stand beside it."""
+        if self._empty(said):
+            return None
+        if self._choices.names.resolve(said) is None and read_call(said, self._choices, marked=True) is None:
+            with_parameters = {"arguments", "args", "params", "parameters"} & self._keys.keys()
+            return unknown(said, self._choices) if with_parameters and key == "name" else None
+        return self._one(said, key)
+
+    def _one(self, said: str, key: str) -> Candidate:
+        given = self._given()
+        if isinstance(said, Truncated):
+            return self._broken_name(said, given)
+        name, called = self._choices.names.resolve(said), None
+        if name is None:
+            if (call := read_call(said, self._choices, marked=True)) is None:
+                return unknown(said, self._choices, self._reasoning)
+            name, called = call.name, call.given
+        definition = self._choices.definition(name)
+        if definition is not None:
+            given = self._inline(key, given, {p.name for p in definition.parameters})
+        repaired = said != name or not any(set(self._value) <= {kind, "params", "reasoning"} for kind in _KINDS)
+        made = candidate(name, given or called or {}, self._choices, self._reasoning, repaired=repaired)
+        if given and called:
+            other = candidate(name, called, self._choices)
+            if not other.reason and other.meaning != made.meaning:
+                return refuse(name, f"{name} was given different parameters in two places.", self._reasoning)
+        return made
+
+    def _broken_name(self, said: Truncated, given: Any) -> Candidate:
+        """A name without its closing quote is whole only if no other name begins so and nothing can follow it."""
+        definition = self._choices.definition(said)
+        longer = [name for name in self._choices.names.words if name.startswith(said) and name != said]
+        if definition is None or longer or definition.parameters:
+            return refuse(said, "The reply broke off before the action was complete.", self._reasoning)
+        return candidate(said, given, self._choices, self._reasoning)
+
+    def _given(self) -> Any:
+        return next((v for key in _PARAMETER_KEYS if (v := self._get(key)) not in (None, "", {}, [])), {})
+
+    def _inline(self, named_by: str, given: Any, own: set[str]) -> Any:
+        """Add parameters that stand beside the name rather than in an object of their own."""
+        if given and not isinstance(given, Mapping):
+            return given
+        wanted = {joined(name): name for name in own}
+        beside = {
+            wanted[key]: self._value[original]
+            for key, original in self._keys.items()
+            if key in wanted and key not in (named_by, *_PARAMETER_KEYS, *_REASONS) and wanted[key] not in given
+        }
+        if not own <= {*beside, *given}:
+            # Under names of their own: {"action": "say", "message": "hello"}. What is not wanted is left out later.
+            reserved = {*REMARKS, *_REASONS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
+            spare = {original: self._value[original] for key, original in self._keys.items() if key not in reserved}
+            beside |= {key: spared for key, spared in spare.items() if isinstance(spared, str | int | float)}
+        if not beside:
+            return given
+        merged = JsonObject([*given.items(), *beside.items()])
+        merged.cut = isinstance(given, JsonObject) and given.cut
+        return merged
+
+    def _by_key(self) -> list[Candidate]:
+        """The name as the key: {"move": {"direction": "north"}}, {"noop": true}."""
+        named = {
+            key: self._choices.names.resolve(key, exactly=True) for key in self._value if joined(key) not in REMARKS
+        }
+        if not named or not all(named.values()):
+            return []
+        flags = all(isinstance(self._value[key], bool) for key in named)
         return [
-            found
-            for item in said
-            for found in (
-                [_one(item, value, keys, key, offer)] if isinstance(item, str) else claims_in(item, offer, depth + 1)
-            )
+            candidate(name, {} if flags else self._value[key], self._choices, self._reasoning)
+            for key, name in named.items()
+            if name and (not flags or self._value[key])
         ]
-    if isinstance(said, Mapping):
-        outer = _given(value, keys)
-        inner = claims_in(said, offer, depth + 1)
-        if outer and len(inner) == 1 and not inner[0].values:
-            inner = [claim(inner[0].name, outer, offer, inner[0].reasoning)]
-        return [_with_reasoning(c, value, keys) for c in inner] or [refuse(key, f"{keys[key]!r} names no action.")]
-    return [refuse(str(said), f"{keys[key]!r} must be the name of an action, not {str(said)[:40]}.")]
 
-
-def _weakly(value: Mapping[str, Any], keys: Mapping[str, str], key: str, offer: LegalChoices) -> Candidate | None:
-    """A key such as `name` makes a claim only if its value is known, or parameters stand beside it."""
-    said = value[keys[key]]
-    if _empty(said, offer):
-        return None
-    if offer.names.resolve(said) is None and read_call(said, offer) is None:
-        with_parameters = any(k in keys for k in ("arguments", "args", "params", "parameters"))
-        return refuse(said, _unknown(said, offer)) if with_parameters and key == "name" else None
-    return _one(said, value, keys, key, offer)
-
-
-def _one(said: str, value: Mapping[str, Any], keys: Mapping[str, str], key: str, offer: LegalChoices) -> Candidate:
-    reasoning = _reasoning(value, keys)
-    given = _given(value, keys)
-    if isinstance(said, Truncated):
-        return _broken_name(said, given, offer, reasoning)
-    name = offer.names.resolve(said)
-    called: Any = {}
-    if name is None:
-        if (call := read_call(said, offer)) is None:
-            return refuse(said, _unknown(said, offer), reasoning)
-        name, called = call.name, call.given
-    definition = offer.definition(name)
-    if definition is not None:
-        given = _inline(value, keys, key, given, {p.name for p in definition.parameters})
-    made = claim(name, given or called, offer, reasoning, mended=said != name or not _plain(value))
-    if given and called:
-        other = claim(name, called, offer)
-        if not other.reason and other.meaning != made.meaning:
-            return refuse(name, f"{name} was given different parameters in two places.", reasoning)
-    return made
-
-
-def _broken_name(said: Truncated, given: Any, offer: LegalChoices, reasoning: str | None) -> Candidate:
-    """A name without its closing quote is whole only if no other name begins so and nothing can follow it."""
-    definition = offer.definition(said)
-    longer = [name for name in offer.names.words if name.startswith(said) and name != said]
-    if definition is None or longer or definition.parameters:
-        return refuse(said, "The reply broke off before the action was complete.", reasoning)
-    return claim(said, {} if given is None else given, offer, reasoning)
-
-
-def _plain(value: Mapping[str, Any]) -> bool:
-    """Whether it has the form that was asked for, and nothing else."""
-    return set(value) <= {"action", "params", "reasoning"} or set(value) <= {"tool", "params", "reasoning"}
-
-
-def _given(value: Mapping[str, Any], keys: Mapping[str, str]) -> Any:
-    for key in _PARAMETER_KEYS:
-        if key in keys and value[keys[key]] not in (None, "", {}, []):
-            return value[keys[key]]
-    return {}
-
-
-def _inline(value: Mapping[str, Any], keys: Mapping[str, str], named_by: str, given: Any, own: set[str]) -> Any:
-    """Add parameters that stand beside the name rather than in an object of their own."""
-    if given and not isinstance(given, Mapping):
-        return given
-    wanted = {joined(name): name for name in own}
-    beside = {
-        wanted[key]: value[original]
-        for key, original in keys.items()
-        if key in wanted and key != named_by and key not in _PARAMETER_KEYS and wanted[key] not in given
-        and not (key in REMARKS and key in _REASONS)
-    }  # fmt: skip
-    if not set(own) <= {*beside, *(given or ())}:
-        # Under names of their own: {"action": "say", "message": "hello"}. What is not wanted is left out later.
-        reserved = {*REMARKS, *_REASONS, *_PARAMETER_KEYS, *_NAME_KEYS, named_by, *wanted}
-        spare = {original: value[original] for key, original in keys.items() if key not in reserved}
-        beside |= {key: spared for key, spared in spare.items() if isinstance(spared, str | int | float)}
-    if not beside:
-        return given
-    merged = JsonObject([*given.items(), *beside.items()])
-    merged.cut = isinstance(given, JsonObject) and given.cut
-    return merged
-
-
-def _by_key(value: Mapping[str, Any], offer: LegalChoices) -> list[Candidate]:
-    """The name as the key: {"move": {"direction": "north"}}, {"noop": true}."""
-    named = [(key, offer.names.resolve(key)) for key in value if joined(key) not in REMARKS]
-    if not named or not all(name and split_words(key) == split_words(name) for key, name in named):
-        return []
-    if all(isinstance(value[key], bool) for key, _ in named):
-        return [claim(name, {}, offer) for key, name in named if name and value[key]]
-    return [
-        claim(name, value[key], offer, _reasoning(value, {joined(k): k for k in value})) for key, name in named if name
-    ]
-
-
-def _reasoning(value: Mapping[str, Any], keys: Mapping[str, str]) -> str | None:
-    for key in _REASONS:
-        if key in keys and isinstance(value[keys[key]], str):
-            return str(value[keys[key]])
-    return None
-
-
-def _with_reasoning(found: Candidate, value: Mapping[str, Any], keys: Mapping[str, str]) -> Candidate:
-    return found if found.reasoning else replace(found, reasoning=_reasoning(value, keys))
-
-
-def _unknown(said: str, offer: LegalChoices) -> str:
-    return check_action(Action(said[:80]), offer.actions)[1]
+    def _with_reasoning(self, found: Candidate) -> Candidate:
+        return found if found.reasoning else replace(found, reasoning=self._reasoning)

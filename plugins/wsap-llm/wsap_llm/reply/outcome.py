@@ -29,8 +29,7 @@ class Understood:
     repaired: bool = False
     """True if the reply was not what was asked for: one JSON object with a declared name and valid parameters."""
     how: str = "as asked"
-    """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label", "call", "name alone" or
-    "sentence"."""
+    """How it was found: "as asked", "JSON in text", "mended JSON", "tags", "label" or "name alone"."""
     thinking: str = ""
     """What the model thought aloud before; never part of what is stored in history or memory."""
 

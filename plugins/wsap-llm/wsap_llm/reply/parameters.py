@@ -9,9 +9,8 @@ from typing import Any
 from wsap_core.protocol import ActionDef, ParamDef
 from wsap_core.protocol.values import same_json
 from wsap_core.worlds.legality import check_parameters
-from wsap_llm.reply.choices import LegalChoices
+from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import JsonObject, Truncated, Unreadable, bare_value, read_loose
-from wsap_llm.reply.words import joined, names_of, split_words, vocabulary
 
 _NOTHING = frozenset({"", "none", "null", "na", "nil", "empty", "noparams", "noparameters", "undefined"})
 # What models put beside or among parameters, and what never is one unless it is declared.
@@ -29,17 +28,17 @@ class Settled:
     values: dict[str, Any]
     reason: str = ""
     """What is wrong; empty when nothing is."""
-    mended: bool = False
+    repaired: bool = False
     """True if they were not given just so."""
 
 
-def settle(definition: ActionDef, given: Any, offer: LegalChoices) -> Settled:
+def settle(definition: ActionDef, given: Any, choices: LegalChoices) -> Settled:
     """Return the parameters that a model meant.
 
     Args:
         definition: the action or tool.
         given: what stood where the parameters belong; Any, because models put everything there.
-        offer: everything that could have been meant, to tell a contradiction from a superfluity.
+        choices: everything that could have been meant, to tell a contradiction from a superfluity.
     """
     broken_off = _broken_off(given)
     given = _as_mapping(definition, given)
@@ -54,8 +53,8 @@ def settle(definition: ActionDef, given: Any, offer: LegalChoices) -> Settled:
     }
     values, reason = check_parameters(definition, given)
     if not reason:
-        return Settled(values, mended=not same_json(values, dict(given)))
-    return _mend(definition, given, offer)
+        return Settled(values, repaired=not same_json(values, dict(given)))
+    return _mend(definition, given, choices)
 
 
 def _broken_off(given: Any) -> bool:
@@ -101,7 +100,7 @@ def _as_mapping(definition: ActionDef, given: Any) -> Mapping[str, Any] | None:
     return {place.name: value for place, value in zip(places, values, strict=False)}
 
 
-def _mend(definition: ActionDef, given: Mapping[str, Any], offer: LegalChoices) -> Settled:
+def _mend(definition: ActionDef, given: Mapping[str, Any], choices: LegalChoices) -> Settled:
     """Try names and values again in other spellings, and leave out what was not asked for."""
     own = names_of(tuple(p.name for p in definition.parameters))
     kept: dict[str, Any] = {}
@@ -121,12 +120,12 @@ def _mend(definition: ActionDef, given: Mapping[str, Any], offer: LegalChoices) 
     if reason:
         return Settled({}, reason)
     for key, value in left.items():
-        if contradiction := _contradiction(definition, key, value, offer):
+        if contradiction := _contradiction(definition, key, value, choices):
             return Settled({}, contradiction)
-    return Settled(accepted, mended=True)
+    return Settled(accepted, repaired=True)
 
 
-def _contradiction(definition: ActionDef, key: str, value: Any, offer: LegalChoices) -> str:
+def _contradiction(definition: ActionDef, key: str, value: Any, choices: LegalChoices) -> str:
     """Return why something superfluous can't be left out: it speaks of another action than the one named.
 
     `move_left` with `{"direction": "right"}` is a contradiction where there is a `move_right`.
@@ -134,7 +133,7 @@ def _contradiction(definition: ActionDef, key: str, value: Any, offer: LegalChoi
     if joined(key) in REMARKS or not isinstance(value, str) or len(value) > 60:
         return ""
     own = set(split_words(definition.name))
-    others = vocabulary(name for name in offer.names.words if name != definition.name)
+    others = {word for name, words in choices.names.words.items() if name != definition.name for word in words}
     if (set(split_words(value)) & others) - own:
         return f"{definition.name} takes no {key!r}, and {value!r} there speaks of another action."
     return ""

@@ -1,14 +1,13 @@
-"""Reading a reply: strictly if it is what was asked for, tolerantly otherwise, and never by guessing.
+"""Reading a reply: strictly if it is what was asked for, otherwise by its shape, and never by what prose may mean.
 
 thinking is taken out
-├── one JSON object as asked for             -> understood
-├── JSON, tags and labels anywhere in it     -> what they claim
-│   ├── all the same                         -> understood
-│   ├── differing, the last marked as final  -> the last
-│   └── differing                            -> not understood
-├── one call such as move(direction=north)
-├── a name alone
-└── one action named in a sentence
+├── one JSON object as asked for               -> understood
+├── JSON, tags and labels that stand alone
+│   ├── all ask for the same                   -> understood
+│   └── they differ, or are taken back         -> not understood
+└── calls or names alone, on every line        -> understood if they are all the same
+
+What is not understood is asked for once more: a re-ask costs one call, a wrong action spoils a result.
 """
 
 from __future__ import annotations
@@ -21,40 +20,21 @@ from dataclasses import replace
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.calls import read_call, undecorated
-from wsap_llm.reply.candidates import Candidate, claim
+from wsap_llm.reply.candidates import Candidate, candidate
 from wsap_llm.reply.choices import LegalChoices
-from wsap_llm.reply.labels import labelled, tagged
-from wsap_llm.reply.mentions import mentioned
-from wsap_llm.reply.objects import claims_in
+from wsap_llm.reply.context import stands_alone, taken_back
+from wsap_llm.reply.elements import tagged
+from wsap_llm.reply.labels import labelled
+from wsap_llm.reply.objects import candidates_in
 from wsap_llm.reply.outcome import NotUnderstood, Reading, ToolCall, Understood
-from wsap_llm.reply.prose import TAKEN_BACK, about_others, dialogue, name_alone, sentence_claim, supposed
 from wsap_llm.reply.repair import Found, JsonObject, find_values
-from wsap_llm.reply.words import joined
 from wsap_llm.thinking import TEMPLATE_TOKEN, split_thinking
 
 LONGEST = 50_000
 """Characters besides thinking; a longer reply is read only if it is strict JSON."""
+MOST_LINES = 60
+"""Lines of a reply that consists of names or calls alone."""
 
-_HEDGE = re.compile(
-    r"(?:for example|\bexamples?\b|e\.g\.|for instance|such as|instead of|rather than|\bnot\b|n't\b|n’t\b"
-    r"|\bnever\b|\bavoid\b"
-    r"|format is|format:|expected format|required format|template|schema|\bif\b|\bsuppose\b|\bwould have\b"
-    r"|\bsaid|\bsays\b|\btold\b|\btells\b|\bwrote\b|\bwrites\b|\bshout\w*|\bwhisper\w*|\basked\b|\basks\b"
-    r"|\bwants? me\b)"
-    r"[^.!?\n]{0,60}$",
-    re.IGNORECASE,
-)
-_HEDGE_AFTER = re.compile(
-    r"[`\s\"'”]{0,6}(?:(?:would|could|might) (?:be|have)|is (?:what|not|only|just|an example|wrong)|isn't"
-    r"|was (?:what|not|my last))\b",
-    re.IGNORECASE,
-)
-_FINAL = re.compile(
-    r"\bfinal|\bactually\b|\binstead\b|\bcorrect|\bwait\b|second thought|\brevised\b|\bupdated\b|\bscratch that\b"
-    r"|\bso (?:my|the) (?:action|answer|reply|response)\b|\bi(?:'ll| will) go with\b|\bbetter\b"
-    r"|\btherefore\b|\bin the end\b",
-    re.IGNORECASE,
-)
 # Where a model goes on to play the game's part.
 _NEXT_TURN = re.compile(
     r"^[ \t*#_]{0,6}(?:observation|user|human|environment|game|system|### ?instruction|step \d+)[ \t*_]{0,4}(?::|$)"
@@ -62,9 +42,12 @@ _NEXT_TURN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _SHORT_LINE = re.compile(r"^[^\n]{1,80}$", re.MULTILINE)
-_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,60})\s?\(([^()\n]{0,300})\)")
+_FENCED = re.compile(r"\s{0,20}```[\w-]{0,15}[ \t]{0,5}\n?(.*?)\n?\s{0,20}```\s{0,20}", re.DOTALL)
+_HEADING = re.compile(
+    r"^#{1,6}[ \t]{1,3}((?:my |next |final |chosen ){0,2}(?:action|answer|decision))[ \t*]{0,5}$", re.I | re.M
+)
 _KEY_FIRST = re.compile(
-    r"""\s{0,20}["'“]?(?:action|name|reasoning|tool|thought|params)["'”]?\s{0,5}[:：]""", re.IGNORECASE
+    r"""[\s(]{0,20}["'“](?:action|name|reasoning|tool|thought|params)["'”]?\s{0,5}[:：]""", re.IGNORECASE
 )
 
 
@@ -91,11 +74,11 @@ def read_reply(
     if (quick := _as_asked(text, actions, tools)) is not None:
         return quick
     split = split_thinking(text)
-    offer = LegalChoices.of(actions, tools, declared)
+    choices = LegalChoices.of(actions, tools, declared)
     if split.said:
-        read = _as_asked(split.said, actions, tools) or _read(split.said, offer)
+        read = _as_asked(split.said, actions, tools) or _read(split.said, choices)
     elif split.thought:
-        read = _from_thinking(split.thought, offer)
+        read = _from_thinking(split.thought, choices)
     else:
         read = NotUnderstood("The reply was empty.")
     return replace(read, thinking=split.thought)
@@ -131,7 +114,7 @@ def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) ->
     return None
 
 
-def _from_thinking(thought: str, offer: LegalChoices) -> Reading:
+def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
     """Read a whole reply that was put into the thinking: a complete object on lines of its own at the end."""
     refused = NotUnderstood("The reply ended before the thinking did; nothing was decided.")
     tail = thought[-LONGEST:]
@@ -142,37 +125,30 @@ def _from_thinking(thought: str, offer: LegalChoices) -> Reading:
     line = tail[tail.rfind("\n", 0, last.start) + 1 : last.start]
     if tail[last.end :].strip("` \n") or line.strip() or not isinstance(last.value, dict) or "action" not in last.value:
         return refused
-    claims = [c for v in values for c in claims_in(v.value, offer)]
-    if len({c.meaning for c in claims}) != 1 or claims[-1].reason or set(last.value) == {"action"}:
+    found = [c for v in values for c in candidates_in(v.value, choices)]
+    if len({c.meaning for c in found}) != 1 or found[-1].reason or set(last.value) == {"action"}:
         return refused
-    return _understood(replace(claims[-1], how="JSON in text"), offer)
+    return _understood(replace(found[-1], how="JSON in text"), choices)
 
 
-def _read(said: str, offer: LegalChoices) -> Reading:
-    text = TEMPLATE_TOKEN.sub(" ", said).strip()
+def _read(said: str, choices: LegalChoices) -> Reading:
+    text = TEMPLATE_TOKEN.sub(" ", said).strip().strip("\ufeff")
     if len(text) > LONGEST:
         return NotUnderstood(f"The reply is {len(text)} characters long; at most {LONGEST} are read.")
     text = _unpacked(text)
     values = find_values(text)
-    claims = _claims(text, values, offer)
-    if claims:
-        return _decide(claims, text, offer)
+    if found := _candidates(text, values, choices):
+        return _decide(found, text, choices)
     if any(v.broken for v in values):
         return NotUnderstood("The reply begins like JSON, and can't be read as such.")
-    for way in (name_alone, _one_call, sentence_claim):
-        if not _plain_objects(values) and (found := way(text, offer)) is not None:
-            return _understood(found, offer)
-    return NotUnderstood(_why(text, offer))
-
-
-def _plain_objects(values: list[Found]) -> bool:
-    """Whether there is JSON that asks for nothing, such as a list of actions echoed back."""
-    return any(isinstance(v.value, list) and len(v.value) > 1 for v in values)
+    if not any(isinstance(v.value, list) for v in values) and (alone := _alone(text, choices)) is not None:
+        return _understood(alone, choices)
+    return NotUnderstood("The reply names no action in a form that can be read; sentences are not interpreted.")
 
 
 def _unpacked(text: str) -> str:
     """Undo wrappings of the whole reply: a fence, JSON inside a JSON text, escaped quotes, a lost brace."""
-    if fenced := re.fullmatch(r"\s{0,20}```[\w-]{0,15}[ \t]{0,5}\n?(.*?)\n?\s{0,20}```\s{0,20}", text, re.DOTALL):
+    if fenced := _FENCED.fullmatch(text):
         text = fenced[1].strip()
     if text.startswith('"') and text.endswith('"') and "{" in text[:20]:
         try:
@@ -182,124 +158,79 @@ def _unpacked(text: str) -> str:
         text = inner if isinstance(inner, str) else text
     if re.match(r"\s{0,20}\{\s{0,20}(?:\\n|\s){0,20}\\\"", text):
         text = text.replace("\\n", "\n").replace('\\"', '"')
-    if _KEY_FIRST.match(text) and text.lstrip()[0] in "\"'“":
-        text = "{" + text
-    return text
+    if _KEY_FIRST.match(text):
+        text = "{" + text.lstrip(" (")
+    return _HEADING.sub(r"\1:", text)
 
 
-def _claims(text: str, values: list[Found], offer: LegalChoices) -> list[Candidate]:
+def _candidates(text: str, values: list[Found], choices: LegalChoices) -> list[Candidate]:
     found = [
-        replace(c.at(v.start, v.end, "JSON in text" if v.strict else "mended JSON"), mended=True)
+        replace(c.at(v.start, v.end, "JSON in text" if v.strict else "mended JSON"), repaired=True)
         for v in values
-        for c in claims_in(v.value, offer)
+        for c in candidates_in(v.value, choices)
     ]
-    found += tagged(text, offer, values)
-    found += labelled(text, offer, values)
-    found += _lines(text, found, offer) if found else []
-    return sorted((c for c in found if not _hedged(text, c)), key=lambda c: c.start)
+    found += tagged(text, choices, values)
+    found += labelled(text, choices, values)
+    if found:
+        found += _names_on_lines(text, found, choices)
+    return sorted(found, key=lambda c: c.start)
 
 
-def _lines(text: str, found: list[Candidate], offer: LegalChoices) -> list[Candidate]:
-    """Names on lines of their own beside other claims: with them, a list is seen for what it is."""
+def _names_on_lines(text: str, found: list[Candidate], choices: LegalChoices) -> list[Candidate]:
+    """Return names on lines of their own beside other candidates: with them, a list is seen for what it is."""
+    taken = sorted((c.start, c.end) for c in found)
     lines: list[Candidate] = []
     for match in _SHORT_LINE.finditer(text):
-        written = undecorated(match[0])
-        name = offer.names.resolve(written) if written else None
-        if name is None or joined(name) != joined(written):
+        while taken and taken[0][1] <= match.start():
+            taken.pop(0)
+        if taken and taken[0][0] < match.end():
             continue
-        if not any(c.start < match.end() and match.start() < c.end for c in found):
-            lines.append(claim(name, {}, offer).at(match.start(), match.end(), "name alone"))
+        written = undecorated(match[0])
+        if written and (name := choices.names.resolve(written, exactly=True)):
+            lines.append(candidate(name, {}, choices).at(match.start(), match.end(), "name alone"))
     return lines
 
 
-def _hedged(text: str, found: Candidate) -> bool:
-    """Whether a claim is an example, a denial, a supposition, or somebody else's words."""
-    line_start = text.rfind("\n", 0, found.start) + 1
-    before = text[max(line_start, found.start - 160) : found.start]
-    if dialogue(before) or _HEDGE.search(before) or _HEDGE_AFTER.match(text[found.end : found.end + 60]):
-        return True
-    if before.rstrip().endswith(('"', "“")) and about_others(before):
-        return True
-    above = text[max(0, line_start - 120) : line_start].rstrip().removesuffix("```json").removesuffix("```").rstrip()
-    return (
-        not before.strip("` ")
-        and above.endswith(":")
-        and (
-            re.search(
-                r"(?:for example|example|for instance|\bsaid|\bsays|\btold me|\bwrote)[^.!?\n]{0,60}:$",
-                above,
-                re.IGNORECASE,
-            )
-            is not None
-        )
-    )
+def _decide(found: list[Candidate], text: str, choices: LegalChoices) -> Reading:
+    turn = _NEXT_TURN.search(text, found[0].end)
+    found = [c for c in found if turn is None or c.start < turn.start()]
+    alone: list[Candidate] = []
+    before = 0
+    for one in found:
+        if one.how in ("label", "name alone") or stands_alone(text, one.start, one.end, before):
+            alone.append(one)
+        before = one.end
+    last = found[-1]
+    if last not in alone:
+        return NotUnderstood(f"The reply speaks of {last.name}, but not by itself as the action that is chosen.")
+    if any(c.meaning != last.meaning for c in alone):
+        names = ", ".join(dict.fromkeys(c.name for c in alone))
+        return NotUnderstood(f"The reply asks for several things ({names[:200]}); ask for exactly one.")
+    if taken_back(text, last.end):
+        return NotUnderstood(f"The reply asks for {last.name} and may take it back.")
+    return _understood(last, choices)
 
 
-def _decide(claims: list[Candidate], text: str, offer: LegalChoices) -> Reading:
-    claims = _this_turn(claims, text)
-    last = claims[-1]
-    differing = [c for c in claims if c.meaning != last.meaning]
-    if differing:
-        between = text[differing[-1].end : _first_of_last(claims, last).end]
-        if not _FINAL.search(between):
-            names = ", ".join(dict.fromkeys(c.name for c in claims))
-            return NotUnderstood(f"The reply asks for several things ({names[:200]}); ask for exactly one.")
-    if TAKEN_BACK.search(text[last.end :]):
-        return NotUnderstood(f"The reply asks for {last.name} and takes it back.")
-    return _understood(last, offer)
+def _alone(text: str, choices: LegalChoices) -> Candidate | None:
+    """Return the action whose name, or call, is all that a reply says, once or several times.
 
-
-def _first_of_last(claims: list[Candidate], last: Candidate) -> Candidate:
-    """Return the first of the equal claims at the end."""
-    first = last
-    for earlier in reversed(claims):
-        if earlier.meaning != last.meaning:
-            break
-        first = earlier
-    return first
-
-
-def _this_turn(claims: list[Candidate], text: str) -> list[Candidate]:
-    """Leave out what follows once the model plays the game's part as well."""
-    turn = _NEXT_TURN.search(text, claims[0].end)
-    return [c for c in claims if turn is None or c.start < turn.start()]
-
-
-def _one_call(text: str, offer: LegalChoices) -> Candidate | None:
-    """Return the only call in prose: "I'll use move(direction='north') to get there."."""
-    if len(text) > LONGEST // 8:
+    A line that is quoted in the manner of mail (`> noop`) says nothing of its own.
+    """
+    lines = [line for line in re.sub(r"```[\w-]{0,15}", "", text).split("\n") if line.strip()]
+    if not 0 < len(lines) <= MOST_LINES:
         return None
-    found: dict[tuple[str, str], Candidate] = {}
-    for match in _CALL.finditer(text):
-        call = read_call(match[0], offer, free_text=True)
-        if call is None or ("_" not in match[1] and not match[2].strip() and len(match[0]) > len(match[1]) + 2):
-            continue
-        made = claim(call.name, call.given, offer).at(match.start(), match.end(), "call")
-        found[made.meaning] = made
-    if len(found) != 1:
-        return None
-    only = next(iter(found.values()))
-    line_end = text.find("\n", only.end)
-    sentence = text[text.rfind("\n", 0, only.start) + 1 : line_end if line_end >= 0 else len(text)]
-    if mentioned(text, offer) - {only.name} or _hedged(text, only) or TAKEN_BACK.search(text[only.end :]):
-        return None
-    before = text[text.rfind("\n", 0, only.start) + 1 : only.start]
-    if about_others(sentence) or sentence.rstrip().endswith("?") or supposed(before):
-        return None
-    return only
+    found: list[Candidate] = []
+    for line in lines:
+        quoted = line.lstrip().startswith(">") and not line.lstrip().startswith(">>>")
+        call = None if quoted else read_call(line, choices, marked=False)
+        if call is None:
+            return None
+        found.append(candidate(call.name, call.given, choices))
+    return found[0].at(0, len(text), "name alone") if len({c.meaning for c in found}) == 1 else None
 
 
-def _understood(found: Candidate, offer: LegalChoices) -> Reading:
+def _understood(found: Candidate, choices: LegalChoices) -> Reading:
     if found.reason:
         return NotUnderstood(found.reason)
-    kind = Action if found.name in offer.actions else ToolCall
-    return Understood(kind(found.name, found.values, found.reasoning), found.mended, found.how)
-
-
-def _why(text: str, offer: LegalChoices) -> str:
-    names = sorted(mentioned(text, offer))
-    if len(names) > 1:
-        return f"The reply speaks of several actions ({', '.join(names)[:200]}) and chooses none of them clearly."
-    if names:
-        return f"The reply speaks of {names[0]}, but does not say clearly that it is to be done now."
-    return "The reply names none of the possible actions."
+    kind = Action if found.name in choices.actions else ToolCall
+    return Understood(kind(found.name, found.values, found.reasoning), found.repaired, found.how)

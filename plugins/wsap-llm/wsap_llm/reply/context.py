@@ -1,0 +1,95 @@
+"""Whether what stands around a call leaves in doubt that the model means it.
+
+Nothing here makes a reply understood. An action is read only where it stands by itself: on lines of
+its own, after a whole sentence, or after one of the few phrases that models announce an answer with.
+Anything else, such as `Mira: {...}`, `For example, {...}` or `{...} would be wrong`, is doubt, and
+what is doubtful is not read, so that the model is asked again.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Only what is no word: quotes, fences, bullets, wrapping tags and template roles.
+# Possessive, so that what is no word is passed over in one way alone.
+_BARE = re.compile(
+    r"(?:```\w{0,12}|>>>|\d{1,2}[.)]|(?:(?:const|let|var|return)\s{1,3})?[A-Za-z_]\w{0,30}\s?[=(]"
+    r"|<\|?(?:tool_call|function_call|answer|output|response|reply|action|final|final_answer|json|result)\|?>"
+    r"|[\s`~'\"“*_#({\[:,-])*+",
+    re.IGNORECASE,
+)
+_OWN = r"(?:action|answer|response|reply|json|output|choice|decision|move|object)"
+_ANNOUNCES = re.compile(
+    r"[\W_]*(?:(?:so|therefore|thus|hence|then|and|now|okay|ok|sure|alright|corrected|final|json)\b[\s,]*)*"
+    rf"(?:(?:my|the|a|an|final|next|chosen|best|valid|corrected|json)\s+)*(?:{_OWN}\b\s*)?"
+    r"(?:(?:is|in|format|json|as)\b\s*)*[\W_]*"
+    r"|[\W_]*here (?:you go|(?:is|are) (?:my|the|a|an)(?: valid| json| final| next)*"
+    rf" {_OWN}(?: in json(?: format)?)?)[\W_]*"
+    r"|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*",
+    re.IGNORECASE,
+)
+_NEXT_KEY = re.compile(r"""[\s,}\]]{0,9}["']\w{1,20}["']\s{0,3}:""")
+_SAYING = re.compile(r"\b(?:said|says|told|wrote|writes|asked|asks|wants|claims)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"[.!?\n]")
+_CLAUSE = re.compile(r"[.!?,;\n]")
+_DOUBT = re.compile(
+    r"\b(?:not?|never|would|could|might|should|wrong|if|unless|said|says|told|tells|wrote|writes|asked|asks|wants?"
+    r"|claims?|according|pretend|example|instance|instead)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"(?:^|[.!?\n…—–-]\s{0,5})\W{0,3}(?:actually|wait|hold on|scratch that|on second thought|correction|never ?mind"
+    r"|no(?=[,.!])|oops|sorry|hmm|but|however|instead|or|alternatively|just kidding|if|unless)\b"
+    r"|\bor (?:maybe|perhaps)\b|\bnot (?:really|a good idea|possible|allowed|legal|available|yet)\b"
+    r"|\bon second thought\b|\bscratch that\b",
+    re.IGNORECASE,
+)
+
+
+def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
+    """Return whether nothing on its line, or announcing it above, makes a call part of a sentence.
+
+    Args:
+        text: the reply.
+        start: where the call begins in it.
+        end: where it ends.
+        before_it: where the call before it ends.
+    """
+    line_start = max(before_it, start - 400, text.rfind("\n", max(0, start - 400), start) + 1)
+    before = text[line_start:start]
+    if text[start] == "(":  # the parameters of a call, as in dict(action="wait")
+        before = re.sub(r"\w{1,30}$", "", before)
+    if _BARE.fullmatch(before):
+        above = text[max(before_it, line_start - 400) : line_start].rstrip()
+        above = re.sub(r"(?:```|~~~)\w{0,12}$", "", above).rstrip()
+        if above.endswith(":") and not _announced(above):
+            return False
+        if _told(_SENTENCE.split(above.rstrip(".!?"))[-1]):
+            return False
+    elif before.rstrip("*_`\"' ").endswith(":"):
+        if not _announced(before.rstrip("*_`\"' ")):
+            return False
+    elif before.rstrip()[-1:] not in (".", "!") or ":" in before or _told(before):
+        return False
+    line_end = text.find("\n", end, end + 400)
+    after = text[end : line_end if line_end >= 0 else end + 400]
+    if _NEXT_KEY.match(after):
+        return True
+    after = after.lstrip("`~'\"”*_)}],.; \t")
+    first = re.split(r"[.!?](?:\s|$)", after, maxsplit=1)[0]
+    return not after[:1].islower() and not after.startswith("?") and not _DOUBT.search(first)
+
+
+def _announced(text: str) -> bool:
+    """Whether the clause before a colon announces an answer of one's own."""
+    return _ANNOUNCES.fullmatch(_CLAUSE.split(text.removesuffix(":"))[-1]) is not None
+
+
+def _told(text: str) -> bool:
+    """Whether a text tells of what others said."""
+    return _SAYING.search(text) is not None
+
+
+def taken_back(text: str, end: int) -> bool:
+    """Return whether what follows a call may take it back."""
+    return _TAKEN_BACK.search(text, end) is not None
