@@ -102,7 +102,7 @@ def test_arithmetic_comes_out_right(expression: str, value: str) -> None:
         ("sqrt(-1)", "not defined"),
         ("(-8) ** 0.5", "not defined"),
         ("1,000 + 1", "thousands separators"),
-        ("2 +", "ends too early"),
+        ("2 +", "it ends too early"),
         ("(1", "')' is missing"),
         ("1 2", "'2' is not expected"),
         ("sqrt(1, 2)", "takes 1 numbers"),
