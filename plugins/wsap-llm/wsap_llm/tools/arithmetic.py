@@ -56,7 +56,7 @@ def evaluate(text: str) -> Number:
     except SyntaxError as error:
         if "never closed" in error.msg:
             raise ArithmeticProblem("')' is missing") from None
-        rest = source[(error.offset or 1) - 1 :][:12]
+        rest = source[error.offset - 1 :][:12] if error.offset else ""
         raise ArithmeticProblem(f"{rest!r} is not expected there" if rest else "it ends too early") from None
 
 
@@ -149,6 +149,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Pow: _power,
 }
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
+_OF_ONE = ("ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "tan")
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
     **{
         name: (1, 1, getattr(math, name))
