@@ -1,4 +1,4 @@
-"""The conformance suite: holds games and agents to what the protocol promises.
+"""The conformance suite: checks games and agents against the protocol.
 
 `run_checks` gives a report; `GameAdapterTests` and `AgentTests` are the same as pytest classes. The
 classes are the only part that needs pytest. `ManualClock` and `plugin_host` serve tests of one's own.

@@ -1,10 +1,11 @@
-"""Is everything there that the spec declares, and does it do what it says?"""
+"""Checks of the spec, and of achievements, views and scores."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Set
+from collections import Counter
+from collections.abc import Iterable, Set
 from typing import Any
 
 from wsap_check.play import RandomPlayer, Table, must_not_disturb, walk
@@ -36,7 +37,7 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
 
 @check()
 async def abilities(notes: Notes, subject: Subject) -> None:
-    """Every declared ability is there, and every ability that is there is declared."""
+    """Every declared ability is implemented, and every implemented ability is declared."""
     game: Any = subject.world().adapter  # whatever an author wrote
     for ability in subject.spec.abilities:
         if ability not in _MEMBERS:
@@ -66,13 +67,14 @@ def _takes_seed(game: Any) -> bool:
 
 @check()
 async def spec(notes: Notes, subject: Subject) -> None:
-    """The spec's own statements fit together."""
+    """The spec is consistent."""
     said = subject.spec
     low, high = said.seats
     if not 1 <= low <= high:
         notes.error(f"seats is {said.seats}: the fewest come first, and there is at least one.")
     if (high > 1) != subject.can("multi-seat"):
-        notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {_declared(subject)}declared.")
+        declared = "declared" if subject.can("multi-seat") else "not declared"
+        notes.error(f"seats is {said.seats}, and the ability 'multi-seat' is {declared}.")
     if len(set(said.seat_names)) < len(said.seat_names) or len(said.seat_names) > high:
         notes.error(f"seat_names {said.seat_names} does not fit {high} seats with names of their own.")
     if said.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
@@ -90,15 +92,14 @@ async def spec(notes: Notes, subject: Subject) -> None:
     _look_at_rules(notes, said)
 
 
-def _declared(subject: Subject) -> str:
-    return "" if subject.can("multi-seat") else "not "
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _look_at_catalogue(notes: Notes, said: AdapterSpec) -> None:
-    names = [a.name for a in said.achievements]
+    for name in _repeated(a.name for a in said.achievements):
+        notes.error(f"The achievement {name!r} is in the catalogue twice.")
     for achievement in said.achievements:
-        if names.count(achievement.name) > 1:
-            notes.error(f"The achievement {achievement.name!r} is in the catalogue twice.")
         if not achievement.description.strip():
             notes.warn(f"The achievement {achievement.name!r} has no description.")
 
@@ -118,11 +119,10 @@ def _look_at_rules(notes: Notes, said: AdapterSpec) -> None:
         notes.error("The ability 'transit' is about avatars; declare 'avatars', too.")
     if said.transfer_rules and "transit" not in said.abilities:
         notes.error("There are transfer_rules, but without the ability 'transit' nobody can apply them.")
-    ids = [rule.id for rule in said.transfer_rules]
+    for name in _repeated(rule.id for rule in said.transfer_rules):
+        notes.error(f"The transfer rule {name!r} is there twice.")
     for rule in said.transfer_rules:
         name = f"The transfer rule {rule.id!r}"
-        if ids.count(rule.id) > 1:
-            notes.error(f"{name} is there twice.")
         if rule.domain not in SKILL_DOMAINS:
             notes.error(f"{name} is about {rule.domain!r}; skills are {', '.join(SKILL_DOMAINS)}.")
         if not 0 < rule.threshold <= 1:
@@ -133,7 +133,7 @@ def _look_at_rules(notes: Notes, said: AdapterSpec) -> None:
 
 @check()
 async def achievements(notes: Notes, subject: Subject) -> None:
-    """What is reported as achieved is in the catalogue, and only once an episode."""
+    """Reported achievements are in the catalogue, each at most once per episode."""
     catalogue = {a.name for a in subject.spec.achievements}
     seen: set[tuple[int, str, str]] = set()
     for step in await walk(subject, 90, "available"):
@@ -150,7 +150,7 @@ async def achievements(notes: Notes, subject: Subject) -> None:
 
 @check("render")
 async def rendering(notes: Notes, subject: Subject) -> None:
-    """What is drawn is well-formed, and drawing changes nothing."""
+    """Views are well-formed, and rendering changes nothing."""
     if not callable(getattr(subject.world().adapter, "render", None)):
         raise NothingToCheck("there is nothing to call")
     every = max(1, min(subject.steps, 100) // 10)
@@ -170,7 +170,7 @@ def _look_at_view(notes: Notes, view: Any, where: str) -> None:
     block: Any
     for block in view.blocks:
         if not isinstance(block, Block):
-            notes.error(f"A View holds a {type(block).__name__}, which is no block.", where, about="block")
+            notes.error(f"A View holds a {type(block).__name__}, which is not a block.", where, about="block")
         elif isinstance(block, ImageBlock) and not block.png().startswith(_PNG):
             notes.error("An ImageBlock does not hold a PNG file.", where, about="png")
         elif isinstance(block, GridMapBlock) and len({len(row) for row in block.rows}) > 1:
@@ -185,7 +185,7 @@ def _look_at_view(notes: Notes, view: Any, where: str) -> None:
 
 @check()
 async def score_metrics(notes: Notes, subject: Subject) -> None:
-    """Each score is a finite number, also for no episode at all."""
+    """Each score is a finite number, even for no episodes."""
     if not subject.spec.score_metrics:
         raise NothingToCheck("there are none")
     table = await Table(subject).begin()
@@ -194,10 +194,9 @@ async def score_metrics(notes: Notes, subject: Subject) -> None:
     won = sorted({name for s in mine for name in s.result.achievements})
     reward = float(sum(s.result.reward for s in mine))
     episode = EpisodeSummary(table.seed, len(mine), reward, tuple(won), table.seat.done, table.seat.agent_id)
-    names = [m.name for m in subject.spec.score_metrics]
+    for name in _repeated(m.name for m in subject.spec.score_metrics):
+        notes.error(f"There are two metrics called {name!r}.")
     for metric in subject.spec.score_metrics:
-        if names.count(metric.name) > 1:
-            notes.error(f"There are two metrics called {metric.name!r}.")
         for episodes in ([], [episode], [episode, episode]):
             try:
                 value = metric.of(episodes)

@@ -1,4 +1,4 @@
-"""Does an agent play by the protocol: declared actions, no changes to what it is shown, and one life for one seed?"""
+"""Checks of agents: declared actions, unchanged observations, one life per seed, snapshots."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Session:
         if not isinstance(decision, Action):
             if notes:
                 notes.error(f"decide() returned a {type(decision).__name__}, not an Action.", self.table.where())
-            raise NothingToCheck("it does not return actions, as `agent-decisions` says")
+            raise NothingToCheck("it does not return actions, see `agent-decisions`")
         if notes and fresh_text(observation) != before:
             notes.error("decide() changed the observation that it was given.", self.table.where(), about="mutation")
         if notes and (reason := check_action(decision, index_actions(seat.action_space))[1]):
@@ -105,7 +105,7 @@ class _Session:
 
 @check()
 async def agent_members(notes: Notes, subject: AgentSubject) -> None:
-    """The four members are there, and what is declared."""
+    """The four members exist, and so does everything declared."""
     agent = subject.agent()
     for name in ("initialize", "decide", "reflect", "plan"):
         if not callable(getattr(agent, name, None)):
@@ -123,7 +123,7 @@ async def agent_members(notes: Notes, subject: AgentSubject) -> None:
 
 @check()
 async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
-    """Every decision is a declared action; what it was shown stays as it was."""
+    """Every decision is a declared action, and the observation stays unchanged."""
     session = await _Session.begin(subject)
     if not await session.play(subject.steps, notes):
         notes.error("It did nothing.")
@@ -131,7 +131,7 @@ async def agent_decisions(notes: Notes, subject: AgentSubject) -> None:
 
 @check()
 async def agent_reflection(notes: Notes, subject: AgentSubject) -> None:
-    """Reflecting takes any result, and leaves it as it was."""
+    """reflect() takes any result and leaves it unchanged."""
     session = await _Session.begin(subject)
     table = session.table
     agent = session.agents[table.seat.agent_id]
@@ -154,12 +154,12 @@ async def agent_seed(notes: Notes, subject: AgentSubject) -> None:
     other = await (await _Session.begin(subject)).play(subject.steps)
     if one != other:
         at = next(i for i in range(max(len(one), len(other))) if one[i : i + 1] != other[i : i + 1])
-        notes.error(f"With the same seed it decided otherwise at step {at}.")
+        notes.error(f"With the same seed it decided differently at step {at}.")
 
 
 @check("snapshot")
 async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
-    """An agent restored from a snapshot goes on identically."""
+    """An agent restored from a snapshot continues identically."""
     session = await _Session.begin(subject)
     await session.play(max(1, min(5, subject.steps // 4)))
     if session.table.over or not session.table.world.can_snapshot:
@@ -175,7 +175,7 @@ async def agent_snapshot(notes: Notes, subject: AgentSubject) -> None:
     one = await session.play(subject.steps)
     other = await again.play(subject.steps)
     if one != other:
-        notes.error("An agent restored from a snapshot decides otherwise.")
+        notes.error("An agent restored from a snapshot decides differently.")
     if cast(Snapshots, session.agents[session.table.seat.agent_id]).snapshot():
         _refuse_garbage(notes, again.agents[again.table.seat.agent_id])
 

@@ -1,4 +1,4 @@
-"""Does the game do what its observations say is possible, and nothing else?"""
+"""Checks of available_actions against what the game really carries out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TRIES = 8
 
 @check()
 async def unavailable(notes: Notes, subject: Subject) -> None:
-    """What is listed as unavailable does not succeed, and says why."""
+    """An action listed as unavailable does not succeed, and the list says why."""
     steps = await _attempts(subject)
     listed = False
     for step in steps:
@@ -45,7 +45,7 @@ async def unavailable(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def available(notes: Notes, subject: Subject) -> None:
-    """What is listed as available is carried out.
+    """An action listed as available is carried out.
 
     An action that the observation lists as available (or does not speak of) must not come back
     with `success=False`. Where chance decides, the game reports success and tells in the message

@@ -1,8 +1,7 @@
-"""Do bodies live by the protocol: made, entered, left asleep, suspended, destroyed and brought back?"""
+"""Checks of the life of avatars: created, entered, left dormant, suspended, destroyed, respawned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from wsap_check.episodes import play_to_the_end
@@ -32,7 +31,7 @@ _ME, _OTHER = "conformance-a", "conformance-b"
 
 
 class _Bodies:
-    """A fresh world of bodies, asked with an eye on what it answers."""
+    """A fresh world of avatars, asked with an eye on what it answers."""
 
     def __init__(self, notes: Notes, subject: Subject) -> None:
         self.notes = notes
@@ -56,17 +55,15 @@ class _Bodies:
 
     def enter(self, agent: str, avatar_id: str) -> JackInResult:
         """Jack in, or note what was returned instead of a result."""
-        return self._result(self.game.jack_in, agent, avatar_id, JackInResult(False))
+        return self._result("jack_in", agent, avatar_id, JackInResult(False))
 
     def leave(self, agent: str, mode: str) -> JackOutResult:
         """Jack out, or note what was returned instead of a result."""
-        return self._result(self.game.jack_out, agent, mode, JackOutResult(False))
+        return self._result("jack_out", agent, mode, JackOutResult(False))
 
-    def _result(self, call: Callable[[str, str], Any], agent: str, what: str, refusal: R) -> R:
-        # Any: an author's method may return anything.
-        name = call.__name__
+    def _result(self, name: str, agent: str, what: str, refusal: R) -> R:
         try:
-            result = call(agent, what)
+            result: object = getattr(self.game, name)(agent, what)
         except Exception as error:
             message = f"{describe(error, called(name, agent, what))}; it must refuse with success=False."
             self.notes.error(message, about=name)
@@ -79,7 +76,7 @@ class _Bodies:
 
 @check("avatars")
 async def jack_in(notes: Notes, subject: Subject) -> None:
-    """A body is made unbound, entered by one agent, and by nobody else meanwhile."""
+    """An avatar is created unbound, and one agent at a time can enter it."""
     bodies = _Bodies(notes, subject)
     avatar = bodies.create(_ME)
     if avatar is None:
@@ -92,7 +89,7 @@ async def jack_in(notes: Notes, subject: Subject) -> None:
         return
     _look_at_entry(notes, result)
     if bodies.enter(_OTHER, avatar.avatar_id).success:
-        notes.error("A second agent was let into a body that an agent is in.")
+        notes.error("A second agent entered an avatar that is already bound.")
     now = bodies.now(_ME, avatar.avatar_id)
     if now is None or now.state is not AvatarState.BOUND or now.bound_agent != _ME:
         shown = "not listed" if now is None else f"{now.state.value}, bound to {now.bound_agent!r}"
@@ -108,7 +105,7 @@ def _look_at_entry(notes: Notes, result: JackInResult) -> None:
 
 @check("avatars")
 async def jack_out(notes: Notes, subject: Subject) -> None:
-    """A body is left dormant, suspended or destroyed as asked, and entered again if it lives."""
+    """An avatar is left dormant, suspended or destroyed as asked, and can be entered again if it lives."""
     refused = []
     for mode, expected in _MODES.items():
         bodies = _Bodies(notes, subject)
@@ -116,7 +113,7 @@ async def jack_out(notes: Notes, subject: Subject) -> None:
         if avatar is None or not bodies.enter(_ME, avatar.avatar_id).success:
             return
         if bodies.leave(_OTHER, mode).success:
-            notes.error(f"An agent left ({mode}) a body that it is not in.")
+            notes.error(f"An agent left ({mode}) an avatar that it is not in.")
         if bodies.leave(_ME, "no-such-mode").success:
             notes.error("jack_out() took a mode that does not exist.")
         left = bodies.leave(_ME, mode)
@@ -137,27 +134,26 @@ async def jack_out(notes: Notes, subject: Subject) -> None:
         back = bodies.enter(_ME, avatar.avatar_id).success
         if back != can_become(expected, AvatarState.BOUND):
             how = "was not let back into" if not back else "jacked in to"
-            notes.error(f"The agent {how} a body that is {expected.value}.")
+            notes.error(f"The agent {how} an avatar that is {expected.value}.")
     if len(refused) == len(_MODES):
-        raise NothingToCheck("the world lets nobody out at the start")
+        raise NothingToCheck("no agent may leave this world at the start")
 
 
 async def _act_from_outside(notes: Notes, subject: Subject, bodies: _Bodies, mode: str) -> None:
     if subject.can("multi-seat"):
         return
-    face: Any = bodies.game
-    action = Action(face.action_space.names[0])
-    before = fresh_text(await settle(face.observe(), subject))
-    result = await settle(face.act(action), subject)
+    game = bodies.game
+    before = fresh_text(await settle(game.observe(), subject))
+    result = await settle(game.act(Action(game.action_space.names[0])), subject)
     if result is not None and result.success:
-        notes.error(f"An action succeeded with nobody in the body (after jack_out({mode!r})).", about="outside")
-    elif fresh_text(await settle(face.observe(), subject)) != before:
-        notes.error(f"An action with nobody in the body changed the state (after jack_out({mode!r})).", about="moved")
+        notes.error(f"An action succeeded with nobody in the avatar (after jack_out({mode!r})).", about="outside")
+    elif fresh_text(await settle(game.observe(), subject)) != before:
+        notes.error(f"An action with nobody in the avatar changed the state (after jack_out({mode!r})).", about="moved")
 
 
 @check("avatars")
 async def avatar_states(notes: Notes, subject: Subject) -> None:
-    """Bodies go from one state to another only as the protocol allows."""
+    """Avatars change state only as the protocol allows."""
     last: dict[str, tuple[int, AvatarState]] = {}
     for step in await walk(subject, 100, "available"):
         for observation in (step.before, step.result.observation):
@@ -178,14 +174,16 @@ def _look_at_life(notes: Notes, step: Step) -> None:
         return
     avatar = observation.avatar
     if avatar.state is AvatarState.DESTROYED and not step.result.done:
-        notes.error("The body is destroyed, and the episode is not done.", step.where, about="undead")
+        notes.error("The avatar is destroyed, and the episode is not done.", step.where, about="undead")
     if avatar.state is AvatarState.BOUND and avatar.bound_agent != step.seat:
-        notes.error(f"{step.seat} acts in a body that is bound to {avatar.bound_agent!r}.", step.where, about="bound")
+        notes.error(
+            f"{step.seat} acts in an avatar bound to {avatar.bound_agent!r}.", step.where, about="bound"
+        )
 
 
 @check("avatars")
 async def death(notes: Notes, subject: Subject) -> None:
-    """A dead body does nothing, tells its death, and lives again by one of its options."""
+    """A dead avatar does nothing, reports its death, and lives again through one of its respawn options."""
     table = await play_to_the_end(subject)
     for episode in range(10):
         avatar = table.world.avatar_of(table.seat.agent_id)
@@ -201,9 +199,9 @@ async def death(notes: Notes, subject: Subject) -> None:
     action = Action(table.seat.face.action_space.names[0])
     result = await table.tried(table.seat, action)
     if result is None or result.success:
-        notes.error("A dead body acted.", table.where(table.seat, action))
+        notes.error("A dead avatar acted.", table.where(table.seat, action))
     if game.jack_in(table.seat.agent_id, avatar.avatar_id).success:
-        notes.error("jack_in() entered a dead body; it lives again by respawn() only.", table.where())
+        notes.error("jack_in() entered a dead avatar; it lives again by respawn() only.", table.where())
     event: Any = game.handle_death(avatar.avatar_id)
     if not isinstance(event, DeathEvent) or event.avatar_id != avatar.avatar_id:
         notes.error(f"handle_death() returned {event!r:.100}, not the DeathEvent of {avatar.avatar_id}.", table.where())
@@ -229,12 +227,12 @@ def _come_back(notes: Notes, table: Table, game: AvatarGameAdapter, event: Death
         return
     _look_at_entry(notes, back)
     if table.world.avatar_of(agent).state is not AvatarState.BOUND:
-        notes.error("After respawn() the body is not bound to its agent.", table.where())
+        notes.error("After respawn() the avatar is not bound to its agent.", table.where())
 
 
 @check()
 async def avatar_actions(notes: Notes, subject: Subject) -> None:
-    """The actions that all bodies share are done or refused, and cost no step to look at oneself."""
+    """The actions that all avatars share are carried out or refused, and inspecting oneself takes no step."""
     table = await Table(subject).begin()
     for seat in table.seats:
         for definition in AVATAR_ACTIONS.actions:
@@ -247,6 +245,6 @@ async def avatar_actions(notes: Notes, subject: Subject) -> None:
     for action in tries:
         result = await seat.act(action)
         if not result.message.strip():
-            notes.error("It came back without a word.", table.where(seat, action), about=action.name)
+            notes.error("The result has no message.", table.where(seat, action), about=action.name)
         if action.name == "inspect_self" and (not result.success or fresh_text(await seat.observe()) != before):
             notes.error("inspect_self must succeed and change nothing.", table.where(seat, action))

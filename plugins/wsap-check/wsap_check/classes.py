@@ -1,4 +1,4 @@
-"""The suite as pytest classes, driven by fixtures: one test for each row of the table of checks."""
+"""The suite as pytest classes with fixtures: one test for each check in the table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _test_of(check: Check[Any], qualified_name: str) -> Callable[[object, object
 
 @_tests_of(CHECKS)
 class GameAdapterTests:
-    """Holds a game to the protocol, one test for each check.
+    """Checks a game against the protocol, one test per check.
 
     Subclass it as `class TestMyGame(GameAdapterTests)` and give the fixture `game`: a class, a
     factory, a spec, `./file.py:Class` or a registered name. `config`, `seed`, `steps` and
@@ -58,7 +58,7 @@ class GameAdapterTests:
 
     @pytest.fixture
     def config(self) -> Mapping[str, Any]:
-        """Return the options for every world (Any: as the game takes them)."""
+        """Return the options forevery world (Any: as the game takes them)."""
         return {}
 
     @pytest.fixture
@@ -84,7 +84,7 @@ class GameAdapterTests:
 
 @_tests_of(AGENT_CHECKS)
 class AgentTests:
-    """Holds an agent to the protocol, one test for each check.
+    """Checks an agent against the protocol, one test per check.
 
     Subclass it as `class TestMyAgent(AgentTests)` and give the fixture `agent`: a class, a factory,
     a spec, `./file.py:Class` or a registered name; and, unless it plays everything, `game`.

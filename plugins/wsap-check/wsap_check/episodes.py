@@ -1,4 +1,4 @@
-"""Does an episode end when it is over, and does a reset begin a new one?"""
+"""Checks of how episodes end and begin."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ async def done(notes: Notes, subject: Subject) -> None:
         before = await settle(seat.face.observe(), subject)
         was = fresh_text(before)
         if before is None:
-            notes.error("observe() waits for ever after the end of the episode.", table.where(seat))
+            notes.error("observe() waits forever after the end of the episode.", table.where(seat))
             continue
         for action in [choose(seat, before) for _ in range(_AFTER + len(own_actions(seat)))]:
             where = table.where(seat, action)
             result = await table.tried(seat, action)
             if result is None:
-                notes.error("act() waits for ever after the end of the episode.", where)
+                notes.error("act() waits forever after the end of the episode.", where)
                 break
             if not result.done:
                 notes.error("done was true, and is false after another action.", where, about="undone")
@@ -46,7 +46,7 @@ async def done(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def reset(notes: Notes, subject: Subject) -> None:
-    """A reset begins a new episode, which owes nothing to the last one."""
+    """A reset begins a new episode that does not depend on the last one."""
     used = await Table(subject).begin()
     await used.play(RandomPlayer(22), max(20, subject.steps // 4))
     await used.begin(subject.seed + 1)
@@ -55,7 +55,7 @@ async def reset(notes: Notes, subject: Subject) -> None:
         return
     observation = used.seat.last_observation or (await settle(used.seat.face.observe(), subject))
     if isinstance(observation, EmbodiedObservation) and observation.avatar.state is AvatarState.DESTROYED:
-        notes.error("The body is dead right after a reset.", used.where())
+        notes.error("The avatar is dead right after a reset.", used.where())
     if not subject.can("seed"):
         return
     fresh = await Table(subject).begin(subject.seed + 1)
@@ -74,7 +74,7 @@ async def reset(notes: Notes, subject: Subject) -> None:
 
 
 def _without_lives(trace: list[Step]) -> list[Step]:
-    """Return a trace without what bodies keep of earlier lives."""
+    """Return a trace without what avatars keep of earlier lives."""
     return [
         replace(
             step,
@@ -87,7 +87,7 @@ def _without_lives(trace: list[Step]) -> list[Step]:
 
 @check("seed")
 async def first_episode(notes: Notes, subject: Subject) -> None:
-    """A fresh world of a seed is the one that reset(seed) gives."""
+    """A fresh world with a seed is the one that reset(seed) gives."""
     if len(Table(subject).seats) > 1:
         raise NothingToCheck("worlds of several seats are begun by a reset")
     other = await baseline(subject, 24, 40)
@@ -97,7 +97,7 @@ async def first_episode(notes: Notes, subject: Subject) -> None:
 
 
 async def play_to_the_end(subject: Subject) -> Table:
-    """Return a table whose episode is over for every seat.
+    """Return a table whose episode is over forevery seat.
 
     Raises:
         NothingToCheck: it took too long.

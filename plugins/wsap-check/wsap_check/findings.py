@@ -1,4 +1,4 @@
-"""What the conformance suite says: findings, and the report they make up."""
+"""Findings, the outcome of each check, and the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Status = Literal["passed", "warned", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check found."""
+    """One problem that a check found."""
 
     check: str
     """The name of the check."""
@@ -25,7 +25,7 @@ class Finding:
     message: str
     """What was found and what to do about it."""
     where: str = ""
-    """In which seed, episode, step and seat, as far as it has a place."""
+    """The seed, episode, step and seat, where it has a place."""
 
     def to_text(self) -> str:
         """Return the finding on one line, safe to show."""
@@ -35,11 +35,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What came of one check."""
+    """The outcome of one check."""
 
     name: str
     summary: str
-    """What it holds a game to."""
+    """The promise that it checks, in one sentence."""
     status: Status
     reason: str = ""
     """Why it was skipped."""
@@ -54,7 +54,7 @@ class CheckOutcome:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of all checks of one game or agent."""
+    """The outcomes of all checks of one game or agent."""
 
     subject: str
     """Its name."""
@@ -110,7 +110,7 @@ _WIDTH = 18
 
 
 def status_of(findings: Sequence[Finding]) -> Status:
-    """Return how a check ended that found these."""
+    """Return the status of a check with these findings."""
     if any(finding.severity == "error" for finding in findings):
         return "failed"
     return "warned" if findings else "passed"

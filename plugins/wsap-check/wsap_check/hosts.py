@@ -1,4 +1,4 @@
-"""What tests need around a world: a clock that stands still, and a plugin host that finds nothing by itself."""
+"""Helpers for tests: a clock advanced by hand, and a plugin host without discovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the game's tools only look things up and note them?"""
+"""The check of tools: they look things up or take notes, and take no game step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsap_check.subject import Notes, NothingToCheck, Subject, check
 
 @check()
 async def tools(notes: Notes, subject: Subject) -> None:
-    """A tool is carried out at once: it takes no step of the game and ends nothing."""
+    """A tool returns at once: it takes no game step and ends nothing."""
     table = await Table(subject).begin()
     names = {action.name for seat in table.seats for action in seat.action_space.actions if action.is_tool}
     if not names:

@@ -1,4 +1,4 @@
-"""What memories and tools of agents are held to, as pytest classes driven by fixtures."""
+"""The checks of memories and tools of agents as pytest classes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def echo_life(steps: int, seed: int = 0, world: str = "echo", first: int = 0) ->
 
 
 class MemoryTests:
-    """Holds a memory of agents to its protocol.
+    """Checks a memory against its protocol.
 
     Subclass it as `class TestMyMemory(MemoryTests)` and give the fixture `make_memory`: a function
     that returns a new, empty memory each time.
@@ -155,7 +155,7 @@ class MemoryTests:
 
 
 class ToolTests:
-    """Holds a tool of agents to its protocol.
+    """Checks a tool against its protocol.
 
     Subclass it as `class TestMyTool(ToolTests)` and give the fixture `tool`. `calls` may be given
     too: parameters that the tool is run with besides random ones.

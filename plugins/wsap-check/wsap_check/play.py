@@ -1,4 +1,4 @@
-"""Playing a world as the runtime does, every seat in a loop of its own, and noting each step."""
+"""Plays a world as the runtime does, each seat in its own loop, and records every step."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Table:
 
     @property
     def over(self) -> bool:
-        """Whether the episode is over for every seat."""
+        """Whether the episode is over forevery seat."""
         return all(seat.done or seat.left is not None for seat in self.seats)
 
     async def begin(self, seed: int | None = None) -> Table:
@@ -273,7 +273,7 @@ async def baseline(subject: Subject, play_seed: int, steps: int) -> list[Step]:
     """
     traces = [await walk(subject, play_seed, steps=steps, episodes=False) for _ in range(2)]
     if first_difference(*traces):
-        raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
+        raise NothingToCheck("the same seed gives different trajectories, see `same-seed`")
     return traces[0]
 
 

@@ -1,4 +1,4 @@
-"""What an exception of a game says: the call that raised it, the file and the line."""
+"""Describes an exception of a game: the call that raised it, the file and the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wsap_core.untrusted import one_line
 
 _KERNEL = Path(wsap_core.__file__).parent
 _RUNTIME = (Path(__file__).parent, _KERNEL / "worlds", _KERNEL / "seams", _KERNEL / "factories.py")
-"""What calls a game, and is none; the kernel's own games and its authoring kit are."""
+"""Code that calls games. The kernel's own games and its authoring kit count as games."""
 _STDLIB = Path(sysconfig.get_path("stdlib"))
 
 

@@ -1,4 +1,4 @@
-"""Are actions that make no sense refused as results, without changing anything?"""
+"""Checks of invalid actions: refused with a result, and without effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HELP = "wsap_core.worlds.legality.check_action tells what is wrong with an acti
 
 @check()
 async def undeclared_actions(notes: Notes, subject: Subject) -> None:
-    """An action that was never declared is refused as a result, and changes nothing."""
+    """An undeclared action is refused with a result, and changes nothing."""
     async for table, seat in _moments(subject):
         for action in undeclared(seat.action_space):
             await _nonsense(notes, table, seat, action, "undeclared")
@@ -28,7 +28,7 @@ async def undeclared_actions(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def bad_parameters(notes: Notes, subject: Subject) -> None:
-    """Missing, unknown and wrong parameters are refused as results, and change nothing."""
+    """Missing, unknown and invalid parameters are refused with a result, and change nothing."""
     tried = False
     async for table, seat in _moments(subject):
         for definition in seat.face.action_space.actions:
@@ -98,7 +98,7 @@ async def _nonsense(notes: Notes, table: Table, seat: Seat, action: Action, abou
     if result.success:
         notes.error(f"It succeeded: {result.message or '(no message)'} {_HELP}", where, about=f"success {about}")
     elif not result.message.strip():
-        notes.error("It was refused without a word; say what is wrong.", where, about=f"silent {about}")
+        notes.error("It was refused without a message; say what is wrong.", where, about=f"silent {about}")
     if not result.success and (result.reward or result.achievements):
         notes.error("A refusal brought a reward or an achievement.", where, about=f"paid {about}")
     if not result.success and await table.seen(seat) != before:

@@ -1,4 +1,4 @@
-"""Do the seats of one world see, hear and do what is theirs, and nothing else?"""
+"""Checks between the seats of one world: what each sees, hears and may do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDS = (0, 3)
 
 @check(several_seats)
 async def shared_world(notes: Notes, subject: Subject) -> None:
-    """Several seats are played one by one; none of them resets the world."""
+    """A world of several seats is played through its seats, and no seat resets it."""
     table = await Table(subject).begin()
     world, seat = table.world.adapter, table.seat
     first = Action(own_actions(seat)[0].name)
@@ -34,7 +34,7 @@ async def shared_world(notes: Notes, subject: Subject) -> None:
 
 @check(several_seats, timed("seats do not act at the same time", "simultaneous"))
 async def hidden_choices(notes: Notes, subject: Subject) -> None:
-    """What a seat chose stays hidden until the round is resolved."""
+    """A seat's choice stays hidden until the round is resolved."""
     for steps in _ROUNDS:
         options = own_actions((await Table(subject).begin()).seat)
         seen: dict[str, tuple[str, str]] = {}
@@ -76,7 +76,7 @@ async def _look_while_pending(notes: Notes, table: Table, index: int, seen: dict
 
 @check(several_seats, timed("seats do not act in turn", "alternating"))
 async def turns(notes: Notes, subject: Subject) -> None:
-    """A seat whose turn it is not waits or is refused."""
+    """A seat waits or is refused when it is not its turn."""
     for steps in _ROUNDS:
         table = await Table(subject).begin()
         await table.play(RandomPlayer(81), steps * len(table.seats))
@@ -102,7 +102,7 @@ async def turns(notes: Notes, subject: Subject) -> None:
 
 @check("messages")
 async def messages(notes: Notes, subject: Subject) -> None:
-    """Direct and team messages reach whom they are for, and nobody else."""
+    """Direct and team messages reach their recipients and nobody else."""
     low, high = subject.spec.seats_with(subject.config)
     if low < 2:
         raise NothingToCheck("there is one seat")

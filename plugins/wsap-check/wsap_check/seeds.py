@@ -1,4 +1,4 @@
-"""Does the same seed give the same trajectory: again, next to another world, and in another process?"""
+"""Checks of determinism: the same seed gives the same trajectory, here and elsewhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _WHY = "All chance comes from the seed, and time is counted by the world."
 
 @check("seed")
 async def independent(notes: Notes, subject: Subject) -> None:
-    """A world does not notice what goes on beside it."""
+    """A world is not affected by anything that runs beside it."""
     if subject.can("multi-seat") and subject.spec.timing == "free":
         raise NothingToCheck("seats act whenever they like, so that no two plays are alike")
     alone = await _step_by_step(subject, disturbed=False)
     if difference_by_seat(alone, await _step_by_step(subject, disturbed=False)):
-        raise NothingToCheck("the same seed gives different trajectories, as `same-seed` says")
+        raise NothingToCheck("the same seed gives different trajectories, see `same-seed`")
     trace = await _step_by_step(subject, disturbed=True)
     if found := difference_by_seat(alone, trace):
         notes.error(
@@ -75,7 +75,7 @@ def _draw_chance() -> None:
 
 @check("seed", other_processes)
 async def other_process(notes: Notes, subject: Subject) -> None:
-    """The same seed gives the same trajectory in another process, whatever PYTHONHASHSEED."""
+    """The same seed gives the same trajectory in another process, whatever its PYTHONHASHSEED."""
     request = Request.of(subject)
     await baseline(subject, 31, subject.steps)
     here = await _trace(subject)
@@ -86,7 +86,7 @@ async def other_process(notes: Notes, subject: Subject) -> None:
             continue
         where = here[min(position, len(here) - 1)].where if here else ""
         notes.error(
-            f"With PYTHONHASHSEED={hash_seed} another process plays otherwise from this step on. Never iterate over "
+            f"With PYTHONHASHSEED={hash_seed} another process plays differently from this step on. Never iterate over "
             "a set of texts, use hash() or id(), or look at the clock.",
             where,
         )

@@ -1,4 +1,4 @@
-"""Does an embodied observation stay within the senses that it declares?"""
+"""Checks of embodied observations against the senses that they declare."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SLACK = 1e-6
 
 @check()
 async def directions(notes: Notes, subject: Subject) -> None:
-    """Directions are compass words or seen from the body, and distances are numbers of at least 0."""
+    """Directions are compass words or relative to the body, and distances are finite and at least 0."""
     spatial = False
     for step in await walk(subject, 70, "available"):
         observation = step.result.observation

@@ -1,4 +1,4 @@
-"""Are the members there, and is what they give well-formed and small enough to be read?"""
+"""Checks of the five members and of what they return."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEPT = 50
 
 @check()
 async def members(notes: Notes, subject: Subject) -> None:
-    """The five members are there and give what they should."""
+    """The five members exist and return the right types."""
     table = Table(subject)
     face: Any = table.seat.face  # whatever an author wrote
     for name in _MEMBERS:
@@ -54,14 +54,14 @@ async def members(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def play(notes: Notes, subject: Subject) -> None:
-    """Random play goes through: nothing raises, and nobody waits for ever."""
+    """Random play completes: nothing raises, and no seat waits forever."""
     if not await walk(subject, 1):
         notes.error("No seat could take a single step.", place(subject.seed, 0, 0))
 
 
 @check()
 async def action_space(notes: Notes, subject: Subject) -> None:
-    """The action space is well-formed and stays the same."""
+    """The action space is well-formed and never changes."""
     table = await Table(subject).begin()
     for seat in table.seats:
         space = seat.face.action_space
@@ -109,7 +109,7 @@ def _wrong_parameter(parameter: ParamDef) -> str | None:
 
 @check()
 async def values(notes: Notes, subject: Subject) -> None:
-    """Observations and results are of the right types, finite, and lose nothing on the wire."""
+    """Observations and results have the right types, are finite, and survive the wire unchanged."""
     codec = subject.codec()
     for step in await walk(subject, 3):
         for problem in _wrong_result(step.result):
@@ -176,7 +176,7 @@ def _parts(value: Any) -> Iterator[Part]:
 
 @check()
 async def text(notes: Notes, subject: Subject) -> None:
-    """Every observation has a text, within the limit, without control characters."""
+    """Every observation has a text within the limit and without control characters."""
     for step in await walk(subject, 4):
         shown: Any = step.result.observation.to_text()
         if not isinstance(shown, str) or not shown.strip():
@@ -191,7 +191,7 @@ async def text(notes: Notes, subject: Subject) -> None:
 
 @check()
 async def observing(notes: Notes, subject: Subject) -> None:
-    """Observing changes nothing, and what was observed stays as it was."""
+    """Observing changes nothing, and past observations never change."""
     kept: list[tuple[Observation, str, str]] = []
     table = await Table(subject).begin()
 
@@ -232,7 +232,7 @@ async def _observe_often(notes: Notes, subject: Subject, once: list[Step]) -> No
 
 @check()
 async def state_after(notes: Notes, subject: Subject) -> None:
-    """The observation in a result is what observe() gives next."""
+    """The observation in a result is what observe() returns next."""
     if len((table := await Table(subject).begin()).seats) > 1:
         raise NothingToCheck("with several seats, others may act in between")
     steps = min(subject.steps, 200)

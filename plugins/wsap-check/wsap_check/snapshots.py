@@ -1,4 +1,4 @@
-"""Does a snapshot hold everything, disturb nothing, and refuse what is not one?"""
+"""Checks of snapshots: complete, without side effects, and safe to restore."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ONWARDS = 40
 
 @check("snapshot")
 async def snapshot_continues(notes: Notes, subject: Subject) -> None:
-    """A world restored in the middle of an episode goes on identically."""
+    """A world restored in the middle of an episode continues identically."""
     table = await Table(subject).begin()
     for point in range(_POINTS):
         saved = table.world.snapshot()
@@ -47,7 +47,7 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
         one = await table.play(RandomPlayer(41 + point), _ONWARDS)
         two = await other.play(RandomPlayer(41 + point), _ONWARDS)
         if found := first_difference(one, two):
-            notes.error(f"A world restored from a snapshot goes on otherwise: {found[0]}.", f"snapshot at {where}")
+            notes.error(f"A world restored from a snapshot continues differently: {found[0]}.", f"snapshot at {where}")
             return
         if table.over:
             await table.next_episode()
@@ -58,7 +58,7 @@ async def snapshot_continues(notes: Notes, subject: Subject) -> None:
 
 @check("snapshot", other_processes)
 async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
-    """A world restored in another process goes on identically."""
+    """A world restored in another process continues identically."""
     request = Request.of(subject)
     table = await Table(subject).begin()
     await table.play(RandomPlayer(45), max(5, subject.steps // 10))
@@ -71,7 +71,7 @@ async def snapshot_elsewhere(notes: Notes, subject: Subject) -> None:
     position = first_different(digests(here), there)
     if position is not None:
         notes.error(
-            f"A world restored in another process goes on otherwise, {position} steps after the snapshot. "
+            f"A world restored in another process continues differently, {position} steps after the snapshot. "
             "A snapshot holds everything itself, and nothing that only this process can look up.",
             f"snapshot at {where}",
         )
@@ -96,7 +96,7 @@ async def snapshot_silent(notes: Notes, subject: Subject) -> None:
 
 @check("snapshot")
 async def snapshot_refuses(notes: Notes, subject: Subject) -> None:
-    """What is no snapshot is refused with SnapshotError, and nothing changes."""
+    """An invalid snapshot is refused with SnapshotError, and changes nothing."""
     table = await Table(subject).begin()
     await table.play(RandomPlayer(61), max(5, subject.steps // 10))
     adapter = cast(Snapshots, table.world.adapter)
@@ -150,7 +150,7 @@ def _damages(good: bytes) -> Iterator[tuple[str, bytes, bool]]:
 
 @check("snapshot")
 async def snapshot_is_data(notes: Notes, subject: Subject) -> None:
-    """A snapshot is data: there is no pickle in it."""
+    """A snapshot is data and contains no pickle."""
     table = await Table(subject).begin()
     await table.play(RandomPlayer(62), max(5, subject.steps // 10))
     saved = cast(Snapshots, table.world.adapter).snapshot()

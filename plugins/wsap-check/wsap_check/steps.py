@@ -1,4 +1,4 @@
-"""Steps of play, and what a game said in them as text, for comparing two times or two places."""
+"""Recorded steps, and canonical texts to compare them between two worlds or processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fresh_text(value: Any) -> str:
 
 
 def without_biography(observation: Observation) -> Observation:
-    """Return an observation without what a body keeps of its earlier lives.
+    """Return an observation without what an avatar keeps of its earlier lives.
 
     Playing time, deaths and the like rightly differ between the first and a later episode.
     """

@@ -1,10 +1,10 @@
-"""What is checked, how one check is made and run, and what it takes down."""
+"""The game under check, how a check is defined and run, and its findings."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Fault(Exception):
-    """The game broke down where a check could not go on."""
+    """The game failed where the check could not continue."""
 
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class Fault(Exception):
 
 
 class NothingToCheck(Exception):
-    """The check does not apply, or its case did not come up; the message says why."""
+    """The check does not apply, or its case did not occur; the message says why."""
 
 
 class _Declares(Protocol):
@@ -45,7 +45,7 @@ S = TypeVar("S", bound=_Declares)
 
 @dataclass(frozen=True)
 class Subject:
-    """A game under check: whatever a check needs to make fresh worlds of it."""
+    """A game under check, and what it takes to create fresh worlds of it."""
 
     kind: ClassVar[str] = "game"
     spec: AdapterSpec
@@ -53,7 +53,7 @@ class Subject:
     steps: int = 300
     """About how many steps each check plays."""
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Options for every world. Any: as the user gave them."""
+    """Options forevery world. Any: as the user gave them."""
     text_limit: int = 8_000
     """Most characters that an observation's text may have."""
     subprocesses: bool = True
@@ -75,7 +75,7 @@ class Subject:
 
 
 class Notes:
-    """Takes down what one check finds, each thing once."""
+    """Collects the findings of one check, each only once."""
 
     def __init__(self, check: str) -> None:
         self._check = check
@@ -83,11 +83,11 @@ class Notes:
         self.findings: list[Finding] = []
 
     def error(self, message: str, where: str = "", *, about: str = "") -> None:
-        """Note an error; further ones about the same thing are passed over."""
+        """Note an error; later ones about the same thing are dropped."""
         self._add("error", message, where, about)
 
     def warn(self, message: str, where: str = "", *, about: str = "") -> None:
-        """Note a warning; further ones about the same thing are passed over."""
+        """Note a warning; later ones about the same thing are dropped."""
         self._add("warning", message, where, about)
 
     def _add(self, severity: Severity, message: str, where: str, about: str) -> None:
@@ -110,7 +110,7 @@ class Check(Generic[S]):
 
     name: str
     summary: str
-    """What it holds a game or an agent to, in one sentence."""
+    """The promise that it checks, in one sentence."""
     applies: tuple[str | Condition, ...]
     """What it takes to apply: abilities that are declared, and conditions that say why not."""
     body: Body[S]
@@ -183,18 +183,5 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    outcome: list[T] = []
-    errors: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            outcome.append(asyncio.run(coroutine))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=target)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return outcome[0]
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, coroutine).result()

@@ -1,4 +1,4 @@
-"""The table of checks, in the order of a report, and the report that they make up."""
+"""The table of all checks, in the order of a report, and the functions that run them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ CHECKS: tuple[Check[Subject], ...] = (
     *(transits.transit_once, transits.transit_sleep),
     *(abilities.achievements, abilities.rendering, abilities.score_metrics),
 )
-"""What games are held to."""
+"""The checks of games."""
 
 AGENT_CHECKS: tuple[Check[AgentSubject], ...] = (
     *(agents.agent_members, agents.agent_decisions, agents.agent_reflection),
     *(agents.agent_seed, agents.agent_snapshot),
 )
-"""What agents are held to."""
+"""The checks of agents."""
 
 
 def run_checks(
@@ -68,14 +68,14 @@ def run_checks(
     host: PluginHost | None = None,
     progress: Callable[[CheckOutcome], None] | None = None,
 ) -> Report:
-    """Hold a game to the protocol and return the report.
+    """Check a game against the protocol and return the report.
 
     Args:
         reference: what `wsap_core.references.load_adapter_spec` takes: a registered name,
             `./game.py:Game`, a class, a factory or a spec.
         seed: of the first world.
         steps: about how many each check plays.
-        config: options for every world (Any: as the game takes them).
+        config: options forevery world (Any: as the game takes them).
         subprocesses: compare with other processes too.
         text_limit: most characters that the text of an observation may have.
         only: names of the checks to run; all when empty.
@@ -105,7 +105,7 @@ def run_agent_checks(
     config: Mapping[str, Any] | None = None,
     host: PluginHost | None = None,
 ) -> Report:
-    """Hold an agent to the protocol, in a world that it can play, and return the report.
+    """Check an agent against the protocol in a world that it can play, and return the report.
 
     Args:
         reference: what `wsap_core.references.load_agent_spec` takes.
@@ -152,7 +152,7 @@ def _run(
     broken_down = False
     for check in checks:
         if broken_down:
-            outcome = CheckOutcome(check.name, check.summary, "skipped", "random play breaks down, as `play` says")
+            outcome = CheckOutcome(check.name, check.summary, "skipped", "random play fails, see `play`")
         else:
             outcome = check.run(subject)
             broken_down = check.name == shape.play.name and outcome.status == "failed"

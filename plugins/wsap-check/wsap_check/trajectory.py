@@ -35,14 +35,10 @@ _SECONDS = 600
 class Request:
     """What another process needs to know to play the same game."""
 
-    name: str
-    """The game's own, which its snapshots carry."""
     factory: str
     """Where the game is found, as `load_object` takes it."""
-    abilities: tuple[str, ...]
-    seats: tuple[int, int]
-    seat_names: tuple[str, ...]
-    timing: str
+    spec: Mapping[str, Any]
+    """What else of its spec matters to play, and to snapshots, which carry its name. Any: fields of a spec."""
     seed: int
     steps: int
     config: Mapping[str, Any]
@@ -70,22 +66,14 @@ class Request:
         except (TypeError, ValueError):
             raise NothingToCheck("the options can't be handed to another process as JSON") from None
         path = tuple(str(Path.cwd() / folder) for folder in sys.path)
-        seats = spec.seats_with(subject.config)  # what they depend on may not be had there
-        names = tuple(spec.seat_names)
-        shape = (tuple(spec.abilities), seats, names, spec.timing)
-        return cls(spec.name, factory, *shape, subject.seed, subject.steps, dict(subject.config), path)
+        said = {name: getattr(spec, name) for name in ("name", "abilities", "seat_names", "timing")}
+        said["seats"] = spec.seats_with(subject.config)  # what they depend on may not be had there
+        return cls(factory, said, subject.seed, subject.steps, dict(subject.config), path)
 
     def subject(self) -> Subject:
         """Return the subject here that the request describes."""
-        spec = AdapterSpec(
-            self.name,
-            "",
-            load_object(self.factory),
-            abilities=self.abilities,  # type: ignore[arg-type]  # the words came from a spec
-            seats=self.seats,
-            seat_names=self.seat_names,
-            timing=self.timing,  # type: ignore[arg-type]
-        )
+        said: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in self.spec.items()}
+        spec = AdapterSpec(summary="", factory=load_object(self.factory), **said)
         return Subject(spec, self.seed, self.steps, self.config)
 
 
@@ -133,9 +121,7 @@ main()
 
 def main() -> None:
     """Answer one request."""
-    data = json.load(sys.stdin)
-    known: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-    request = Request(**known)
+    request = Request(**json.load(sys.stdin))
     sys.stdout.write("\n" + json.dumps(asyncio.run(_play(request))) + "\n")
 
 

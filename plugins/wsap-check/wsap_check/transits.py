@@ -1,4 +1,4 @@
-"""Does a world give agents what their skills are worth, and does it neither lose nor double what they carry?"""
+"""Checks of transit: skill bonuses, and items that are neither lost nor duplicated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.transit import ITEM_CATEGORIES, SKILL_DOMAINS, TOP_TIER
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.game import AvatarGameAdapter
 
 T = TypeVar("T")
 
@@ -34,7 +33,7 @@ _STAYS = (3, 60)
 
 
 def luggage(name: str = "item") -> list[PortableItem]:
-    """Return items of every category, plain, middling and of the best, from a game that there is not."""
+    """Return items of every category, plain, middling and of the best, from a game that does not exist."""
     return [
         PortableItem(f"{name}-{category}-{tier}", f"{category} of tier {tier}", category, tier, {}, "elsewhere")
         for category in ITEM_CATEGORIES
@@ -43,12 +42,10 @@ def luggage(name: str = "item") -> list[PortableItem]:
 
 
 class Traveller:
-    """An agent with a body in a fresh world, and a look at what the world answers."""
+    """An agent with an avatar in a fresh world, and a look at what the world answers."""
 
     def __init__(self, notes: Notes, subject: Subject, agent: str = _ME, snapshot: bytes | None = None) -> None:
-        self.notes = notes
-        self.subject = subject
-        self.agent = agent
+        self.notes, self.subject, self.agent = notes, subject, agent
         self.world = subject.world()
         # Any: an AvatarGameAdapter that Transits, if it does what it declares.
         self.game = cast(Any, self.world.adapter)
@@ -56,8 +53,7 @@ class Traveller:
             self.game.create_avatar(agent, AvatarSpec(name=agent))
         else:
             self.game.restore(snapshot)
-        game: AvatarGameAdapter = self.game
-        self.avatar_id = game.list_avatars(agent)[0].avatar_id
+        self.avatar_id: str = self.game.list_avatars(agent)[0].avatar_id
 
     def again(self) -> Traveller:
         """Return the same traveller in a fresh world that is restored from this one's snapshot."""
@@ -65,19 +61,17 @@ class Traveller:
 
     def enter(self) -> JackInResult:
         """Jack in and return the result."""
-        game: AvatarGameAdapter = self.game
-        result = game.jack_in(self.agent, self.avatar_id)
+        result: JackInResult = self.game.jack_in(self.agent, self.avatar_id)
         if not result.success:
             raise Fault(f"After admit() the agent could not jack in: {result.message or '(no message)'}")
         return result
 
     def body(self) -> Avatar | None:
-        """Return the body as it is listed now."""
-        game: AvatarGameAdapter = self.game
-        return next((a for a in game.list_avatars(self.agent) if a.avatar_id == self.avatar_id), None)
+        """Return the avatar as it is listed now."""
+        return next((a for a in self.game.list_avatars(self.agent) if a.avatar_id == self.avatar_id), None)
 
     async def shown(self) -> str:
-        """Return what can be seen of the body from outside, and from inside where there is one seat."""
+        """Return what can be seen of the avatar from outside, and from inside where there is one seat."""
         seen = "" if self.subject.can("multi-seat") else fresh_text(await settle(self.game.observe(), self.subject))
         return fresh_text(self.body()) + seen
 
@@ -106,7 +100,7 @@ class Traveller:
 
 @check("transit")
 async def transit_bonuses(notes: Notes, subject: Subject) -> None:
-    """A bonus changes the avatar once, and what is listed is what was changed."""
+    """A bonus changes the avatar once, and the bonuses listed are those applied."""
     rules = {rule.id: rule for rule in subject.spec.transfer_rules}
     plain = await _with_skills(notes, subject, {})
     if plain.receipt.bonuses_applied:
@@ -120,7 +114,7 @@ async def transit_bonuses(notes: Notes, subject: Subject) -> None:
         applied = dict(found.receipt.bonuses_applied)
         for name in sorted(applied):
             if name not in rules:
-                notes.error(f"bonuses_applied names {name!r}, which is none of the spec's transfer_rules.")
+                notes.error(f"bonuses_applied names {name!r}, which is not one of the spec's transfer_rules.")
             elif skills.get(rules[name].domain, 0.0) < rules[name].threshold:
                 notes.error(f"The bonus {name!r} was applied below its threshold.", about="below")
         if applied and found.shown == plain.shown:
@@ -158,13 +152,13 @@ async def _with_skills(notes: Notes, subject: Subject, skills: Mapping[str, floa
 
 @check("transit")
 async def transit_items(notes: Notes, subject: Subject) -> None:
-    """Each item brought along is taken in or refused, and comes out again or is lost."""
+    """Each item brought in is admitted or refused, and is released again or reported lost."""
     for steps in _STAYS:
         traveller = Traveller(notes, subject, agent=subject.spec.names_of_seats(1)[0])
         items = luggage()
         receipt = await traveller.admit(1, items, _MASTER)
         _look_at_receipt(notes, receipt, items)
-        # The seat is opened now, so that its agent wakes in the body that has the items; a reset would take them.
+        # The seat is opened now, so that its agent wakes in the avatar that has the items; a reset would take them.
         table = Table(subject, world=traveller.world)
         await table.play(RandomPlayer(110, "available"), steps)
         _look_at_package(notes, await traveller.release(2), set(receipt.admitted))
@@ -177,7 +171,7 @@ def _look_at_receipt(notes: Notes, receipt: Receipt, items: Sequence[PortableIte
             how = "neither admitted nor refused" if times == 0 else "both admitted and refused, or twice"
             notes.error(f"The item {item.item_id} is {how}; each is one or the other.", about=how)
     if strange := sorted(set(answered) - {item.item_id for item in items}):
-        notes.error(f"The receipt names {strange[0]!r}, which nobody brought.")
+        notes.error(f"The receipt names {strange[0]!r}, which was never brought in.")
     for item_id, reason in receipt.refused.items():
         if not _is_said(reason):
             notes.error(f"The item {item_id} is refused without a reason.", about="reason")
@@ -199,23 +193,21 @@ def _look_at_package(notes: Notes, package: TransitPackage, inside: set[str]) ->
             known = ", ".join(ITEM_CATEGORIES)
             notes.error(f"The category of {item.item_id} is {item.category!r}; there are {known}.", about="category")
         if item.item_id not in inside and not item.item_id.startswith(f"{package.transfer_id}:"):
-            message = (
-                f"The item {item.item_id} was not brought in; a new one's id begins with the transfer's and a colon."
-            )
-            notes.error(message, about="fresh")
+            wrong = "was not brought in; a new one's id begins with the transfer's and a colon."
+            notes.error(f"The item {item.item_id} {wrong}", about="fresh")
     for item_id in sorted(inside):
         if (item_id in out) == (item_id in package.lost):
             how = "comes out and is lost as well" if item_id in out else "neither comes out nor is in `lost`"
             notes.error(f"The item {item_id} was taken in, and {how}.", about=how)
     if strange := sorted(package.lost.keys() - inside):
-        notes.error(f"release() tells that {strange[0]!r} is lost, which nobody brought.")
+        notes.error(f"release() reports {strange[0]!r} as lost, which was never brought in.")
     if not all(_is_said(reason) for reason in package.lost.values()):
-        notes.error("An item is lost without a word on what became of it.")
+        notes.error("An item is lost without a reason.")
 
 
 @check("transit")
 async def transit_release(notes: Notes, subject: Subject) -> None:
-    """What was let out is no longer in the world."""
+    """Released items are no longer in the world."""
     traveller = Traveller(notes, subject)
     await traveller.admit(1, luggage())
     traveller.enter()
@@ -238,21 +230,21 @@ async def transit_release(notes: Notes, subject: Subject) -> None:
 
 @check("transit")
 async def transit_once(notes: Notes, subject: Subject) -> None:
-    """Asked again with one transfer id, the world does nothing and answers the same."""
+    """A repeated transfer id changes nothing and gets the same answer."""
     traveller = Traveller(notes, subject)
     receipt = await _twice(notes, traveller, lambda who: who.admit(1, luggage(), _MASTER), "admit")
     worlds = [traveller]
     if subject.can("snapshot"):
         worlds.append(traveller.again())
         if dumps(await worlds[1].admit(1, luggage(), _MASTER)) != dumps(receipt):
-            notes.error("A world restored from a snapshot answers admit() otherwise than before.")
+            notes.error("A world restored from a snapshot answers admit() differently than before.")
         if await worlds[1].shown() != await traveller.shown():
             notes.error("A world restored from a snapshot carries out admit() once more.")
     packages = [await _twice(notes, who, lambda who: who.release(2), "release") for who in worlds]
     if dumps(packages[0]) != dumps(packages[-1]):
         notes.error("A world restored from a snapshot lets something else out.")
     if subject.can("snapshot") and dumps(await traveller.again().release(2)) != dumps(packages[0]):
-        notes.error("A world restored from a snapshot answers release() otherwise than before.")
+        notes.error("A world restored from a snapshot answers release() differently than before.")
     stranger = Entry("transfer-9", _ME)
     if did := await refused(lambda: traveller.game.admit("no-such-avatar", stranger)):
         notes.error(f"admit() into an avatar that does not exist must raise a UsageError; {did}.")
@@ -263,7 +255,7 @@ async def _twice(notes: Notes, who: Traveller, call: Callable[[Traveller], Await
     first = await call(who)
     before, text = await who.shown(), dumps(first)
     if dumps(await call(who)) != text:
-        notes.error(f"{name}() answers otherwise when it is asked again with the same transfer id.", about=name)
+        notes.error(f"{name}() answers differently when asked again with the same transfer id.", about=name)
     if await who.shown() != before:
         notes.error(f"{name}() was carried out twice for one transfer id.", about=f"{name} twice")
     return first
@@ -271,12 +263,12 @@ async def _twice(notes: Notes, who: Traveller, call: Callable[[Traveller], Await
 
 @check("transit")
 async def transit_sleep(notes: Notes, subject: Subject) -> None:
-    """Time away passes for a dormant body alike in every world, and not for a suspended one."""
+    """Time away passes for a dormant avatar, the same in every world, and not for a suspended one."""
     asleep = [await _away(notes, subject, "dormant", _AWAY) for _ in range(2)]
     if asleep[0] is None:
-        raise NothingToCheck("the world lets nobody out at the start")
+        raise NothingToCheck("no agent may leave this world at the start")
     if subject.can("seed") and asleep[0] != asleep[1]:
-        notes.error(f"{_AWAY} steps away do not do the same to a dormant body in two worlds of one seed.")
+        notes.error(f"{_AWAY} steps away do not do the same to a dormant avatar in two worlds of one seed.")
     still = [await _away(notes, subject, "suspend", steps) for steps in (0, _AWAY)]
     if subject.can("seed") and still[0] != still[1]:
         notes.error(f"A suspended body is out of time, and {_AWAY} steps away changed it.")
@@ -293,7 +285,7 @@ async def _away(notes: Notes, subject: Subject, mode: str, steps: int) -> str | 
     body = traveller.body()
     dead = body is None or body.state is AvatarState.DESTROYED
     if not entered.success and not dead:
-        notes.error(f"The agent can't come back to its {mode} body, which lives: {entered.message}", about=mode)
+        notes.error(f"The agent can't come back to its {mode} avatar, which lives: {entered.message}", about=mode)
     if dead and body is not None and not traveller.game.handle_death(traveller.avatar_id).cause.strip():
-        notes.error("A body died while its agent was away, and its DeathEvent has no cause.")
+        notes.error("An avatar died while its agent was away, and its DeathEvent has no cause.")
     return await traveller.shown() + dumps(receipt)
