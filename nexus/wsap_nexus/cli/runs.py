@@ -84,7 +84,7 @@ def _is_led(database: Database) -> bool:
     """Return whether a nexus runs on a database."""
     import os
 
-    from wsap_nexus.cli.nexus.state import read, state_file
+    from wsap_nexus.state import read, state_file
 
     return read(state_file(database.where, os.environ)) is not None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from wsap_nexus.cli.nexus.state import read, state_file, token_file
 from wsap_nexus.client.parts import NoAnswerError
 from wsap_nexus.paths import database_location
+from wsap_nexus.state import read, state_file, token_file
 
 
 def here(database: str | None = None) -> tuple[str, str]:

@@ -6,11 +6,10 @@ import time
 
 from fastapi import FastAPI
 
-from wsap_nexus.dashboard import deeds, live, minds, pages, timeline
+from wsap_nexus.dashboard import deeds, live, minds, pages, timeline, views
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.server import views
 
 
 def install(app: FastAPI, nexus: Nexus) -> None:

@@ -12,9 +12,10 @@ from wsap_nexus.agents.persons import set_persona
 from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.dashboard.shown import shortened, told
 from wsap_nexus.errors import NotInWorldError
+from wsap_nexus.http.callers import Owner, Vault
 from wsap_nexus.http.refusals import UnauthorizedError
 from wsap_nexus.hub import settling
-from wsap_nexus.server.deps import Hub, Owner, Vault
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.entities import Terms
 
 router = APIRouter(prefix="/dashboard")

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Header, Request, Response
 
 from wsap_nexus.http.auth import Tokens
+from wsap_nexus.http.callers import the_tokens
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
-from wsap_nexus.server.deps import the_tokens
 
 HEADERS = {
     "Content-Security-Policy": (

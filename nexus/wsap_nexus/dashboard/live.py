@@ -16,9 +16,9 @@ from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.shown import stay_in_short
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.loop import StepTaken
-from wsap_nexus.server.deps import Hub
 from wsap_nexus.store.events import NexusEvent
 
 router = APIRouter()

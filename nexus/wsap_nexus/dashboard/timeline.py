@@ -22,8 +22,8 @@ from wsap_nexus.dashboard.shown import observation_shown, shortened, told
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.pictures import read_picture, recorded_text
-from wsap_nexus.server.deps import Hub
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA

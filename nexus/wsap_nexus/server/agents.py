@@ -9,10 +9,12 @@ from fastapi import APIRouter, Query, Response
 from wsap_nexus.agents import letters
 from wsap_nexus.agents.persons import set_persona, set_policy
 from wsap_nexus.agents.portable import check_not_removed
+from wsap_nexus.http.callers import Known, Owner, Vault
 from wsap_nexus.http.replies import Key, Wait, answer
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deciders import read_policies
-from wsap_nexus.server.deps import AgentId, Hub, Known, Once, Owner, Vault, once
+from wsap_nexus.server.deps import AgentId, Once, once
 from wsap_nexus.server.seats import act_errand, check_external, observe, seat_says, the_agent
 from wsap_nexus.store.entities import EXTERNAL
 from wsap_nexus.store.events import AgentRenamed

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from wsap_nexus.http.callers import Owner
 from wsap_nexus.http.replies import answer
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import Hub, Owner
 from wsap_nexus.worlds.game_info import GameInfo
 
 router = APIRouter(tags=["games"])

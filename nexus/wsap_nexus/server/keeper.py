@@ -8,9 +8,11 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from wsap_nexus.agents import portable
+from wsap_nexus.http.callers import Owner
 from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub import settling
-from wsap_nexus.server.deps import AgentId, Hub, Owner
+from wsap_nexus.hub.served import Hub
+from wsap_nexus.server.deps import AgentId
 
 router = APIRouter()
 

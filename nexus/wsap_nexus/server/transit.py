@@ -12,13 +12,15 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, TransitPackage
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.callers import Known
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.http.replies import Key, Reply, Wait, reply_of
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent
-from wsap_nexus.server.deps import Hub, Known, Once, once
+from wsap_nexus.server.deps import Once, once
 from wsap_nexus.server.seats import next_observation, the_agent
 from wsap_nexus.store.entities import SessionRecord, Terms
 from wsap_nexus.store.tables import METADATA

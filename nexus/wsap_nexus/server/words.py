@@ -10,11 +10,13 @@ from fastapi import APIRouter, Query, Response
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.agents import diary, talk
 from wsap_nexus.agents.portable import check_not_removed
+from wsap_nexus.http.callers import Owner
 from wsap_nexus.http.replies import Key, Reply, Wait, answer, reply_of
 from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent
-from wsap_nexus.server.deps import AgentId, Hub, Once, Owner, once
+from wsap_nexus.server.deps import AgentId, Once, once
 
 router = APIRouter(tags=["agents"])
 

@@ -7,17 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.errors import WsapError
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.nexus import state
+from wsap_nexus import state
+from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 from wsap_nexus.paths import database_location
-
-if TYPE_CHECKING:
-    from wsap_nexus.cli.nexus.start import StartRequest
 
 LOG_NAME = "nexus.log"
 """The file below the home folder that a nexus in the background writes to."""
@@ -61,10 +58,8 @@ def start_detached(request: StartRequest) -> None:
     running = _ready(process, request)
     if running is None:
         raise NotStartedError(_why(log, began), process.returncode)
-    from wsap_nexus.cli.nexus.start import STEER, _say_ready
-
     if request.as_json:
-        _say_ready(request, running, str(state.token_file(os.environ)))
+        say_ready(request, running, str(state.token_file(os.environ)))
     else:
         click.echo(f"The nexus is up: {running.url}  (wsap nexus stop ends it; it writes to {log})")
         if steering := _steering(log, began, running.url):
@@ -90,8 +85,6 @@ def _steering(log: Path, began: int, url: str) -> str:
 
     It comes by the log, which its owner alone can read, and is good once, as in the foreground.
     """
-    from wsap_nexus.cli.nexus.start import STEER
-
     end = time.monotonic() + SAID_WITHIN
     while True:
         with log.open("rb") as file:

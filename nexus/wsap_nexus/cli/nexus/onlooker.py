@@ -11,7 +11,7 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
-from wsap_nexus.cli.nexus import state
+from wsap_nexus import state
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from wsap_nexus.cli.nexus import state
+from wsap_nexus import state
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.paths import database_location

@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from wsap_core.cli.params import SEED
 from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
@@ -34,35 +34,8 @@ SLOW = 2.0
 """Seconds after which it is said what takes so long."""
 
 
-STEER = "To steer agents as well as watch them, open this once: "
-"""What stands before the address that opens the controls."""
-
 _STOPPING = "Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"
 _INSISTED = "Ended at once; nothing is lost. Go on with: wsap nexus start\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartRequest:
-    """What was typed."""
-
-    host: str
-    port: int
-    expose: bool
-    seed: int
-    pace: float
-    games: tuple[str, ...]
-    model: str | None
-    workers: int | None
-    worker_memory: int | None
-    game_hosts: tuple[str, ...]
-    keep_days: float
-    as_json: bool
-    database: str | None
-
-    @property
-    def keep(self) -> float | None:
-        """How many days are kept; None for all."""
-        return self.keep_days or None
 
 
 @click.command()
@@ -147,9 +120,9 @@ def _check(request: StartRequest) -> None:
 def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.state import token_file
     from wsap_nexus.runs.collector import calm_collector
     from wsap_nexus.runs.store import open_store
+    from wsap_nexus.state import token_file
 
     with _said_if_slow("Opening the database"):
         host = PluginHost.discovered()
@@ -222,7 +195,7 @@ def _embed(book: Book, model: str | None) -> None:
 
 
 async def _serve(request: StartRequest, hub: Nexus) -> None:
-    from wsap_nexus.cli.nexus import state
+    from wsap_nexus import state
     from wsap_nexus.cli.nexus.signals import told_to_stop
     from wsap_nexus.dashboard.keys import OneTimeKey
     from wsap_nexus.http.listening import Address
@@ -241,7 +214,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
             os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep
         )
         state.write(path, running)
-        _say_ready(request, running, str(tokens))
+        say_ready(request, running, str(tokens))
         if not request.as_json:
             click.echo(f"{STEER}{url}{key.fragment}")
             sys.stdout.flush()
@@ -265,24 +238,10 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
 def _is_ours(path: object) -> bool:
     from pathlib import Path
 
-    from wsap_nexus.cli.nexus import state
+    from wsap_nexus import state
 
     found = state.read(Path(str(path)))
     return found is not None and found.pid == os.getpid()
-
-
-def _say_ready(request: StartRequest, running: object, tokens: str) -> None:
-    import json
-
-    from wsap_nexus.cli.nexus.state import Running
-
-    assert isinstance(running, Running), "made right above"
-    if request.as_json:
-        line = {"url": running.url, "pid": running.pid, "database": running.database, "token_file": tokens}
-        click.echo(json.dumps(line))
-    else:
-        click.echo(f"The nexus is up: {running.url}  (Ctrl-C stops it; it goes on where it was)")
-    sys.stdout.flush()
 
 
 def _write(text: str) -> None:

@@ -29,7 +29,7 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
 
     The exit status is 0 if none runs any more, also if none did before.
     """
-    from wsap_nexus.cli.nexus import state
+    from wsap_nexus import state
     from wsap_nexus.cli.nexus.start import _said_if_slow
     from wsap_nexus.paths import database_location
 

@@ -46,9 +46,9 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     from wsap_core.errors import StorageError
     from wsap_core.host import PluginHost
     from wsap_nexus.cli.nexus.onlooker import Onlooker
-    from wsap_nexus.cli.nexus.state import state_file
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
+    from wsap_nexus.state import state_file
     from wsap_nexus.store.book import Ledger
 
     opened = open_for_reading(database)

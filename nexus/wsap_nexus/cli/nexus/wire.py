@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from wsap_core.errors import WsapError
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.nexus.state import Running, token_file
+from wsap_nexus.state import Running, token_file
 
 PATIENCE = 60.0
 """Seconds that an answer may take; an agent may have to finish a decision first."""

@@ -1,0 +1,44 @@
+"""Who calls: parameters of routes that check a token."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from wsap_nexus.http.auth import Caller, Tokens
+from wsap_nexus.http.guard import CALLER
+from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
+
+_BEARER = HTTPBearer(
+    auto_error=False,
+    scheme_name="token",
+    description="The token of whoever runs the nexus, or one agent's, which is good for that agent alone.",
+)
+
+
+async def the_tokens(request: Request) -> Tokens:
+    """Return the tokens of the nexus."""
+    tokens: Tokens = request.app.state.tokens
+    return tokens
+
+
+async def caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
+    """Return who asks, by the token that `Guard` found."""
+    who: Caller | None = request.scope.get(CALLER)
+    if who is None:
+        raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
+    return who
+
+
+async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
+    """Return whoever runs the nexus, and nobody else."""
+    if who.agent_id is not None:
+        raise ForbiddenError("This needs the token of whoever runs the nexus.")
+    return who
+
+
+Known = Annotated[Caller, Depends(caller)]
+Owner = Annotated[Caller, Depends(admin)]
+Vault = Annotated[Tokens, Depends(the_tokens)]

@@ -1,0 +1,18 @@
+"""The nexus that an HTTP application serves, as a parameter of its routes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from wsap_nexus.hub.hub import Nexus
+
+
+async def the_nexus(request: Request) -> Nexus:
+    """Return the nexus that the application serves."""
+    nexus: Nexus = request.app.state.nexus
+    return nexus
+
+
+Hub = Annotated[Nexus, Depends(the_nexus)]
