@@ -176,9 +176,7 @@ def _look_at_life(notes: Notes, step: Step) -> None:
     if avatar.state is AvatarState.DESTROYED and not step.result.done:
         notes.error("The avatar is destroyed, and the episode is not done.", step.where, about="undead")
     if avatar.state is AvatarState.BOUND and avatar.bound_agent != step.seat:
-        notes.error(
-            f"{step.seat} acts in an avatar bound to {avatar.bound_agent!r}.", step.where, about="bound"
-        )
+        notes.error(f"{step.seat} acts in an avatar bound to {avatar.bound_agent!r}.", step.where, about="bound")
 
 
 @check("avatars")
