@@ -1,14 +1,22 @@
-"""A lived step, or a note, as one line of text with its provenance."""
+"""What memories are made of: cells (one line of text with its provenance), words, budgets and snapshots."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+import unicodedata
+import zlib
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from typing_extensions import override
+
+from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, HistoryEntry
-from wsap_core.seams.memory import Recollection
+from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
 from wsap_core.untrusted import one_line
 
 MAX_TEXT = 600
@@ -75,7 +83,6 @@ class Cell:
         Raises:
             ValueError: it is not one.
         """
-        # Any: data from a snapshot, whose shape is not yet known.
         if not isinstance(state, list) or len(state) not in (7, 8):
             raise ValueError("a cell is a list of seven values, or eight with its run")
         text, world, step, kind, importance, until, times, run = state if len(state) == 8 else [*state, ""]
@@ -92,16 +99,31 @@ class Cell:
         return cls(names[0], names[1], step, names[2], float(importance), until, times, names[3])
 
 
+class CellMemory(AgentMemory, OutlivesRuns, Browsable):
+    """A memory made of cells, each marked with the run it happened in."""
+
+    run = ""
+
+    @override
+    def begin_run(self, run: str) -> None:
+        self.run = run
+
+    @override
+    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
+        importance = PLAN if kind == "plan" else FACT
+        cell = Cell(cut(text, MAX_TEXT), _name(world), step, _name(kind) or "fact", importance, run=_name(self.run))
+        if cell.text:
+            self.keep_note(cell)
+
+    @abstractmethod
+    def keep_note(self, cell: Cell) -> None:
+        """Keep a note, which is not empty."""
+
+
 def cell_of(entry: HistoryEntry, run: str = "") -> Cell:
     """Return a lived step as a cell: what was tried and why, what came of it, what was heard and seen."""
     step = entry.step if entry.step is not None else entry.observation.step
     return Cell(describe(entry), _name(entry.world), step, "event", importance_of(entry), run=_name(run))
-
-
-def note_cell(text: str, kind: str, world: str, step: int | None, run: str = "") -> Cell:
-    """Return what an agent noted as a cell."""
-    importance = PLAN if kind == "plan" else FACT
-    return Cell(cut(text, MAX_TEXT), _name(world), step, _name(kind) or "fact", importance, run=_name(run))
 
 
 def describe(entry: HistoryEntry) -> str:
@@ -162,7 +184,7 @@ def _spoken(action: Action) -> str:
 
 
 def _items(parameters: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    # Any: parameters have every kind of value. An integer of thousands of digits can't be written out.
+    # An integer of thousands of digits can't be written out.
     for key, value in list(parameters.items())[:6]:
         large = isinstance(value, int) and value.bit_length() > 200
         yield str(key), "a very large number" if large else value
@@ -186,3 +208,127 @@ def _name(text: object) -> str:
 
 def _is_step(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
+
+
+# --- words ---
+
+_WORD = re.compile(r"[^\W_]+")
+MOST_WORDS = 2_000
+"""Most words that are taken of a text."""
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in order: small letters without accents, and without a plural's s.
+
+    Words are runs of letters and digits of any script; there is no other character in them.
+    """
+    folded = text[: 16 * MOST_WORDS].lower()
+    if not folded.isascii():
+        folded = "".join(c for c in unicodedata.normalize("NFD", folded) if not unicodedata.combining(c))
+    return [_stem(word) for word in _WORD.findall(folded)[:MOST_WORDS]]
+
+
+def overlap(own: Iterable[str], asked: Set[str]) -> float:
+    """Return the share of the different words of a text that are asked for, from 0 to 1."""
+    different = dict.fromkeys(own)
+    return sum(word in asked for word in different) / len(different) if different else 0.0
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+# --- budgets of tokens ---
+
+SHORTEST = 24
+"""What does not fit whole is shortened, if at least this many tokens are left for it."""
+
+
+def within(found: Iterable[Recollection], budget: int) -> list[Recollection]:
+    """Return the recollections that fit, in their order; one that does not fit whole is shortened or passed over.
+
+    The estimated tokens of all texts together are never more than the budget.
+    """
+    taken: list[Recollection] = []
+    left = budget
+    for recollection in found:
+        if left <= 0:
+            break
+        need = estimate_tokens(recollection.text)
+        if need > left:
+            if left < SHORTEST:
+                continue
+            recollection = replace(recollection, text=shortened(recollection.text, left))
+            need = estimate_tokens(recollection.text)
+        taken.append(recollection)
+        left -= need
+    return taken
+
+
+def cost(found: Iterable[Recollection]) -> int:
+    """Return the estimated tokens of recollections together."""
+    return sum(estimate_tokens(recollection.text) for recollection in found)
+
+
+def shortened(text: str, budget: int) -> str:
+    """Return as much of the beginning of a text as fits into the budget, an ellipsis included."""
+    low, high = 0, len(text)
+    while low < high:  # the longest beginning that fits; more text never has fewer tokens by more than the ellipsis
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle].rstrip() + "…") <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low].rstrip() + "…"
+
+
+# --- snapshots ---
+
+SNAPSHOT_LIMIT = 64 * 1024 * 1024
+"""Most bytes of JSON in a snapshot; no built-in memory reaches it at its default sizes."""
+_MAGIC = b"WSAP memory 1\n"
+
+
+def pack(kind: str, state: dict[str, Any]) -> bytes:
+    """Return a snapshot: a heading, then compressed JSON. Equal states give equal bytes."""
+    text = json.dumps({"kind": kind, **state}, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return _MAGIC + zlib.compress(text.encode(), 6)
+
+
+def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, Any]:
+    """Return the state in a snapshot of a kind of memory.
+
+    Raises:
+        SnapshotError: it is damaged, too large, or of another kind of memory.
+    """
+    if not data.startswith(_MAGIC):
+        raise SnapshotError("This is no snapshot of a memory, or one of another version.")
+    reader = zlib.decompressobj()
+    try:
+        text = reader.decompress(data[len(_MAGIC) :], limit)
+    except zlib.error as error:
+        raise SnapshotError(f"The memory's snapshot is damaged: {error}.") from None
+    if not reader.eof or reader.unused_data:
+        raise SnapshotError(
+            f"The memory's snapshot is cut short, has something after its end, or exceeds {limit} bytes."
+        )
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SnapshotError("The memory's snapshot does not hold JSON.") from None
+    if not isinstance(state, dict) or state.get("kind") != kind:
+        found = state.get("kind") if isinstance(state, dict) else None
+        raise SnapshotError(f"This is the snapshot of another kind of memory than {kind!r}: {str(found)[:40]!r}.")
+    return state
+
+
+def listed(state: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a list in a snapshot's state.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = state.get(name)
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is not a list")
+    return value

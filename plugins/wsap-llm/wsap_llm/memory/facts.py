@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from typing_extensions import override
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import HistoryEntry, Memory, wire
@@ -11,16 +13,13 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import one_line
 from wsap_llm.memory import options
-from wsap_llm.memory.budget import within
-from wsap_llm.memory.cells import FACT, Cell, cell_of, cut, note_cell
-from wsap_llm.memory.packing import pack, unpack
-from wsap_llm.memory.words import overlap, words
+from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Most facts, plans and steps that are kept; the oldest go first."""
 
 
-class FactsMemory:
+class FactsMemory(CellMemory):
     """Keeps what is held to be true, what is intended, and the last steps as they were.
 
     A note of the kind "plan" is a plan, any other a fact; noting something again makes it the
@@ -39,10 +38,10 @@ class FactsMemory:
         self._plans: list[Cell] = []
         self._history: list[HistoryEntry] = []
         self._lived: list[Cell] = []
-        self._run = ""
         if memory is not None:
-            self._facts = _unique(note_cell(text, "fact", "", None) for text in memory.facts)
-            self._plans = _unique(note_cell(text, "plan", "", None) for text in memory.plans)
+            for kind, texts in (("fact", memory.facts), ("plan", memory.plans)):
+                for text in texts:
+                    self.note(text, kind=kind)
             self._history = list(memory.history)
             self._lived = [cell_of(entry) for entry in self._history]
             self._trim()
@@ -52,9 +51,9 @@ class FactsMemory:
         """What is remembered, in the protocol's form; oldest first."""
         return Memory([c.text for c in self._facts], [c.text for c in self._plans], self._history)
 
+    @override
     def remember(self, entry: HistoryEntry) -> None:
-        """Keep the step, and what was achieved by it as a fact."""
-        lived = cell_of(entry, self._run)
+        lived = cell_of(entry, self.run)
         self._history.append(entry)
         self._lived.append(lived)
         for name in entry.result.achievements if entry.result is not None else ():
@@ -62,14 +61,12 @@ class FactsMemory:
             self._put(self._facts, Cell(text, lived.world, lived.step, "fact", FACT, run=lived.run))
         self._trim()
 
-    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
-        """Keep a plan, or anything else as a fact."""
-        cell = note_cell(text, kind, world, step, self._run)
-        if not cell.text:
-            return
-        self._put(self._plans if kind == "plan" else self._facts, cell)
+    @override
+    def keep_note(self, cell: Cell) -> None:
+        self._put(self._plans if cell.kind == "plan" else self._facts, cell)
         self._trim()
 
+    @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
         """Return what shares most words with the query, of equals plans before facts before steps, newest first.
 
@@ -84,20 +81,18 @@ class FactsMemory:
                 scored.append((-score, len(scored), cell.recollection(score)))
         return within((found for _, _, found in sorted(scored, key=lambda s: s[:2])), budget)
 
+    @override
     def compact(self) -> None:
-        """Have nothing to do: room is made as things are remembered."""
+        pass  # room is made as things are remembered
 
-    def begin_run(self, run: str) -> None:
-        """Take everything from now on as of this run."""
-        self._run = run
-
+    @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
         """Return plans, facts and steps, each newest first."""
         cells = [cell for kept in (self._plans, self._facts, self._lived) for cell in reversed(kept)]
         return [cell.recollection() for cell in cells if kind in (None, cell.kind)][:most]
 
+    @override
     def snapshot(self) -> bytes:
-        """Return everything, the steps with their whole observations."""
         state = {
             "facts": [cell.state() for cell in self._facts],
             "plans": [cell.state() for cell in self._plans],
@@ -106,6 +101,7 @@ class FactsMemory:
         }
         return pack("facts", state)
 
+    @override
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
 
@@ -118,10 +114,10 @@ class FactsMemory:
         state = unpack("facts", data)
         codec = wire.Codec()
         try:
-            facts = [Cell.from_state(item) for item in _listed(state, "facts")]
-            plans = [Cell.from_state(item) for item in _listed(state, "plans")]
-            history = [codec.loads(HistoryEntry, _text(item)) for item in _listed(state, "history")]
-            runs = [_text(run) for run in _listed(state, "runs")] if "runs" in state else [""] * len(history)
+            facts = [Cell.from_state(item) for item in listed(state, "facts")]
+            plans = [Cell.from_state(item) for item in listed(state, "plans")]
+            history = [codec.loads(HistoryEntry, _text(item)) for item in listed(state, "history")]
+            runs = [_text(run) for run in listed(state, "runs")] if "runs" in state else [""] * len(history)
             lived = [cell_of(entry, run) for entry, run in zip(history, runs, strict=True)]
         except (ValueError, OverflowError, WireError) as error:
             raise SnapshotError(f"The facts memory's snapshot is damaged: {one_line(error)[:200]}") from None
@@ -139,18 +135,6 @@ class FactsMemory:
         del self._plans[: max(0, len(self._plans) - plans)]
         del self._history[: max(0, len(self._history) - history)]
         del self._lived[: max(0, len(self._lived) - history)]
-
-
-def _unique(cells: Iterable[Cell]) -> list[Cell]:
-    return list({cell.text: cell for cell in cells}.values())
-
-
-def _listed(state: dict[str, Any], name: str) -> list[Any]:
-    # Any: data from a snapshot.
-    value = state.get(name)
-    if not isinstance(value, list):
-        raise ValueError(f"{name} is not a list")
-    return value
 
 
 def _text(item: Any) -> str:

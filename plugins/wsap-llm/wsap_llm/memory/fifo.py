@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
+
+from typing_extensions import override
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
@@ -13,9 +15,7 @@ from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
 from wsap_core.untrusted import one_line
 from wsap_llm.memory import options
-from wsap_llm.memory.budget import cost, within
-from wsap_llm.memory.cells import Cell, cell_of, note_cell
-from wsap_llm.memory.packing import pack, unpack
+from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, listed, pack, unpack, within
 from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
 
 CELLS = 5
@@ -30,7 +30,7 @@ ASKED = 16
 """Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
 
 
-class FifoMemory:
+class FifoMemory(CellMemory):
     """Keeps the last `cells` steps as they were, and a summary of everything before.
 
     Newest first. A cell that falls out waits in `overflow` until `compact` has folded it into the
@@ -69,7 +69,6 @@ class FifoMemory:
         self._summary: Summary = ()
         self._folding = False
         self._generation = 0
-        self._run = ""
         self.failures = 0
         """How many summaries failed so far; their cells waited."""
         self.last_failure = ""
@@ -95,22 +94,19 @@ class FifoMemory:
         """What is left of everything before, oldest first."""
         return self._summary
 
+    @override
     def remember(self, entry: HistoryEntry) -> None:
-        """Put a lived step into the first cell; the last one falls out into the overflow."""
-        self._cells.appendleft(cell_of(entry, self._run))
+        self._cells.appendleft(cell_of(entry, self.run))
         self._settle()
 
-    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
-        """Put a note first; one that says the same of the same world is replaced."""
-        cell = note_cell(text, kind, world, step, self._run)
-        if not cell.text:
-            return
-        same = [old for old in self._notes if (old.text, old.world, old.kind) == (cell.text, cell.world, cell.kind)]
-        for old in same:
+    @override
+    def keep_note(self, cell: Cell) -> None:
+        for old in [n for n in self._notes if (n.text, n.world, n.kind) == (cell.text, cell.world, cell.kind)]:
             self._notes.remove(old)
         self._notes.appendleft(cell)
         self._settle()
 
+    @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
         """Return the cells, newest first, then what waits, the notes, and the summary, within the budget.
 
@@ -126,6 +122,7 @@ class FifoMemory:
         found += within(notes, budget - for_summary - cost(found))
         return found + within(summary, budget - cost(found))
 
+    @override
     def compact(self) -> Coroutine[Any, Any, None] | None:
         """Fold what has fallen out into the summary; with a backend, return the asking of it.
 
@@ -139,17 +136,14 @@ class FifoMemory:
             return None
         return self._ask(self._model) if len(self._overflow) >= self._batch else None
 
-    def begin_run(self, run: str) -> None:
-        """Take everything from now on as of this run."""
-        self._run = run
-
+    @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
         """Return notes, cells and what waits, each newest first, then the summary."""
         kept = [cell.recollection() for cell in (*self._notes, *self._cells, *reversed(self._overflow))]
         return [found for found in (*kept, *self._recalled_summary()) if kind in (None, found.kind)][:most]
 
+    @override
     def snapshot(self) -> bytes:
-        """Return all cells, notes and the summary."""
         state = {
             "cells": [cell.state() for cell in self._cells],
             "notes": [cell.state() for cell in self._notes],
@@ -158,6 +152,7 @@ class FifoMemory:
         }
         return pack("fifo", state)
 
+    @override
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of; what this memory has no cells for waits to be folded.
 
@@ -167,7 +162,7 @@ class FifoMemory:
         state = unpack("fifo", data)
         try:
             cells, notes, overflow, summary = (
-                [Cell.from_state(item) for item in _items(state, name)]
+                [Cell.from_state(item) for item in listed(state, name)]
                 for name in ("cells", "notes", "overflow", "summary")
             )
         except (ValueError, OverflowError) as error:
@@ -221,14 +216,6 @@ class FifoMemory:
             Recollection(f"Before: {cell.shown()}", cell.world, cell.step, "summary", run=cell.run)
             for cell in sorted(self._summary, key=lambda cell: -cell.importance)
         ]
-
-
-def _items(state: dict[str, Any], name: str) -> Iterator[Any]:
-    # Any: data from a snapshot.
-    value = state.get(name)
-    if not isinstance(value, list):
-        raise ValueError(f"{name} is not a list")
-    return iter(value)
 
 
 def create(context: Context) -> FifoMemory:

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_llm.memory import options
-from wsap_llm.memory.budget import within
-from wsap_llm.memory.cells import Cell, cell_of, note_cell
-from wsap_llm.memory.packing import pack, unpack
+from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
 from wsap_llm.memory.store import Lived, Store, words_of
 
 KEEP = 10_000
@@ -48,7 +48,7 @@ class Weights:
 DEFAULT_WEIGHTS = Weights()
 
 
-class FullTextMemory:
+class FullTextMemory(CellMemory):
     """Remembers everything, and recalls what fits the moment.
 
     The candidates are the best matches of the query's words, the newest memories and the most
@@ -82,7 +82,6 @@ class FullTextMemory:
         self._store = store if store is not None else Store(path)
         self._keep = keep
         self._weights = weights
-        self._run = ""
 
     def __len__(self) -> int:
         return len(self._store)
@@ -91,24 +90,20 @@ class FullTextMemory:
         """Close the database; nothing can be remembered afterwards."""
         self._store.close()
 
+    @override
     def remember(self, entry: HistoryEntry) -> None:
         """Keep a lived step.
 
         Raises:
             StorageError: the file can't be written.
         """
-        self._add(cell_of(entry, self._run))
+        self._add(cell_of(entry, self.run))
 
-    def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
-        """Keep a note.
+    @override
+    def keep_note(self, cell: Cell) -> None:
+        self._add(cell)
 
-        Raises:
-            StorageError: the file can't be written.
-        """
-        cell = note_cell(text, kind, world, step, self._run)
-        if cell.text:
-            self._add(cell)
-
+    @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
         """Return what fits best within the budget, best first; the newest and weightiest where nothing matches."""
         if budget <= 0:
@@ -123,25 +118,24 @@ class FullTextMemory:
         chosen = sorted(distinct.values(), key=lambda s: (-s[0], -s[1].moment))
         return within((row.cell.recollection(score) for score, row in chosen), budget)
 
+    @override
     def compact(self) -> None:
         """Forget what matters least, where there is too much."""
         if len(self._store) >= self._keep - self._keep // 40:
             self._forget()
 
-    def begin_run(self, run: str) -> None:
-        """Take everything from now on as of this run."""
-        self._run = run
-
+    @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
         """Return what is remembered, newest first."""
         rows = self._store.newest_rows(most) if kind is None else self._store.rows_of(kind, most)
         return [row.cell.recollection() for row in rows]
 
+    @override
     def snapshot(self) -> bytes:
-        """Return everything that is remembered."""
         rows = [[row.moment, *row.cell.state()] for row in self._store.all_rows()]
         return pack("fulltext", {"newest": self._store.newest, "rows": rows})
 
+    @override
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of, the file included.
 

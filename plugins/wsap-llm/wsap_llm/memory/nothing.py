@@ -4,38 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
+
 from wsap_core.protocol import HistoryEntry
 from wsap_core.seams.context import Context
-from wsap_core.seams.memory import Recollection
-from wsap_llm.memory.packing import pack, unpack
+from wsap_core.seams.memory import AgentMemory, Recollection
+from wsap_llm.memory.cells import pack, unpack
 
 
-class NoMemory:
+class NoMemory(AgentMemory):
     """Keeps nothing: the agent has its window of the conversation and no more."""
 
+    @override
     def remember(self, entry: HistoryEntry) -> None:
-        """Let it pass."""
+        pass
 
+    @override
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
-        """Let it pass."""
+        pass
 
+    @override
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
-        """Return nothing."""
         return []
 
+    @override
     def compact(self) -> None:
-        """Have nothing to do."""
+        pass
 
+    @override
     def snapshot(self) -> bytes:
-        """Return a snapshot of nothing."""
         return pack("none", {})
 
+    @override
     def restore(self, data: bytes) -> None:
-        """Take the snapshot of a memory of this kind.
-
-        Raises:
-            SnapshotError: it is not one.
-        """
         unpack("none", data)
 
 

@@ -19,8 +19,7 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
-from wsap_llm.memory.cells import Cell
-from wsap_llm.memory.words import words
+from wsap_llm.memory.cells import Cell, words
 
 APPLICATION = 0x57534D31
 """Marks the file as such a memory (SQLite's application_id)."""

@@ -9,8 +9,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import ParamDef, Tool
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
-from wsap_llm.memory.cells import cut
-from wsap_llm.memory.packing import pack, unpack
+from wsap_llm.memory.cells import cut, pack, unpack
 
 MOST, TITLE, TEXT = 50, 80, 1000
 """Most notes, and most characters of a title and of a text."""
