@@ -1,13 +1,11 @@
-"""The kernel's own memories, and what they are made of.
+"""The built-in memories.
 
 none       keeps nothing
 fifo       the last K steps in detail, and a running summary of everything before (seed 003)
 facts      facts, plans and history: the protocol's plain `Memory`
 fulltext   everything lived through, searched by relevance, recency and importance
 
-cells      a lived step or a note as one line of text with its provenance
-budget     recollections that fit into a budget of tokens
-packing    snapshots: compressed JSON, read with limits
+cells      what they are made of: cells, words, budgets of tokens, snapshots
 
 A memory counts time in moments (one for each thing remembered) and in the steps of games, never
 by the clock, so that the same life gives the same memory. What is remembered is data wherever it
