@@ -18,7 +18,7 @@ from sqlalchemy import delete, insert, select
 from wsap_core.errors import ConfigError
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.events import AgentMovedAway, AgentRemoved, NexusEvent
+from wsap_nexus.store.events import AgentRemoved, NexusEvent
 from wsap_nexus.store.tables import METADATA
 
 _TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
@@ -105,7 +105,7 @@ class Tokens:
 
     def _hear(self, event: NexusEvent) -> None:
         """Look anew once somebody was taken out."""
-        if isinstance(event, AgentRemoved | AgentMovedAway):
+        if isinstance(event, AgentRemoved):
             self._known.clear()
 
 

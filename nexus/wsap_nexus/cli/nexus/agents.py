@@ -244,67 +244,32 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
 @agents.command()
 @click.argument("name")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--move", is_flag=True, help="It goes with the file: its items are in it, and it is gone from here.")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 @json_option
 @database_option
-def export(*, name: str, file: Path, move: bool, force: bool, as_json: bool, database: str | None) -> None:
+def export(*, name: str, file: Path, force: bool, as_json: bool, database: str | None) -> None:
     """Write NAME into FILE: who it is, skills with their evidence, achievements, goals and memory.
 
-    A copy has no items in it, so that none is doubled; --move takes them along. Worlds, and the
-    bodies that sleep in them, stay here.
+    Items, worlds, and the bodies that sleep in them stay here.
     """
     from wsap_core.errors import UnknownNameError, UsageError
     from wsap_nexus.agents import portable
+    from wsap_nexus.agents.agent_file import write_package
 
     if file.exists() and not force:
         raise UsageError(f"The file {file} is there already; choose another, or write over it with --force.")
-    if move:
-        package = _moved(name, file, database)
-    else:
-        with looking(database) as ledger:
-            if ledger is None:
-                raise UnknownNameError("agent", name, ())
-            with ledger.look() as book:
-                portable.check_not_removed(book, name)
-                package = portable.pack(book, name)
-        portable.write_package(file, package)
-    facts = {"agent": name, "file": str(file), "move": move, "items": len(package.items),
-             "left_behind": package.left.model_dump()}  # fmt: skip
-    what = f"{name} is in {file}" + (f" and gone from here, with {len(package.items)} items." if move else ", a copy.")
-    if package.left.bodies:
-        what += f" Its sleeping bodies stay here ({package.left.bodies})."
-    _said(as_json, what, **facts)
-
-
-def _moved(name: str, file: Path, database: str | None) -> Any:
-    # Any: a package, whose class is heavy to import.
-    import uuid
-
-    from wsap_nexus.agents import portable
-    from wsap_nexus.cli.nexus.report import running_on
-
-    running = running_on(database)
     with looking(database) as ledger:
-        gone = None
-        if ledger is not None:
-            with ledger.look() as book:
-                gone = portable.move_of(book, name) if book.agent(name).state == "removed" else None
-                if gone is None:
-                    portable.check_not_removed(book, name)
-    if running is not None and gone is None:
-        wire_to(running).post("nexus", "agents", name, "halt")
-    with writing(database, lead=running is None) as writable, writable.change() as book:
-        if gone is not None:
-            # It has left before; its file may have been lost, and this is the very same move again.
-            package = portable.pack(book, name, move=gone)
-        else:
-            number = uuid.uuid4().hex
-            package = portable.pack(book, name, move=number)
-            portable.depart(book, name, number)
-        # Before the commit: killed in between, the agent is still here, and the file is of a move that never was.
-        portable.write_package(file, package)
-    return package
+        if ledger is None:
+            raise UnknownNameError("agent", name, ())
+        with ledger.look() as book:
+            portable.check_not_removed(book, name)
+            package = portable.pack(book, name)
+    write_package(file, package)
+    left = package.left
+    what = f"{name} is copied to {file}."
+    if left.bodies or left.items:
+        what += f" These stay here: sleeping bodies: {left.bodies}, items: {left.items}."
+    _said(as_json, what, agent=name, file=str(file), left_behind=left.model_dump())
 
 
 @agents.command(name="import")
@@ -320,20 +285,21 @@ def import_agent(
     *, file: Path, name: str | None, model: str | None, memory: str | None, policies: tuple[str, ...], trust: bool,
     as_json: bool, database: str | None,
 ) -> None:  # fmt: skip
-    """Let in the agent in FILE, as wsap nexus agents export wrote it.
+    """Add the agent in FILE, as wsap nexus agents export wrote it.
 
     Who decided for it where it comes from is not taken over unless you say --trust: only do so with
     files of your own. Nothing else in a file is executed.
     """
     from wsap_core.host import PluginHost
     from wsap_nexus.agents import portable
+    from wsap_nexus.agents.agent_file import read_package
     from wsap_nexus.cli.nexus.report import running_on
 
-    package = portable.read_package(file)
+    package = read_package(file)
     given = _policies(model, memory, policies) if model or policies or memory else {}
     running = running_on(database)
     with writing(database, lead=running is None) as ledger, ledger.change() as book:
-        arrived = portable.arrive(
+        imported = portable.import_agent(
             book,
             package,
             agent_id=name,
@@ -343,12 +309,12 @@ def import_agent(
             paused=running is not None,
         )
     if running is not None:
-        wire_to(running).post("nexus", "agents", arrived.agent_id, "resume")
-    text = f"{arrived.agent_id} lives here now, with {arrived.items} items."
-    if arrived.policies_left_out:
-        shown = ", ".join(one_line(p)[:60] for p in arrived.policies_left_out[:5])
+        wire_to(running).post("nexus", "agents", imported.agent_id, "resume")
+    text = f"{imported.agent_id} lives here now."
+    if imported.policies_left_out:
+        shown = ", ".join(one_line(p)[:60] for p in imported.policies_left_out[:5])
         text += f" Not taken over is who decided for it ({shown}); say who with --model or --policy, or --trust."
-    _said(as_json, text, agent=arrived.agent_id, items=arrived.items, policies_left_out=list(arrived.policies_left_out))
+    _said(as_json, text, agent=imported.agent_id, policies_left_out=list(imported.policies_left_out))
 
 
 # --- parts ------------------------------------------------------------------------------------

@@ -1,0 +1,210 @@
+"""The file that holds one agent: what is in it, and how it is written and read.
+
+One line of JSON (`{"wsap-agent": 1, "agent": ..., "size": ..., "sha256": ...}`), then JSON compressed with
+zstd. There are no paths in it, and nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import zstandard
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from wsap_core.errors import ProtocolVersionError, StorageError, WireError
+from wsap_core.protocol.wire import dumps
+from wsap_core.untrusted import one_line
+from wsap_nexus.store.entities import AGENT_ID
+
+FORMAT = 1
+"""The version of the file; a newer one is refused."""
+
+LARGEST_FILE = 64 << 20
+"""Bytes that a file may have."""
+
+LARGEST = 256 << 20
+"""Bytes that may be in it once it is unpacked."""
+
+_HEADER = 4096
+_NAME = "wsap-agent"
+
+_Short = Annotated[str, Field(max_length=200)]
+_Count = Annotated[int, Field(ge=0, le=2**53)]
+_Level = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Identity(_Strict):
+    """Who it is."""
+
+    id: str = Field(pattern=AGENT_ID)
+    name: _Short
+    created: str = Field(max_length=40)
+    persona: str = Field(max_length=10_000)
+    core_memories: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000)
+    strategies: list[Annotated[str, Field(max_length=10_000)]] = Field(max_length=10_000)
+    lifetime_steps: int = Field(ge=0, lt=2**31)
+    playtime: float = Field(ge=0, allow_inf_nan=False)
+
+
+class PackedPolicy(_Strict):
+    """Who decides for it somewhere."""
+
+    agent: _Short
+    options: dict[str, JsonValue] = Field(max_length=1000)
+    """As the agent reads them."""
+
+
+class Evidence(_Strict):
+    """What a skill was gained by."""
+
+    domain: _Short
+    game: _Short
+    source: _Short
+    times: _Count
+    gained: float = Field(ge=0, le=1, allow_inf_nan=False)
+
+
+class Achieved(_Strict):
+    """What it achieved."""
+
+    game: _Short
+    name: _Short
+    first: str = Field(max_length=40)
+    times: _Count
+
+
+class PackedGoal(_Strict):
+    """A meta-goal; what was counted for one that is still open stays behind with the log."""
+
+    id: _Short
+    state: Literal["active", "reached", "abandoned"]
+    data: dict[str, JsonValue] = Field(max_length=100)
+    """As the goals read it."""
+
+
+class PackedEntry(_Strict):
+    """An entry of its diary."""
+
+    written: str = Field(max_length=40)
+    """ISO 8601, UTC."""
+    game: _Short | None
+    text: str = Field(max_length=10_000)
+    own_words: bool
+
+
+class Left(_Strict):
+    """What stays behind."""
+
+    bodies: _Count
+    items: _Count
+
+
+class Package(_Strict):
+    """Everything in the file."""
+
+    agent: Identity
+    policies: dict[str, PackedPolicy] = Field(max_length=1000)
+    skills: dict[_Short, _Level] = Field(max_length=1000)
+    evidence: list[Evidence] = Field(max_length=1_000_000)
+    achievements: list[Achieved] = Field(max_length=1_000_000)
+    items: list[dict[str, JsonValue]] = Field(default=[], max_length=100_000)
+    """Not read: what files of an earlier version, whose agents could move with their items, hold."""
+    goals: list[PackedGoal] = Field(max_length=10_000)
+    diary: list[PackedEntry] = Field(max_length=1_000_000)
+    mind: str | None
+    """Base64 of what its memory gave to keep."""
+    move: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    """Not read: the number of such a move."""
+    left: Left
+
+
+def write_package(path: Path, package: Package) -> None:
+    """Write the file, readable by its owner alone, whole or not at all.
+
+    Raises:
+        StorageError: it can't be written.
+    """
+    body = dumps(package.model_dump()).encode()
+    digest = hashlib.sha256(body).hexdigest()
+    header = {_NAME: FORMAT, "agent": package.agent.id, "size": len(body), "sha256": digest}
+    data = json.dumps(header).encode("ascii") + b"\n" + zstandard.compress(body, 9)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise StorageError(f"The file {path} can't be written: {error.strerror or error}.") from None
+
+
+def read_package(path: Path) -> Package:
+    """Return what is in a file.
+
+    Raises:
+        WireError: it is no agent's file, damaged, or larger than any may be.
+        ProtocolVersionError: a newer version of WSAP wrote it.
+        StorageError: it can't be read.
+    """
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_HEADER)
+            packed = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise StorageError(f"The file {path} can't be read: {error.strerror or error}.") from None
+    header = _header(path, line)
+    if len(packed) > LARGEST_FILE or header["size"] > LARGEST:
+        raise WireError(f"The file {path} is larger than any agent's may be ({LARGEST_FILE >> 20} MiB).")
+    body = _unpacked(path, packed, header["size"])
+    if hashlib.sha256(body).hexdigest() != header["sha256"]:
+        raise WireError(f"The file {path} is damaged: what is in it does not add up; take another copy.")
+    try:
+        return Package.model_validate(json.loads(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = one_line(".".join(str(part) for part in first["loc"]))[:80]
+        raise WireError(f"The file {path} is not what an agent's file is: {where}: {first['msg']}.") from None
+    except (ValueError, RecursionError):
+        raise WireError(f"The file {path} is not what an agent's file is: it holds no JSON.") from None
+
+
+def _header(path: Path, line: bytes) -> dict[str, Any]:
+    # Any: JSON; what is used of it is checked here.
+    try:
+        header = json.loads(line)
+        version, size, digest = header[_NAME], header["size"], header["sha256"]
+        fine = all(type(n) is int and n >= 0 for n in (version, size)) and isinstance(digest, str)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        fine = False
+    if not fine:
+        raise WireError(f"The file {path} is no agent's file; wsap nexus agents export makes one.")
+    if version > FORMAT:
+        raise ProtocolVersionError(
+            f"The file {path} was written by a newer version of WSAP (its version is {version}, this one reads up to "
+            f"{FORMAT}); update with: pip install --upgrade wsap-nexus"
+        )
+    return dict(header)
+
+
+def _unpacked(path: Path, packed: bytes, size: int) -> bytes:
+    try:
+        # Read no further than what the header says: a small file can unpack to anything.
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as reader:
+            body = reader.read(size + 1)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise WireError(f"The file {path} is damaged ({one_line(error)[:80]}); take another copy.") from None
+    if len(body) != size:
+        raise WireError(f"The file {path} is damaged: it is not as long as it says; take another copy.")
+    return body
