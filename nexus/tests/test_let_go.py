@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from several_seats import RUN, Log, agent
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Observation
-from wsap_core.builtin import plugin
 from wsap_core.protocol import Goal
 from wsap_core.protocol.wire import Codec
+from wsap_matrix import plugin
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder, read_step

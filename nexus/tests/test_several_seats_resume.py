@@ -25,15 +25,16 @@ from wsap_core import (
     Context,
     Observation,
 )
-from wsap_core.builtin import plugin
+from wsap_core.builtin import plugin as builtin
 from wsap_core.errors import RecordMismatchError
+from wsap_matrix import plugin as matrix
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.order import Order
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 
 Choose = Callable[[Context, int, Observation], str]
-GAMES = {spec.name: spec for spec in plugin.wsap_adapters()}
+GAMES = {spec.name: spec for part in (builtin, matrix) for spec in part.wsap_adapters()}
 MATRIX = [GAMES["matrix"], GAMES["matrix-turns"], GAMES["matrix-free"]]
 
 
