@@ -32,6 +32,7 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import CONDITIONS, NOTHING_SAID, Condition, Steps
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
+from wsap_llm.turn import MOST_UNTOLD, Untold
 
 GO = ActionDef("go", category="movement")
 WAIT = ActionDef("wait")
@@ -186,6 +187,27 @@ def test_a_damaged_snapshot_is_refused_and_changes_nothing(change: dict[str, Any
     assert cadence.snapshot() == before
 
 
+def test_a_snapshot_of_the_version_before_is_still_read() -> None:
+    cadence = Cadence()
+    cadence.begin(Observation(), LEGAL, Action("go"), Steps(3))
+    now = cadence.snapshot()
+    before = {"hold": 3, "repeated": 1, "repeating": True, **now["stretch"]}
+    older = {**now, "stretch": before, "news": True, "events": [], "messages": [], "left_out": 0}
+    again = Cadence()
+    again.restore(older)
+    assert again.snapshot() == now
+
+
+def test_of_many_events_the_newest_are_kept_and_the_rest_is_counted() -> None:
+    untold = Untold()
+    for step in range(10):
+        untold = untold.missing(Observation(recent_events=[Event(f"Drop {step}-{number}.") for number in range(3)]))
+    assert untold.left_out == 30 - MOST_UNTOLD
+    assert untold.missing(Observation(recent_events=[Event("Drop 9-1.", step=11)])) == untold
+    assert [event.description for event in untold.events][-2:] == ["Drop 9-1.", "Drop 9-2."]
+    assert len(untold.events) == MOST_UNTOLD
+
+
 # --- with an agent ------------------------------------------------------------------------
 
 
@@ -321,6 +343,15 @@ def test_an_agent_goes_on_from_its_snapshot_in_the_middle_of_several_steps() -> 
     assert len(whole[1]) < len(seen)
     for cut in range(1, len(seen)):
         assert asyncio.run(run(cut)) == whole
+
+
+@pytest.mark.parametrize("change", [{"events": [3]}, {"messages": None}, {"stretch": {}}])
+def test_an_agent_refuses_a_damaged_snapshot_of_its_steps(change: dict[str, Any]) -> None:
+    _, _, agent = play([GO_FOUR], calm(2), JsonStyle(steps=8))
+    data = json.loads(agent.snapshot())
+    data["pace"].update(change)
+    with pytest.raises(SnapshotError):
+        agent.restore(json.dumps(data).encode())
 
 
 def test_availability_counts_for_what_is_carried_on() -> None:
