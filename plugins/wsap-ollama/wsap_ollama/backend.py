@@ -37,9 +37,7 @@ from wsap_core.seams.model_errors import (
     ContextTooSmallError,
     ServerFailedError,
 )
-from wsap_llm.pictures import has_pictures
-from wsap_llm.think import ThinkSplitter
-from wsap_llm.tokens import estimate_request
+from wsap_llm.kit import ThinkSplitter, estimate_request, has_pictures
 from wsap_ollama.failures import error_of
 from wsap_ollama.options import OllamaOptions, options_of
 from wsap_ollama.transport import Guard

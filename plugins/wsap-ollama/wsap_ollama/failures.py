@@ -21,8 +21,7 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_core.untrusted import one_line
-from wsap_llm.pictures import refused_picture
-from wsap_llm.waiting import retry_after
+from wsap_llm.kit import refused_picture, retry_after
 from wsap_ollama.transport import TooLongError
 
 _CONTEXT = re.compile(r"context (length|size|window)|exceeds? .{0,40}context", re.IGNORECASE)

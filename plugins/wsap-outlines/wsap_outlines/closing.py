@@ -39,7 +39,7 @@ class Closing:
     """The automaton of one expression.
 
     Args:
-        pattern: of the kernel's kind (`wsap_llm.patterns`).
+        pattern: as `wsap_llm.kit.json_pattern` makes it.
 
     Raises:
         ConstraintError: it is not a regular expression.

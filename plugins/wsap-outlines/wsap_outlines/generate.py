@@ -10,7 +10,7 @@ from typing import Any
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model import Chunk, Constraint, Finish, FinishReason, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
-from wsap_llm.think import ThinkSplitter
+from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.cached import CachedModel, Cancelled
 from wsap_outlines.closing import Reserve
 from wsap_outlines.guides import Guide, Guides

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from wsap_core.seams.model import Constraint, JsonConstraint, RegexConstraint
 from wsap_core.seams.model_errors import ConstraintError
-from wsap_llm.patterns import json_pattern
+from wsap_llm.kit import json_pattern
 from wsap_outlines.closing import Closing, Reserve
 from wsap_outlines.options import EngineName
 

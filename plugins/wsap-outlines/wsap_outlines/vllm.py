@@ -19,7 +19,7 @@ from typing import Any
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model import Abilities, Chunk, Constraint, Finish, FinishReason, JsonConstraint, Request
 from wsap_core.seams.model_errors import BackendError, BadRequestError, ConstraintError, ContextTooSmallError
-from wsap_llm.think import ThinkSplitter
+from wsap_llm.kit import ThinkSplitter
 from wsap_outlines.guides import pattern_of
 from wsap_outlines.options import Options, read_context
 from wsap_outlines.prompts import Transcript, opened, render

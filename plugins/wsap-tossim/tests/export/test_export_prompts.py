@@ -13,10 +13,10 @@ from wsap_core.cli.app import run
 from wsap_core.protocol import Action
 from wsap_core.seams.model import Abilities, Request
 from wsap_llm.agent import LLMAgent
+from wsap_llm.export import Dialect, system_prompts, turn_messages
 from wsap_llm.options import LLMOptions
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle
-from wsap_tossim.export.dialects import Dialect, messages_of, system_prompts
 from wsap_tossim.export.sources import sources_in
 from wsap_tossim.export.walk import Deed, Source, Turn, Walked, walk
 from wsap_tossim.options import TownOptions
@@ -80,14 +80,17 @@ def test_a_models_turns_are_exported_as_it_read_and_wrote_them(dialect: Dialect)
     source, agents, asked = asyncio.run(by_models(dialect))
     walked = walk(source)
     assert walked.game.over
-    systems = system_prompts(walked, dialect)
+    (spec,) = wsap_adapters()
+    systems = asyncio.run(
+        system_prompts(walked.descriptions, walked.space, dialect, game_name=spec.name, objective=spec.objective)
+    )
     for player, agent in enumerate(agents):
         assert systems[player] == agent.system_prompt
         turns = turns_of(walked, player)
         finals = asked[player][1::2]
         assert len(turns) == len(finals) > 1
         for turn, request in zip(turns, finals, strict=True):
-            said = messages_of(turn, dialect)
+            said = turn_messages(turn, dialect)
             assert said is not None
             sent = [(m.role, m.text()) for m in request.messages[1:]]
             written = request.prefill + ANSWERS[dialect][1]

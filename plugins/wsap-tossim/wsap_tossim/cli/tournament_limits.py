@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wsap_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from wsap_llm.middleware import BudgetLimits, Price
+    from wsap_llm.kit import BudgetLimits, Price
     from wsap_tossim.tournament.plan import Settings
 
 __all__ = ["limits_of", "prices_of"]
@@ -20,7 +20,7 @@ def prices_of(given: Sequence[str], settings: Settings) -> dict[str, Price]:
     Raises:
         UsageError: one is no such word, is of a model that does not take part, or is given twice.
     """
-    from wsap_llm.middleware import Price  # deferred for weight
+    from wsap_llm.kit import Price  # deferred for weight
 
     field = {e.address for e in settings.entrants if e.kind == "model"}
     found: dict[str, Price] = {}
@@ -52,8 +52,7 @@ def limits_of(words: Sequence[str], settings: Settings, prices: Mapping[str, Pri
             not known.
     """
     from wsap_core.host import PluginHost  # deferred for weight, like the next one
-    from wsap_llm.backends.pool import ModelPool
-    from wsap_llm.middleware import Budgets
+    from wsap_llm.kit import Budgets, ModelPool
 
     limits = Budgets.parse(words, scopes=("run",)).run
     if limits.cost is not None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, Literal
 
 from wsap_core.errors import UsageError
+from wsap_llm.export import Dialect, TurnMessages, system_prompts, turn_messages
 from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.export.dialects import Dialect, Said, messages_of, system_prompts
 from wsap_tossim.export.lines import ChatLine, Decision, Done, EpisodeLine, Message
 from wsap_tossim.export.walk import Source, Turn, Walked, walk
+from wsap_tossim.plugin import wsap_adapters
 
 __all__ = ["Advantage", "Tally", "Wanted", "chat_lines", "episode_lines", "with_advantage"]
 
@@ -24,7 +26,7 @@ class Wanted:
 
     dialect: Dialect = "tags"
     inline: bool = True
-    """See `messages_of`."""
+    """See `wsap_llm.export.turn_messages`."""
     winners: bool = False
     """Only players who won."""
     roles: Sequence[str] = ()
@@ -118,7 +120,10 @@ class _Player:
 def _players(source: Source, wanted: Wanted, tally: Tally) -> Iterator[_Player]:
     walked = walk(source)
     tally.games += 1
-    systems = system_prompts(walked, wanted.dialect)
+    (spec,) = wsap_adapters()
+    systems = asyncio.run(
+        system_prompts(walked.descriptions, walked.space, wanted.dialect, game_name=spec.name, objective=spec.objective)
+    )
     for number, system in enumerate(systems):
         style = source.styles[number] if source.styles else ""
         sent = [turn.sent for turn in walked.turns if turn.player == number and turn.sent]
@@ -131,7 +136,7 @@ def _players(source: Source, wanted: Wanted, tally: Tally) -> Iterator[_Player]:
             yield player
 
 
-def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn, Said]]:
+def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn, TurnMessages]]:
     for turn in player.walked.turns:
         if turn.player != player.number:
             continue
@@ -139,7 +144,8 @@ def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn
             tally.forced += 1
             continue
         sent = player.sent and bool(turn.sent)
-        said = messages_of(turn, wanted.dialect, inline=wanted.inline, sent=sent)
+        begins = turn.sent[1:] if sent else None
+        said = turn_messages(turn, wanted.dialect, inline=wanted.inline, begins=begins)
         if said is None:
             tally.unreadable += 1
             continue
@@ -149,7 +155,7 @@ def _turns(player: _Player, wanted: Wanted, tally: Tally) -> Iterator[tuple[Turn
         yield turn, said
 
 
-def _messages(said: Said) -> list[Message]:
+def _messages(said: TurnMessages) -> list[Message]:
     return [Message(role=role, content=text) for role, text in said.messages]  # type: ignore[arg-type]  # checked there
 
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace
-from wsap_llm.reply.schema import legal_actions
+from wsap_llm.export import ToolUse, legal_actions
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.verbs import TOOLS
 from wsap_tossim.world import Town
 
-__all__ = ["Deed", "Source", "Turn", "Use", "Walked", "walk"]
+__all__ = ["Deed", "Source", "Turn", "Walked", "walk"]
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,6 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Use:
-    """A tool that was used in mid-turn."""
-
-    action: Action
-    result: str
-    """What the player was told."""
-
-
-@dataclass(frozen=True)
 class Turn:
     """One turn of one player, from being asked to its choice."""
 
@@ -72,7 +63,7 @@ class Turn:
     """The turn as a model reads it."""
     legal: Sequence[ActionDef]
     """What could be done, tools included, with the targets that were possible."""
-    uses: Sequence[Use]
+    uses: Sequence[ToolUse]
     action: Action
     forced: bool
     sent: Sequence[tuple[str, str]] = ()
@@ -101,7 +92,7 @@ class _Open:
     phase: str
     legal: Sequence[ActionDef]
     sent: Sequence[tuple[str, str]]
-    uses: list[Use] = field(default_factory=list)
+    uses: list[ToolUse] = field(default_factory=list)
 
 
 def walk(source: Source) -> Walked:
@@ -151,12 +142,12 @@ class _Walker:
         opened = self._opened(deed)
         if deed.whole is not None:
             refused = town.game.write(player, _PAPERS[deed.action.name], deed.whole)
-            opened.uses.append(Use(deed.action, refused or "Written."))
+            opened.uses.append(ToolUse(deed.action, refused or "Written."))
             return
         asked = asyncio.create_task(town.play(seat, deed.action, town.game.round))
         await asyncio.sleep(0)  # it runs until it waits for others, or has its answer
         if deed.action.name in TOOLS:
-            opened.uses.append(Use(deed.action, (await asked).message))
+            opened.uses.append(ToolUse(deed.action, (await asked).message))
             return
         if asked.done() and not asked.result().success:
             del self._open[player]  # the world refused it, and asked again

@@ -18,7 +18,7 @@ from wsap_core.errors import WireError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.seams.services import Player, Services, runtime_services
-from wsap_llm.middleware import Budget, Price
+from wsap_llm.kit import Budget, Price
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import WAIT
 from wsap_tossim.engine.record import Entry

@@ -13,8 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from wsap_core.untrusted import harmless
-from wsap_llm.reply.repair import find_values
-from wsap_llm.thinking import split_thinking
+from wsap_llm.kit import find_values, split_thinking
 from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
 from wsap_tossim.knowledge import Knowledge, share

@@ -11,7 +11,7 @@ from typing import Any
 from wsap_core.errors import WsapError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.model_errors import BudgetReachedError
-from wsap_llm.middleware import BudgetLimits, Price
+from wsap_llm.kit import BudgetLimits, Price
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.ledger import Ledger, Line
 from wsap_tossim.tournament.plan import Settings, fixture

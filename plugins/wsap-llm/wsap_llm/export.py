@@ -1,17 +1,16 @@
-"""A turn as the messages that a model reads and writes, in the words of the kernel's own prompts and dialects.
+"""Played turns as the messages that a model reads and writes, in the words of the agent's own prompts.
 
-A player that is no model is put into the same words: its reason stands where a model thinks, its papers are
-calls of tools. What comes out is read back with the kernel's reader, and a turn that does not come back as
-what was done is not exported.
+For data sets of turns that anybody played. A player that is no model is put into the same words: its
+reason stands where a model thinks, and what it looked up are calls of tools. Whatever is written is read
+back by the agent's own reader, and a turn that does not come back as what was done is left out.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
 from wsap_core.protocol.wire import dumps
@@ -22,14 +21,12 @@ from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply import ToolCall, Understood
 from wsap_llm.reply.scanner import FinalTag, TagScanner, ToolTag
-from wsap_llm.reply.schema import read_reply
+from wsap_llm.reply.schema import legal_actions, read_reply
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle, said
-from wsap_tossim.export.walk import Turn, Walked
-from wsap_tossim.plugin import wsap_adapters
 
-__all__ = ["Dialect", "Said", "messages_of", "system_prompts"]
+__all__ = ["Dialect", "PlayedTurn", "ToolUse", "TurnMessages", "legal_actions", "system_prompts", "turn_messages"]
 
 Dialect = Literal["tags", "json"]
 PROMPTS = Prompts()
@@ -37,7 +34,40 @@ _LIMITS = TagLimits(calls=50)
 
 
 @dataclass(frozen=True)
-class Said:
+class ToolUse:
+    """A tool of the world that was used in mid-turn."""
+
+    action: Action
+    result: str
+    """What the player was told."""
+
+
+class PlayedTurn(Protocol):
+    """One turn of one player, from being asked to its choice."""
+
+    @property
+    def shown(self) -> str:
+        """The observation as a model reads it."""
+        ...
+
+    @property
+    def legal(self) -> Sequence[ActionDef]:
+        """What could be done, tools of the world included."""
+        ...
+
+    @property
+    def uses(self) -> Sequence[ToolUse]:
+        """The tools that were used, in order."""
+        ...
+
+    @property
+    def action(self) -> Action:
+        """What was done in the end."""
+        ...
+
+
+@dataclass(frozen=True)
+class TurnMessages:
     """A turn in a dialect."""
 
     messages: Sequence[tuple[str, str]]
@@ -46,23 +76,14 @@ class Said:
     """Where in the last message something stands that the game put there: from which character to which."""
 
 
-def system_prompts(walked: Walked, dialect: Dialect) -> list[str]:
-    """Return what each player is told at the start, as a model is told it."""
-    return asyncio.run(_system_prompts(walked.descriptions, walked.space, dialect))
-
-
-async def _system_prompts(descriptions: Sequence[str], space: ActionSpace, dialect: Dialect) -> list[str]:
-    (spec,) = wsap_adapters()
+async def system_prompts(
+    descriptions: Sequence[str], space: ActionSpace, dialect: Dialect, *, game_name: str, objective: str
+) -> list[str]:
+    """Return the system messages of models that play, one for each description of the game."""
+    options = LLMOptions(game_name, objective, window=0, plan=False, reflect=False, constrain=False)
     found = []
     for description in descriptions:
-        agent = LLMAgent(
-            ScriptedBackend([]),
-            LLMOptions(
-                game_name=spec.name, objective=spec.objective, window=0, plan=False, reflect=False, constrain=False
-            ),
-            style=_style(dialect),
-            prompts=PROMPTS,
-        )
+        agent = LLMAgent(ScriptedBackend([]), options, style=_style(dialect), prompts=PROMPTS)
         await agent.initialize(description, space)
         found.append(agent.system_prompt)
     return found
@@ -72,32 +93,28 @@ def _style(dialect: Dialect) -> JsonStyle | TagStyle:
     return JsonStyle() if dialect == "json" else TagStyle(_LIMITS)
 
 
-def messages_of(turn: Turn, dialect: Dialect, *, inline: bool = True, sent: bool = False) -> Said | None:
-    """Return a turn in a dialect; None for one that would not be read back as what was done.
+def turn_messages(
+    turn: PlayedTurn, dialect: Dialect, *, inline: bool = True, begins: Sequence[tuple[str, str]] | None = None
+) -> TurnMessages | None:
+    """Return a turn in a dialect; None if it would not be read back as what was done.
 
     Args:
         turn: of a player.
         dialect: tags, as seed 002 has them, or JSON.
         inline: of tags: what a tool gave stands in the assistant's text, which goes on after it, as where a
-            model's reply is gone on with; otherwise it comes as a message of its own.
-        sent: begin with what the player's model was sent, which is known of this turn, and in this dialect; otherwise
-            with the turn in the kernel's own words.
+            model's reply is continued; otherwise it comes as a message of its own.
+        begins: roles and texts that the turn begins with; the agent's own question for None.
     """
     question = _style(dialect).question(PROMPTS)
-    if sent:
-        begins = list(turn.sent[1:])
-    else:
-        user = PROMPTS.render("user", observation=turn.shown, plan=[], memories=[], question=question)
-        begins = [("user", user)]
-    if dialect == "json":
-        return _in_json(turn, begins, question)
-    return _in_tags(turn, begins, inline=inline)
+    if begins is None:
+        begins = [("user", PROMPTS.render("user", observation=turn.shown, plan=[], memories=[], question=question))]
+    return _in_json(turn, begins, question) if dialect == "json" else _in_tags(turn, begins, inline=inline)
 
 
 # --- tags --------------------------------------------------------------------------------------
 
 
-def _in_tags(turn: Turn, begins: Sequence[tuple[str, str]], *, inline: bool) -> Said | None:
+def _in_tags(turn: PlayedTurn, begins: Sequence[tuple[str, str]], *, inline: bool) -> TurnMessages | None:
     finals, world = split(turn.legal)
     tags = TagTurn([Tool(a.name, a.description, a.parameters) for a in world], finals, limits=_LIMITS)
     if turn.action.name not in tags.finals or any(u.action.name not in tags.tools for u in turn.uses):
@@ -120,7 +137,7 @@ def _in_tags(turn: Turn, begins: Sequence[tuple[str, str]], *, inline: bool) -> 
     if not _comes_back(leg, turn.action, tags, inside=not opening):
         return None
     messages.append(("assistant", text + leg))
-    return Said(messages, spans)
+    return TurnMessages(messages, spans)
 
 
 def _thought(action: Action) -> str:
@@ -138,7 +155,7 @@ def _call(action: Action, tags: TagTurn) -> str:
 
 
 def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> bool:
-    """Return whether the kernel's own reader takes a leg for what it stands for, to its last character."""
+    """Return whether the agent's reader takes a leg for what it stands for, to its last character."""
     scanner = TagScanner(tags, inside_thinking=inside)
     scanner.feed(leg)
     event = scanner.finish()
@@ -149,10 +166,9 @@ def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> boo
     return False
 
 
-def _same(found: Any, action: Action) -> bool:
-    # Any: parameters, whatever they hold.
-    def plain(given: Any) -> dict[str, str]:
-        return {name: str(value).strip() for name, value in dict(given).items()}
+def _same(found: Mapping[str, Any], action: Action) -> bool:
+    def plain(given: Mapping[str, Any]) -> dict[str, str]:
+        return {name: str(value).strip() for name, value in given.items()}
 
     return plain(found) == plain(action.parameters)
 
@@ -160,7 +176,7 @@ def _same(found: Any, action: Action) -> bool:
 # --- JSON --------------------------------------------------------------------------------------
 
 
-def _in_json(turn: Turn, begins: Sequence[tuple[str, str]], question: str) -> Said | None:
+def _in_json(turn: PlayedTurn, begins: Sequence[tuple[str, str]], question: str) -> TurnMessages | None:
     messages = list(begins)
     for use in turn.uses:
         reply = _as_json(use.action)
@@ -171,7 +187,7 @@ def _in_json(turn: Turn, begins: Sequence[tuple[str, str]], question: str) -> Sa
     reply = _as_json(turn.action)
     if not _understood(reply, turn.action, turn.legal):
         return None
-    return Said([*messages, ("assistant", reply)], ())
+    return TurnMessages([*messages, ("assistant", reply)], ())
 
 
 def _as_json(action: Action) -> str:

@@ -1,0 +1,11 @@
+"""What other distributions may import: listed once, and said what it is for."""
+
+from __future__ import annotations
+
+from wsap_llm import kit
+
+
+def test_every_name_of_the_kit_is_explained_at_its_top() -> None:
+    assert kit.__doc__ is not None
+    assert [name for name in kit.__all__ if name not in kit.__doc__] == []
+    assert [name for name in kit.__all__ if not hasattr(kit, name)] == []

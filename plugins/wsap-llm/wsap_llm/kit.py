@@ -1,0 +1,53 @@
+"""What other distributions may use of this one: for backends of models, and for whoever asks models outside a game.
+
+For backends:
+
+ThinkSplitter      tells thinking from text while both are still streamed
+estimate_request   about how many tokens a prompt has
+retry_after        how long a server asks to wait
+has_pictures       whether a request has pictures in it
+refused_picture    the error for a server that takes no pictures
+json_pattern       a JSON Schema as a regular expression
+
+For whoever asks models:
+
+ModelPool          asks them by address, with retries and limits
+Budget             what may still be spent; BudgetLimits, Budgets and Price go with it
+split_thinking     what was said in a whole reply, and what was thought
+find_values        the JSON values in a reply, read with tolerance
+continue_text      a thought that a tool interrupted, ready to be continued; it begins with OPENING
+
+Agents are in `wsap_llm.agent`, and played turns as prompts and replies in `wsap_llm.export`. Everything
+else may change from one version to the next.
+"""
+
+from __future__ import annotations
+
+from wsap_llm.backends.pool import ModelPool
+from wsap_llm.middleware import Budget, BudgetLimits, Budgets, Price
+from wsap_llm.patterns import json_pattern
+from wsap_llm.pictures import has_pictures, refused_picture
+from wsap_llm.reply.repair import find_values
+from wsap_llm.reply.tags import OPENING, continue_text
+from wsap_llm.think import ThinkSplitter
+from wsap_llm.thinking import split_thinking
+from wsap_llm.tokens import estimate_request
+from wsap_llm.waiting import retry_after
+
+__all__ = [
+    "OPENING",
+    "Budget",
+    "BudgetLimits",
+    "Budgets",
+    "ModelPool",
+    "Price",
+    "ThinkSplitter",
+    "continue_text",
+    "estimate_request",
+    "find_values",
+    "has_pictures",
+    "json_pattern",
+    "refused_picture",
+    "retry_after",
+    "split_thinking",
+]
