@@ -277,7 +277,10 @@ def campaign(database: str, options: argparse.Namespace, kills: int, rng: random
         reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
         resumptions = len(book.events(kinds=("resumed",), limit=1_000_000))
         cancelled = len(book.events(kinds=("transfer_cancelled",), limit=1_000_000))
-        failed = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed", "world_failed"), limit=100)]
+        failed = [
+            f"{e.kind}: {e.body}"
+            for e in book.events(kinds=("agent_failed", "world_failed", "world_crashed", "entry_refused"), limit=100)
+        ]
     return {
         "kills": number + 1, "while_up": ups, "acknowledged": acknowledged, "sessions": dict(sorted(reasons.items())),
         "resumptions": resumptions, "taken_back": cancelled, "compared": compared, "compared_resumed": resumed,

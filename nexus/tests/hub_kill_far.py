@@ -448,7 +448,9 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
         reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
         kinds = Counter(e.kind for e in book.events(limit=1_000_000))
         broken = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed",), limit=100)]
-        errors = [str(e.body.get("error"))[:200] for e in book.events(kinds=("world_failed",), limit=10_000)]
+        errors = [
+            str(e.body.get("error"))[:200] for e in book.events(kinds=("world_crashed", "entry_refused"), limit=10_000)
+        ]
         failed = Counter(error for error in errors if "was paused" not in error)  # in the end everybody is
     return {
         "kills": killed.total(), "nexus": killed["nexus"], "games": killed["games"], "acknowledged": acknowledged,

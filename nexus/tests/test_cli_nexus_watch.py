@@ -41,9 +41,9 @@ def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hu
         shown = terminal.until("What happens")
         assert "\x1b[?1049h" in terminal.seen, "it takes the other screen"
         assert hub.ready["url"] in shown
-        terminal.until(r"▸ (?:\x1b\[[\d;]*m)*ada")
+        terminal.until(r"▸ (?:\x1b\[[\d;]*m)*Ada")
         terminal.press("\x1b[B")
-        terminal.until(r"▸ (?:\x1b\[[\d;]*m)*bob")
+        terminal.until(r"▸ (?:\x1b\[[\d;]*m)*Bob")
         terminal.press("\r")
         terminal.until("Bob in")
         terminal.until("Last actions")
@@ -93,7 +93,7 @@ def test_it_fits_terminals_of_every_size(environ: dict[str, str], size: tuple[in
 
 def test_a_terminal_that_can_only_print_gets_lines(environ: dict[str, str]) -> None:
     with at_terminal(environ, "nexus", "watch", TERM="dumb") as terminal:
-        terminal.until(r"\d\d:\d\d:\d\d ada ")
+        terminal.until(r"\d\d:\d\d:\d\d Ada ")
         terminal.press("\x03")
         assert terminal.ended() == 0
         assert "\x1b" not in terminal.seen

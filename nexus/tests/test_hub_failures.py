@@ -14,15 +14,17 @@ from typing import Any
 import pytest
 from unruly_time import let_time_pass, until_at_it
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState, PortableItem
+from wsap_nexus.agents.chronicle import news
 from wsap_nexus.errors import GameUnavailableError, WorldFailedError
 from wsap_nexus.hub.hub import Nexus, Settings
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import Policy, SessionRecord, Terms
-from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events import DiaryWritten, Names, NexusEvent
+from wsap_nexus.store.events.base import count
 
 anywhere = pytest.mark.parametrize("workers", [0, 1], ids=["in-process", "in-a-worker"])
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -36,7 +38,7 @@ class Field:
             shutil.copy(Path(__file__).with_name("unruly.py"), folder / "unruly.py")
         self.folder = folder
         self.file = folder / "unruly.py"
-        games = (*(f"{self.file}:{name}" for name in ("Unruly", "Unsaved", "Needy")), "crafter", "matrix")
+        games = (*(f"{self.file}:{name}" for name in ("Unruly", "Unsaved", "Needy", "Broken")), "crafter", "matrix")
         own = {"lobby_seconds": 0.05, "games": games, "snapshot_every": 10, **settings}
         self.nexus = Nexus(PluginHost.discovered(), store, Settings(**own))
         self.events: list[NexusEvent] = []
@@ -128,10 +130,48 @@ def test_an_agent_whose_world_fails_is_back_in_the_nexus_with_its_body_suspended
             assert not book.transfers("prepared")
             assert book.world(closed.world_id).failures == 1
             assert agent.lifetime_steps == closed.steps
-        (told,) = field.happened("world_failed", "ada")
+        (told,) = field.happened("world_crashed", "ada")
         assert told.body["kept"] is True
+        assert told.session_id == closed.id
+        assert not field.happened("entry_refused")
 
     live(tmp_path, test, workers=workers)
+
+
+def test_a_crash_in_mid_play_is_told_as_one_wherever_it_is_told(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        with field.nexus.ledger.change() as book:
+            book.update_agent("ada", name="Ada")
+        stay = await field.enter("ada", "unruly", Terms(steps=100_000))
+        field.say("raise")
+        closed = await field.closed(stay.session)
+        (entry,) = await field.until(lambda: field.happened("diary", "ada"))
+        assert isinstance(entry, DiaryWritten)
+        assert entry.text.endswith("My session ended: the world failed.")
+        (crash,) = field.happened("world_crashed")
+        (left,) = field.happened("left")
+        names = Names({"ada": "Ada"})
+        assert crash.sentence(names).startswith("unruly crashed during Ada's session: ")
+        assert left.sentence(names) == f"Ada left unruly after {count(closed.steps, 'decision')}: the world failed"
+        with field.nexus.ledger.look() as book:
+            (told,) = news(book, "ada")
+        assert told.description.startswith("unruly crashed during your session: ")
+        for text in (entry.text, told.description, crash.sentence(names), left.sentence(names)):
+            assert "world_failed" not in text
+            assert "did not let" not in text
+
+    live(tmp_path, test)
+
+
+def test_a_world_that_fails_while_an_agent_enters_has_refused_it(tmp_path: Path) -> None:
+    async def test(field: Field) -> None:
+        with pytest.raises(WsapError):
+            await field.enter("ada", "broken")
+        (refused,) = field.happened("entry_refused", "ada")
+        assert refused.sentence(Names({"ada": "Ada"})).startswith("broken did not let Ada in: ")
+        assert not field.happened("world_crashed")
+
+    live(tmp_path, test)
 
 
 @anywhere

@@ -304,7 +304,7 @@ def test_agents_come_home_from_a_game_that_cannot_bring_its_worlds_back_and_it_i
         served.in_loop(until(lambda: where(served, "eve") == {"rope-1": "escrow"}, served))
         with served.nexus.ledger.look() as book:
             (session,) = book.sessions(agent_id="eve")
-            told = book.events(kinds=("world_failed",), limit=10)[0].body
+            told = book.events(kinds=("world_crashed",), limit=10)[0].body
         assert session.reason == "world_failed"
         assert "no snapshots and no seeds" in told["error"]
         assert served.nexus.standings.of("far-quarry").status == "offline"

@@ -150,7 +150,7 @@ def test_a_destination_that_there_is_not_is_told_in_the_nexus(tmp_path: Path) ->
             assert refused.body["destination"] == "atlantis"
             await place.until(lambda: place.nexus.surroundings("w2").news)
             (told,) = place.nexus.surroundings("w2").news
-            assert told.description.startswith("You wanted to go on to atlantis: ")
+            assert told.description.startswith("You could not go on to atlantis: ")
 
     asyncio.run(test())
 

@@ -116,6 +116,15 @@ class Needy(Unruly):
         context.services.require("models")
 
 
+class Broken(Unruly):
+    """Fails as soon as somebody looks."""
+
+    wsap_spec: ClassVar = {"name": "broken", "abilities": ["seed"]}
+
+    def observe(self) -> Observation:
+        raise KeyError("nothing to see")
+
+
 class Obedient:
     """Says `go` until a file called `say` names something else."""
 

@@ -12,6 +12,9 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import (
+    AgentFailed,
+    AgentPaused,
+    AgentResumed,
     Died,
     Entered,
     EntryRefused,
@@ -86,7 +89,7 @@ def news(book: Book, agent_id: str) -> list[Event]:
 
 
 def _news(event: NexusEvent, agent_id: str) -> str:
-    told = f"{event.sentence(Names(reader=agent_id))}."
+    told = f"{event.sentence(Names(reader=agent_id)).rstrip('.')}."
     return f"{told} {respawn_words(event.death_respawn_options)}" if isinstance(event, Died) else told
 
 
@@ -118,6 +121,12 @@ def ways_back(book: Book, agent_id: str, game: str) -> dict[str, str]:
         if event.game == game and event.death_avatar_id not in found:
             found[event.death_avatar_id] = respawn_words(event.death_respawn_options)
     return found
+
+
+def failure_of(book: Book, agent_id: str) -> str:
+    """Return why a paused agent is paused, if it failed; empty if a person paused it."""
+    newest = latest(book, agent_id, AgentFailed, AgentPaused, AgentResumed, limit=1)
+    return _short(newest[0].error, 500) if newest and isinstance(newest[0], AgentFailed) else ""
 
 
 def session_facts(book: Book, session: SessionRecord) -> list[str]:

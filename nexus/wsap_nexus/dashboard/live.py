@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.dashboard.guard import HEADERS, reader
-from wsap_nexus.dashboard.shown import stay_in_short
+from wsap_nexus.dashboard.shown import event_shown, stay_in_short
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.served import Hub
@@ -158,8 +158,8 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
         yield f"id: {seq}\nevent: hello\ndata: {dumps(hello)}\n\n"
         while True:
             for event in _events(nexus, seq):
-                seq = event.seq
-                yield f"id: {seq}\nevent: nexus\ndata: {dumps(event.to_json())}\n\n"
+                seq = event["seq"]
+                yield f"id: {seq}\nevent: nexus\ndata: {dumps(event)}\n\n"
             agents = await listener.heard(QUIET)
             if board.closed:
                 return
@@ -173,9 +173,11 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
         listener.close()
 
 
-def _events(nexus: Nexus, after: int) -> list[NexusEvent]:
+def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
     with nexus.ledger.look() as book:
-        return book.events(after=after, limit=MOST_BEHIND)
+        events = book.events(after=after, limit=MOST_BEHIND)
+        names = book.names(events)
+    return [event_shown(event, names) for event in events]
 
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:

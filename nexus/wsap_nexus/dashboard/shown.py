@@ -18,6 +18,7 @@ from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.hub.stay import Stay
+from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.terminal.story import action_text
 
 LONGEST = 20_000
@@ -43,6 +44,18 @@ def shortened(text: object, most: int = LONGEST) -> str:
     """Return a text that is no longer than is shown."""
     whole = str(text)
     return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
+
+
+def event_shown(event: NexusEvent, names: Names) -> dict[str, Any]:
+    """Return an event of the nexus with its sentence, and how several gains are told in one."""
+    gain = event.gained(names)
+    return {
+        **event.to_json(),
+        "sentence": event.sentence(names),
+        "name": names.who(event.agent_id) if event.agent_id else None,
+        "minor": event.minor,
+        "gain": None if gain is None else {"lead": gain.lead, "key": gain.key, "text": gain.text},
+    }
 
 
 def stay_in_short(stay: Stay) -> dict[str, Any]:

@@ -14,18 +14,20 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from sqlalchemy import func, select
 
 from wsap_core.protocol.wire import encode
+from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.dashboard.back import look_back
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
-from wsap_nexus.dashboard.shown import observation_shown, shortened, stay_in_short, told
+from wsap_nexus.dashboard.shown import event_shown, observation_shown, shortened, stay_in_short, told
 from wsap_nexus.dashboard.spent import spent_by_session, spent_lately
 from wsap_nexus.hub.hub import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.hub.settling import in_doubt
 from wsap_nexus.hub.stay import Stay
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import read_row, why_ended
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -57,7 +59,6 @@ async def overview(nexus: Hub, request: Request) -> Response:
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
         recent = _newest(book, 120)
-        names |= _names(book, [e["agent_id"] for e in recent])
         moving = book.transfers("prepared", "unknown")[:100]
         body = {
             "now": time.time(),
@@ -110,7 +111,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, agent_id)[:50]],
             "letters": _letters(book, agent_id),
             "spent": spent_by_session(nexus, book, sessions),
-            "failure": _failure(book, identity),
+            "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
             "in_doubt": [encode(move) for move in in_doubt(book, agent_id)[:20]],
         }
     return told(body)
@@ -240,7 +241,7 @@ async def events(
         found = _events_of(book, query)
         if after is not None:
             found.reverse()
-        return told({"events": found, "names": _names(book, [e["agent_id"] for e in found])})
+        return told({"events": found})
 
 
 # --- parts ------------------------------------------------------------------------------------------
@@ -303,10 +304,14 @@ def _newest(book: Book, limit: int) -> list[dict[str, Any]]:
 
 
 def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
-    from json import loads
-
-    rows = book.connection.execute(query)
-    return [{**row._mapping, "body": loads(row.body) if len(row.body) < 100_000 else {}} for row in rows]
+    rows = book.connection.execute(query).all()
+    events = [read_row(row) for row in rows]
+    names = book.names(events)
+    # A body may be as large as a text that somebody wrote.
+    return [
+        event_shown(event, names) | ({} if len(row.body) < 100_000 else {"body": {}})
+        for event, row in zip(events, rows, strict=True)
+    ]
 
 
 def _attention(book: Book) -> list[dict[str, Any]]:
@@ -314,7 +319,7 @@ def _attention(book: Book) -> list[dict[str, Any]]:
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
     for row in book.connection.execute(failed).all():
-        why = _last_failure(book, row.id)
+        why = failure_of(book, row.id)
         if why:
             found.append({"kind": "agent", "id": row.id, "name": row.name, "what": why})
     for move in book.transfers("unknown")[:20]:
@@ -324,20 +329,6 @@ def _attention(book: Book) -> list[dict[str, Any]]:
     return found + [
         {"kind": "game", "id": row.name, "name": row.name, "what": f"{row.status}: {row.reason}"[:500]} for row in games
     ]
-
-
-def _failure(book: Book, identity: AgentIdentity) -> str:
-    return _last_failure(book, identity.id) if identity.state == "paused" else ""
-
-
-def _last_failure(book: Book, agent_id: str) -> str:
-    """Return why an agent is paused, if it failed; empty if a person paused it."""
-    kinds = ("agent_failed", "agent_paused", "agent_resumed")
-    query = select(_EVENT).where(_EVENT.c.agent_id == agent_id, _EVENT.c.kind.in_(kinds))
-    newest = _events_of(book, query.order_by(_EVENT.c.seq.desc()).limit(1))
-    if not newest or newest[0]["kind"] != "agent_failed":
-        return ""
-    return shortened(newest[0]["body"].get("error", "It failed."), 500)
 
 
 def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
@@ -370,6 +361,7 @@ def _skills(book: Book, agent_id: str) -> list[dict[str, Any]]:
 
 def _session(session: SessionRecord) -> dict[str, Any]:
     found: dict[str, Any] = encode(session)
+    found["ended"] = why_ended(session.reason) if session.closed else None
     # What was done, deed by deed, is in the run; here its totals are enough.
     found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
     return found

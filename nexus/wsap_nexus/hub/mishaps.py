@@ -20,7 +20,7 @@ from wsap_nexus.hub.venue import START
 from wsap_nexus.runs.recorder import read_snapshot
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
-from wsap_nexus.store.events import SessionForceClosed, WorldFailed
+from wsap_nexus.store.events import SessionForceClosed, WorldCrashed
 from wsap_nexus.store.events.endings import WORLD_FAILED
 from wsap_nexus.store.repository import Repository
 
@@ -83,7 +83,7 @@ def bring_home(
                 note="the world that it was in failed and is no more",
             )
     if error:
-        kind = WorldFailed if reason == WORLD_FAILED else SessionForceClosed
+        kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
         book.note(
             kind(
                 agent_id=session.agent_id,

@@ -26,7 +26,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Past, Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
-from wsap_nexus.store.events import SessionResumed, WorldFailed
+from wsap_nexus.store.events import EntryRefused, SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
@@ -325,7 +325,7 @@ class Tables:
             for way in ways:
                 if not self._context.elsewhere.doubt(book, way.transfer_id, way.agent_id, way.game, str(error)):
                     take_back(book, way.transfer_id, way.agent_id, str(error))
-                book.note(WorldFailed(agent_id=way.agent_id, game=way.game, world=record.id, error=str(error)))
+                book.note(EntryRefused(agent_id=way.agent_id, game=way.game, world=record.id, error=str(error)))
             if new:
                 book.drop_world(record.id)
         counted = isinstance(error, WorldFailedError) and error.counted

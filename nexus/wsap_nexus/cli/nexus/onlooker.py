@@ -17,7 +17,7 @@ from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
@@ -43,6 +43,11 @@ class Sight:
     events: tuple[NexusEvent, ...]
     """The last ones, oldest first."""
     bytes: int | None
+
+    @property
+    def names(self) -> Names:
+        """How the agents are called."""
+        return Names({row.id: row.name for row in self.agents})
 
 
 class Onlooker:

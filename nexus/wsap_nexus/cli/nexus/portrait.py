@@ -12,6 +12,7 @@ from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
 from wsap_nexus.hub.settling import in_doubt
 from wsap_nexus.store.book import Book
+from wsap_nexus.store.events import why_ended
 
 # Any, in this module: JSON-ready data.
 
@@ -24,7 +25,7 @@ def portrait(book: Book, name: str) -> dict[str, Any]:
     """
     agent = book.agent(name)
     return {
-        **asdict(agent_row(book.connection, agent, session_of(book, agent))),
+        **asdict(agent_row(book, agent, session_of(book, agent))),
         "created": agent.created,
         "persona": agent.persona,
         "policies": {g: {"agent": p.agent, "options": dict(p.options)} for g, p in sorted(agent.policies.items())},
@@ -69,7 +70,7 @@ def portrait_lines(found: Mapping[str, Any]) -> list[str]:
     if found["sessions"]:
         lines.append("last stays:")
     for session in found["sessions"][:5]:
-        ended = session["reason"] or "still there"
+        ended = why_ended(session["reason"]) if session["closed"] else "still there"
         steps = plural(session["steps"], "decision") if session["closed"] else "open"
         lines.append(f"  {session['opened'][:16].replace('T', ' ')}  {session['game']}: {steps}, {ended}"
                      f"  (wsap replay {session['run_id']})")  # fmt: skip

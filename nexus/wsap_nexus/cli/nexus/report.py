@@ -9,14 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from wsap_core.untrusted import one_line
 from wsap_nexus import state
+from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.paths import database_location
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
-from wsap_nexus.store.events import NexusEvent
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
@@ -41,6 +42,13 @@ class AgentRow:
     lifetime_steps: int
     decided_by: str
     """Who decides for it where nothing else is said."""
+    paused_because: str = ""
+    """Why it is paused, if it failed; empty if a person paused it."""
+
+
+def held(agent: AgentRow) -> str:
+    """Return the state of an agent that is not active, with the reason if it failed."""
+    return f"{agent.state}: {one_line(agent.paused_because)}" if agent.paused_because else agent.state
 
 
 @dataclass(frozen=True)
@@ -123,10 +131,10 @@ def agent_rows(book: Book) -> list[AgentRow]:
             )
         )
     }
-    return [agent_row(book.connection, agent, opened.get(agent.session_id or "")) for agent in book.agents()]
+    return [agent_row(book, agent, opened.get(agent.session_id or "")) for agent in book.agents()]
 
 
-def agent_row(connection: Connection, agent: AgentIdentity, session: Any) -> AgentRow:
+def agent_row(book: Book, agent: AgentIdentity, session: Any) -> AgentRow:
     """Return an agent with where it is. Any: a row, or a record, of its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
     decides = "the game's own" if policy is None or policy.agent == "wanderer" else policy.agent
@@ -139,9 +147,10 @@ def agent_row(connection: Connection, agent: AgentIdentity, session: Any) -> Age
         session.game if session is not None else GAME,
         session.id if session is not None else None,
         session.opened if session is not None else None,
-        last_step(connection, session.run_id) if session is not None else 0,
+        last_step(book.connection, session.run_id) if session is not None else 0,
         agent.lifetime_steps,
         decides,
+        failure_of(book, agent.id) if agent.state == "paused" else "",
     )
 
 
@@ -164,88 +173,6 @@ def worlds_of(connection: Connection) -> list[WorldLine]:
         .all()
     )
     return [WorldLine(game, int(made.get(game, 0)), int(inside.get(game, 0))) for game in sorted({*made, *inside})]
-
-
-def told(event: NexusEvent) -> str:
-    """Return an event as a person reads it, without the time; empty for one that is of no interest to them."""
-    teller = _TOLD.get(event.kind)
-    body = event.body
-    if teller is None:
-        return f"{event.agent_id}: {event.kind.replace('_', ' ')}" if event.agent_id else event.kind.replace("_", " ")
-    try:
-        return str(teller(event, body))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return f"{event.agent_id or 'the nexus'}: {event.kind.replace('_', ' ')}"
-
-
-def _entered(event: NexusEvent, body: Any) -> str:
-    how = "lives again in" if body.get("respawned") else "wakes in" if body.get("woken") else "enters"
-    bonuses = ", ".join(f"{name} {value}" for name, value in dict(body.get("bonuses") or {}).items())
-    return f"{event.agent_id} {how} {event.game}" + (f" (with {bonuses})" if bonuses else "")
-
-
-def _left(event: NexusEvent, body: Any) -> str:
-    achieved = body.get("achievements") or []
-    deeds = f", achieved {', '.join(achieved)}" if achieved else ""
-    reason = str(body["reason"]).replace("_", " ")
-    steps = "1 decision" if body["steps"] == 1 else f"{body['steps']} decisions"
-    return f"{event.agent_id} leaves {event.game} after {steps} ({reason}{deeds})"
-
-
-_GOES = {
-    "escrow": ("goes into safe keeping", "go into safe keeping"),
-    "transfer": ("goes on its way", "go on their way"),
-    "world": ("goes into a world", "go into a world"),
-    "lost": ("is lost", "are lost"),
-}
-"""How it is said that one thing, or several, go to a place."""
-
-
-def _moved(event: NexusEvent, body: Any) -> str:
-    one, several = _GOES[body["to"]]
-    why = f": {body['why']}" if body.get("why") else ""
-    if "items" in body:
-        return f"{len(body['items'])} things of {event.agent_id} {several}{why}"
-    return f"{event.agent_id}'s {body.get('name') or body['item_id']} {one}{why}"
-
-
-def _body(event: NexusEvent, body: Any) -> str:
-    # What else becomes of bodies goes with entering and leaving, which are told.
-    return "" if body["state"] != "destroyed" else f"{event.agent_id}'s body in {event.game} is destroyed"
-
-
-_TOLD: dict[str, Any] = {
-    # Any: what tells an event from its body.
-    "started": lambda e, b: f"the nexus starts, {b.get('agents', 0)} agents",
-    "stopped": lambda e, b: "the nexus stops",
-    "agent_registered": lambda e, b: f"{e.agent_id} joins the nexus",
-    "agent_paused": lambda e, b: f"{e.agent_id} is paused",
-    "agent_resumed": lambda e, b: f"{e.agent_id} goes on",
-    "agent_failed": lambda e, b: f"{e.agent_id} fails and is paused: {b['error']}",
-    "entered": _entered,
-    "left": _left,
-    "resumed": lambda e, b: f"{e.agent_id} goes on in {e.game}",
-    "died": lambda e, b: f"{e.agent_id} dies in {e.game}: {b.get('death_cause') or 'nobody knows of what'}",
-    "achievement": lambda e, b: f"{e.agent_id} achieves {b['name']} in {e.game}",
-    "skill_gained": lambda e, b: f"{e.agent_id} is better at {b['domain']}: {b['level']:.2f} (+{b['gain']:.2f})",
-    "item_found": lambda e, b: f"{e.agent_id} takes {b['item']['name']} out of {e.game}",
-    "item_moved": _moved,
-    "items_moved": _moved,
-    "avatar_changed": _body,
-    "onward_refused": lambda e, b: f"{e.agent_id} can't go on to {b['destination']}: {b['why']}",
-    "game_failed": lambda e, b: f"a world of {e.game} fails: {b['error']}",
-    "game_offline": lambda e, b: f"{e.game} is offline" + (f": {b['reason']}" if b.get("reason") else ""),
-    "game_available": lambda e, b: f"{e.game} can be entered",
-    "agent_moved_away": lambda e, b: f"{e.agent_id} goes to another nexus",
-    "agent_imported": lambda e, b: f"{e.agent_id} comes in from a file",
-    "agent_removed": lambda e, b: f"{e.agent_id} is removed",
-    "diary": lambda e, b: f"{e.agent_id} writes: {b['text']}",
-    "world_failed": lambda e, b: f"{e.game} did not let {e.agent_id} in: {b['error']}",
-    "transfer_cancelled": lambda e, b: f"{e.agent_id}'s way is taken back: {b['why']}",
-    "transfer_in_doubt": lambda e, b: f"it is not known what became of {e.agent_id}'s way to {e.game}: {b['why']}",
-    "transfer_settled": lambda e, b: f"a person says that what {e.agent_id} took to {e.game} has {b['outcome']}",
-    "pruned": lambda e, b: f"{b['runs']} old recordings and {b['nexus_events']} old events are forgotten",
-}
 
 
 def session_of(book: Book, agent: AgentIdentity) -> SessionRecord | None:

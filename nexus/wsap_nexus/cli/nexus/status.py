@@ -76,7 +76,8 @@ def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> lis
         return ["There are no agents; add one with: wsap nexus agents add NAME"]
     rows = [
         (one_line(a.id), "" if a.state == "active" else a.state, f"in {one_line(a.place)}",
-         f"{plural(a.steps, 'decision')} there" if a.session else "", f"{a.lifetime_steps + a.steps} in all")
+         f"{plural(a.steps, 'decision')} there" if a.session else "", f"{a.lifetime_steps + a.steps} in all",
+         f"failed: {one_line(a.paused_because)}" if a.paused_because else "")
         for a in agents[:limit]
     ]  # fmt: skip
     used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]

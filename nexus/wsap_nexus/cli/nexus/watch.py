@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, is_dumb, output_console
 
 if TYPE_CHECKING:
@@ -80,9 +79,9 @@ def _has_screen() -> bool:
 def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
     from wsap_core.protocol.wire import dumps
     from wsap_nexus.cli.nexus.onlooker import following
-    from wsap_nexus.cli.nexus.report import told
     from wsap_nexus.cli.nexus.status import agent_lines
     from wsap_nexus.cli.nexus.watch_screen import clock
+    from wsap_nexus.store.events import sentences
     from wsap_nexus.terminal.plain import note_line
 
     sight, events = onlooker.look(recent=RECENT)
@@ -91,13 +90,13 @@ def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_
             click.echo(line)
     follow: Following | None = None
     while True:
-        for event in events:
-            if agent is not None and event.agent_id != agent:
-                continue
-            if as_json:
+        wanted = [event for event in events if agent in (None, event.agent_id)]
+        if as_json:
+            for event in wanted:
                 click.echo(dumps(event.to_json()))
-            elif line := one_line(told(event)):
-                click.echo(f"{clock(event.time)} {line}")
+        else:
+            for event, sentence in sentences(wanted, sight.names):
+                click.echo(f"{clock(event.time)} {sentence}")
         if agent is not None:
             before, follow = follow, following(onlooker, agent, host, follow)
             notes = follow.refresh() if follow is not None else []

@@ -14,10 +14,9 @@ from rich.text import Text
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.doctor import _bytes
 from wsap_nexus.cli.nexus.onlooker import Following, Sight
-from wsap_nexus.cli.nexus.report import AgentRow, told
+from wsap_nexus.cli.nexus.report import AgentRow, held
 from wsap_nexus.cli.nexus.status import duration, plural
-from wsap_nexus.hub.place import GAME
-from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.events import NexusEvent, sentences
 from wsap_nexus.terminal.panels import actions
 from wsap_nexus.terminal.screen import Look, compose, fits
 
@@ -70,7 +69,7 @@ def headline(sight: Sight, now: float) -> Text:
     """Return the first line: whether it runs, where, and how large it is."""
     line = Text(no_wrap=True, overflow="ellipsis")
     if sight.running is not None:
-        line.append(" The nexus ", "bold green").append(sight.running.url, "underline")
+        line.append(" The nexus ", "bold green").append(sight.running.url.partition("#")[0], "underline")
         line.append(f"  up {duration(max(0.0, now - sight.running.started))}", "dim")
     else:
         line.append(" The nexus does not run ", "bold yellow").append("this is how it was left", "dim")
@@ -89,12 +88,12 @@ def _body(sight: Sight, chosen: int, width: int, height: int) -> RenderableType:
         column = Layout(size=left)
         agents = Layout(_panel(_agents(sight.agents, chosen, left - 4, height - worlds - 2), "Agents"))
         column.split_column(agents, *([Layout(_panel(_worlds(sight), "Worlds"), size=worlds)] if worlds else []))
-        layout.split_row(column, Layout(_panel(_happened(sight.events, height - 2), "What happens")))
+        layout.split_row(column, Layout(_panel(_happened(sight, height - 2), "What happens")))
         return layout
     rows = max(3, min(len(sight.agents) + 2, height // 2))
     layout.split_column(
         Layout(_panel(_agents(sight.agents, chosen, width - 4, rows - 2), "Agents"), size=rows),
-        Layout(_panel(_happened(sight.events, height - rows - 2), "What happens")),
+        Layout(_panel(_happened(sight, height - rows - 2), "What happens")),
     )
     return layout
 
@@ -104,17 +103,18 @@ def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) ->
         return Text("nobody yet: wsap nexus agents add NAME", "dim")
     height = max(1, height)
     first = max(0, min(chosen - height // 2, len(agents) - height))
-    widest = min(max(len(a.id) for a in agents), max(6, width // 3))
+    names = [one_line(a.name) if a.name.lower() == a.id else f"{one_line(a.name)} ({a.id})" for a in agents]
+    widest = min(max(map(len, names)), max(6, width // 3))
     lines = []
     for index, agent in enumerate(agents[first : first + height], first):
         line = Text("▸ " if index == chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
-        line.append(f"{one_line(agent.id)[:widest]:<{widest}} ", "bold" if index == chosen else "")
-        place = one_line(agent.place)
-        line.append("in the nexus" if place == GAME else place, "dim" if place == GAME else "cyan")
+        line.append(f"{names[index][:widest]:<{widest}} ", "bold" if index == chosen else "")
         if agent.session is not None:
-            line.append(f" {agent.steps}", "")
+            line.append(one_line(agent.place), "cyan").append(f" {agent.steps} ")
+        elif agent.state == "active":
+            line.append("in the nexus", "dim")
         if agent.state != "active":
-            line.append(f" ❚❚ {agent.state}", "yellow")
+            line.append(f"❚❚ {held(agent)}", "yellow")
         lines.append(line)
     return Group(*lines)
 
@@ -129,19 +129,20 @@ def _worlds(sight: Sight) -> RenderableType:
     )  # fmt: skip
 
 
-def _happened(events: Sequence[NexusEvent], height: int) -> RenderableType:
-    lines = [event_text(event) for event in events if told(event)][-max(1, height) :]
-    return Group(*lines) if lines else Text("nothing yet", "dim")
+def _happened(sight: Sight, height: int) -> RenderableType:
+    told = sentences(sight.events, sight.names)[-max(1, height) :]
+    return Group(*(event_text(event, sentence) for event, sentence in told)) if told else Text("nothing yet", "dim")
 
 
 _COLOURS = {"died": "bold red", "achievement": "bold yellow", "entered": "green", "left": "cyan",
-            "agent_failed": "red", "world_failed": "red", "skill_gained": "magenta"}  # fmt: skip
+            "agent_failed": "red", "world_failed": "red", "world_crashed": "red", "entry_refused": "red",
+            "listener_failed": "red", "skill_gained": "magenta"}  # fmt: skip
 
 
-def event_text(event: NexusEvent) -> Text:
-    """Return an event as a line, with its time."""
+def event_text(event: NexusEvent, sentence: str) -> Text:
+    """Return an event's sentence as a line, with its time."""
     line = Text(f"{clock(event.time)} ", "dim", no_wrap=True, overflow="ellipsis")
-    return line.append(one_line(told(event)), _COLOURS.get(event.kind, ""))
+    return line.append(sentence, _COLOURS.get(event.kind, ""))
 
 
 def clock(moment: float) -> str:
@@ -165,8 +166,8 @@ def portrait(
     """
     if follow is None:
         return Text(f" {one_line(agent.id)} has done nothing yet.", "dim")
-    held = "❚❚ paused" if agent.state == "paused" else "▶ live"
-    stage = replace(follow.stage(one_line(agent.name)), state=held, keys=note or _ONE_KEYS)
+    state = f"❚❚ {held(agent)}" if agent.state == "paused" else "▶ live"
+    stage = replace(follow.stage(one_line(agent.name)), state=state, keys=note or _ONE_KEYS)
     if fits(width, height):
         return compose(stage, width, height, Look(plain=plain, help=KEYS if helping else ()))
     scene = stage.seat
@@ -174,7 +175,7 @@ def portrait(
         f"{one_line(k)} {one_line(v)}" for k, v in (scene.observation.status if scene.observation else {}).items()
     )
     head = [
-        Text(f"{one_line(stage.title)}  {held}", "bold", no_wrap=True, overflow="ellipsis"),
+        Text(f"{one_line(stage.title)}  {state}", "bold", no_wrap=True, overflow="ellipsis"),
         Text(f"step {scene.steps}, reward {scene.reward:g}", "dim", no_wrap=True, overflow="ellipsis"),
         Text(status, "", no_wrap=True, overflow="ellipsis"),
     ]

@@ -7,7 +7,7 @@ import { deed } from './deeds.js';
 import { add, el, empty, fill, link, panel, table, to } from './dom.js';
 import { calmly, feed as feedOf, stat, stayLine } from './feed.js';
 import { stays } from './worlds.js';
-import { PLAIN_KINDS, count, lasting, many, percent, plain, when } from './words.js';
+import { count, lasting, many, percent, plain, when } from './words.js';
 
 export async function agentsPage(context) {
   const { root, signal } = context;
@@ -223,10 +223,10 @@ export async function agentPage(context) {
     fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }
 
-  const happened = feedOf(feed, 40, { without: new Set([...PLAIN_KINDS, 'diary']) });
+  const happened = feedOf(feed, 40, { without: new Set(['diary']) });
   async function loadFeed() {
     const found = await get(`/dashboard/data/events?${new URLSearchParams({ agent: id, limit: 100 })}`, signal);
-    happened.fill(found.events, found.names, 'Nothing yet.');
+    happened.fill(found.events, 'Nothing yet.');
   }
 
   async function load() { show(await get(path, signal)); }

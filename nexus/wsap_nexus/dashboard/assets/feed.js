@@ -2,27 +2,26 @@
 
 import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
-import { TOGETHER, figure, many, plain, sentence, sign, together, when } from './words.js';
+import { figure, many, plain, sentence, sign, together, when } from './words.js';
 
 // Milliseconds after which a world's view is looked at again, whether or not anybody was told of anything.
 const MEANWHILE = 2000;
 
-// What happened, newest first. What an agent gains at one time is one line, however many events it is.
+// What happened, newest first, without minor events. What an agent gains at one time is one line, however many events it is.
 export function feed(node, most, { without = new Set() } = {}) {
   const seen = new Set();
-  let names = {};
   let top = null;
 
-  const groupOf = (event) => (TOGETHER.has(event.kind) ? [event.kind, event.agent_id, event.session_id].join() : null);
+  const groupOf = (event) => (event.gain ? [event.kind, event.agent_id, event.session_id].join() : null);
 
   function row(group) {
     const { first } = group;
-    const said = group.events.length > 1 ? together(group.events, names) : sentence(first, names);
+    const said = group.events.length > 1 ? together(group.events) : sentence(first);
     return el('li', { 'data-seq': first.seq }, sign(first.kind), el('span.said', {}, said), when(first.time));
   }
 
   function put(event, place) {
-    if (without.has(event.kind) || seen.has(event.seq)) return;
+    if (event.minor || without.has(event.kind) || seen.has(event.seq)) return;
     seen.add(event.seq);
     if (seen.size > 4000) for (const seq of [...seen].slice(0, 2000)) seen.delete(seq);
     const group = groupOf(event);
@@ -45,8 +44,7 @@ export function feed(node, most, { without = new Set() } = {}) {
   let last = null;
 
   return {
-    fill(events, known, nothing) {
-      names = known;
+    fill(events, nothing) {
       seen.clear();
       top = null;
       last = null;

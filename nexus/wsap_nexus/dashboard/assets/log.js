@@ -8,14 +8,13 @@ import { plain, sentence, sign, when } from './words.js';
 const KINDS = [
   ['', 'Everything'], ['entered,left,transfer_cancelled', 'Comings and goings'], ['died', 'Deaths'],
   ['achievement', 'Achievements'], ['skill_gained', 'Skills'], ['item_found,item_moved', 'Items'],
-  ['agent_failed,world_failed', 'Failures'],
+  ['agent_failed,world_crashed,entry_refused,world_failed,listener_failed', 'Failures'],
 ];
 const PAGE = 100;
 
 export async function logPage(context) {
   const { root, signal, query } = context;
   context.title('Log');
-  let names = {};
   const agent = el('input', { type: 'search', id: 'agent', placeholder: 'an id, such as ada', value: query.get('agent') || '', autocomplete: 'off' });
   const kind = el('select', { id: 'kind' }, KINDS.map(([value, title]) => el('option', { value }, title)));
   kind.value = KINDS.some(([v]) => v === query.get('kind')) ? query.get('kind') : '';
@@ -27,7 +26,6 @@ export async function logPage(context) {
     if (agent.value.trim()) asked.set('agent', agent.value.trim());
     if (kind.value) asked.set('kind', kind.value);
     const found = await get(`/dashboard/data/events?${asked}`, signal);
-    names = { ...Object.fromEntries(Object.entries(names).slice(-2000)), ...found.names };
     return found.events.map((event) => ({ key: event.seq, event }));
   }
 
@@ -47,7 +45,7 @@ export async function logPage(context) {
     const { event } = row;
     const body = event.body || {};
     fill(detail,
-      el('h2', {}, plain(event.kind)), el('p', {}, sentence(event, names)),
+      el('h2', {}, plain(event.kind)), el('p', {}, sentence(event)),
       el('p', {}, when(event.time), ` · event ${event.seq}`),
       el('p.links', {},
         event.agent_id ? link(to('agent', event.agent_id), 'The agent') : null, ' ',
@@ -58,7 +56,7 @@ export async function logPage(context) {
 
   const list = windowList(source, {
     label: 'Events', signal, height: 44, onOpen: open, onActive: open,
-    draw: ({ event }) => [sign(event.kind), el('span.said', {}, sentence(event, names, false)), when(event.time)],
+    draw: ({ event }) => [sign(event.kind), el('span.said', {}, sentence(event, false)), when(event.time)],
   });
 
   add(root, [

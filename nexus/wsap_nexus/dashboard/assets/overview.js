@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
 import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { thumbnail } from './blocks.js';
-import { PLAIN_KINDS, cost, count, lasting, many, plain, size } from './words.js';
+import { cost, count, lasting, many, plain, size } from './words.js';
 
 const FEED = 60;
 
@@ -28,7 +28,7 @@ export async function overviewPage(context) {
       panel('What happens', feed, el('p.more', {}, link('#/log', 'The whole log')))),
   ]);
 
-  const happened = feedOf(feed, FEED, { without: PLAIN_KINDS });
+  const happened = feedOf(feed, FEED);
   let names = {};
   let lines = new Map();
   let looks = new Map();
@@ -80,7 +80,7 @@ export async function overviewPage(context) {
         item.kind === 'agent' ? link(to('agent', item.id), item.name) : el('b', {}, plain(item.name)), ` – ${item.what}`)))) : null);
     showWorlds(found);
     showHere(found);
-    happened.fill(found.recent, names, 'Nothing has happened yet.');
+    happened.fill(found.recent, 'Nothing has happened yet.');
   }
 
   async function load() { show(await get('/dashboard/data/overview', signal)); }

@@ -5,7 +5,7 @@ import { drawObservation, drawView } from './blocks.js';
 import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
 import { calmly, stayLine, watchView } from './feed.js';
 import { controls } from './controls.js';
-import { WHY, count, figure, many, plain, usage, when } from './words.js';
+import { count, figure, many, plain, usage, when } from './words.js';
 
 export async function worldsPage(context) {
   const { root, signal } = context;
@@ -149,7 +149,7 @@ export function stays(sessions, names, spent) {
   return table([
     { title: 'When', cell: (s) => link(to('run', s.run_id), when(s.opened)) },
     { title: names ? 'Who' : 'Game', cell: (s) => (names ? link(to('agent', s.agent_id), names[s.agent_id] || s.agent_id) : link(to('world', s.world_id), plain(s.game))) },
-    { title: 'Ended', cell: (s) => (s.closed ? WHY[s.reason] || plain(s.reason) : el('span.tag', {}, 'there now')) },
+    { title: 'Ended', cell: (s) => (s.closed ? s.ended : el('span.tag', {}, 'there now')) },
     { title: 'Steps', number: true, cell: (s) => (s.closed ? count(s.steps) : '') },
     { title: 'Reward', number: true, cell: (s) => (s.closed ? figure(s.stats?.reward) : '') },
     ...(Object.keys(spent).length ? [{ title: 'Models', cell: (s) => usage(spent[s.id]) }] : []),

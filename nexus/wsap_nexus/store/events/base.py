@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing_extensions import override
 
 from wsap_core.untrusted import one_line
 
+_KEY = re.compile(r"#key=[\w-]+")
 LONGEST = 300
 """Characters of a text that a sentence quotes."""
 _ENVELOPE = frozenset({"seq", "kind", "agent_id", "game", "session_id", "time"})
@@ -195,8 +197,8 @@ def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEve
 
 
 def short(text: object, limit: int = LONGEST) -> str:
-    """Return text from outside on one line, cut to a length."""
-    line = one_line(text)
+    """Return text from outside on one line, cut to a length, without the key that opens the dashboard's controls."""
+    line = _KEY.sub("#", one_line(text))
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 

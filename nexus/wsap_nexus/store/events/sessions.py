@@ -127,7 +127,7 @@ class AvatarChanged(AgentEvent):
     @property
     @override
     def minor(self) -> bool:
-        return self.state != "destroyed"  # what else happens to avatars, entering and leaving tell
+        return True  # dying, entering and leaving tell of it, too
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
@@ -183,6 +183,8 @@ class WorldCrashed(AgentEvent):
     kind: Literal["world_crashed"] = "world_crashed"
     world: str = ""
     run: str = ""
+    reason: str | None = None
+    """Why the session ended: `world_failed`."""
     error: str
     kept: bool = False
     """Whether the world's last saved state is kept."""

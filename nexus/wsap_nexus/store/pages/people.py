@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import zstandard
@@ -12,7 +12,7 @@ from sqlalchemy import Row, func, select
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.protocol.wire import encode
 from wsap_nexus.store.entities import AGENT_ID, AgentIdentity, Policy, SkillGain
-from wsap_nexus.store.events import AchievementEarned, AgentRegistered, SkillGained
+from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
 from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
 from wsap_nexus.store.pages.log import LogPages
 from wsap_nexus.store.tables import METADATA
@@ -108,6 +108,13 @@ class PeoplePages(LogPages):
     def keep_mind(self, agent_id: str, mind: bytes) -> None:
         """Keep what an agent's memory gives."""
         self.update_agent(agent_id, mind=zstandard.compress(mind))
+
+    def names(self, events: Iterable[NexusEvent]) -> Names:
+        """Return the names of the agents that some events tell of."""
+        told = list(events)
+        ids = {event.agent_id for event in told} | {event.to for event in told if isinstance(event, MessageSent)}
+        query = select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(sorted(filter(None, ids))))
+        return Names({row.id: row.name for row in self.connection.execute(query)})
 
     # --- skills and achievements ----------------------------------------------------------------
 
