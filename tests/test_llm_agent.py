@@ -159,7 +159,7 @@ def test_replies_are_constrained_where_the_backend_can(style: Style, abilities: 
 
 
 def test_strict_play_is_refused_without_a_constraint() -> None:
-    with pytest.raises(ConstraintError, match="can't be bound to legal actions"):
+    with pytest.raises(ConstraintError, match="can't be constrained to legal actions"):
         play(["x"], options=LLMOptions("Town", strict=True))
 
 

@@ -59,7 +59,7 @@ def answer(body: Any) -> Say:
 
 @pytest.fixture
 def refusing(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
-    """A server whose model can't be bound."""
+    """A server whose model can't be constrained."""
     server.default = answer
     server.models["qwen3:8b"] = Card(40960, refusal=NOT_WITH_THIS_MODEL)
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -176,7 +176,7 @@ def test_a_style_that_the_server_can_not_bind_is_told_before_anything_is_asked(
     told = [r.getMessage() for r in caplog.records if r.name == "wsap.llm"]
     assert len(told) == 1
     assert told[0].startswith(
-        "openai/qwen3:8b can't be bound to legal actions in this style. Its replies are read with"
+        "openai/qwen3:8b can't be constrained to legal actions in this style. Its replies are read with"
     )
 
 
@@ -263,7 +263,7 @@ def test_at_the_command_line_strict_play_ends_with_status_8(
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     assert main(["play", "echo", "--model", "openai/qwen3:8b", "--strict", "--agent-option", "plan=no"]) == 8
     error = capsys.readouterr().err
-    assert "Strict play was asked for; use a model that can be bound, or leave --strict out." in error
+    assert "Strict play was asked for; use a model that can be constrained, or leave --strict out." in error
     assert "Traceback" not in error
 
 

@@ -37,7 +37,7 @@ def model_options(command: F) -> F:
                 "--tools", metavar="NAMES", help="What the model may use while it thinks, with commas between."
             ),
             click.option("--pictures", is_flag=True, help="Show the model the game's picture of each moment, too."),
-            click.option("--strict", is_flag=True, help="Refuse a model that can't be bound to legal actions."),
+            click.option("--strict", is_flag=True, help="Refuse a model that can't be constrained to legal actions."),
             limit_option(
                 "Pause before calls, tokens or cost (US dollars) pass N: cost=2, decision.calls=5, day.tokens=1000000; "
                 "the whole run if no scope is given."

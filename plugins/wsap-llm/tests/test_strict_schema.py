@@ -18,7 +18,7 @@ from wsap_core.seams.model import Abilities, JsonConstraint
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.reply.schema import Understood, bounded, read_reply, reply_schema
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.strict_schema import outside_subset, to_subset
+from wsap_llm.strict_schema import strict_schema, strict_violation
 from wsap_matrix.game import create_simultaneous
 
 WHERE = {
@@ -56,13 +56,13 @@ def matrix_space() -> ActionSpace:
 def test_the_schema_of_a_reply_is_within_the_subset(actions: Any, place: Any, steps: int) -> None:
     for tools in ((), TOOLS):
         schema = reply_schema(actions, tools, reasoning=place, strict_openai=True, steps=steps)
-        assert outside_subset(schema) is None
+        assert strict_violation(schema) is None
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def test_the_usual_schema_is_outside_the_subset() -> None:
-    assert outside_subset(reply_schema(ACTIONS)) == "The root is no object."
-    assert outside_subset({"type": "object", "properties": {}, "required": []}) is not None
+    assert strict_violation(reply_schema(ACTIONS)) == "The root is no object."
+    assert strict_violation({"type": "object", "properties": {}, "required": []}) is not None
 
 
 def an_object(**properties: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ TEXT = {"type": "string"}
     ids=lambda value: str(value)[:50] if isinstance(value, str) else "",
 )
 def test_what_openai_refuses_is_known_with_its_reason(schema: dict[str, Any], reason: str) -> None:
-    assert reason in str(outside_subset(schema))
+    assert reason in str(strict_violation(schema))
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_what_openai_refuses_is_known_with_its_reason(schema: dict[str, Any], re
 )
 def test_what_openai_takes_is_within_the_subset(schema: dict[str, Any]) -> None:
     # The shapes of the examples in its guide.
-    assert outside_subset(schema) is None
+    assert strict_violation(schema) is None
 
 
 def test_many_listed_numbers_become_ranges_before_the_limit_is_passed() -> None:
     wide = [ActionDef(f"put{i}", "", [ParamDef("slot", "1-64"), ParamDef("count", "0-63")]) for i in range(12)]
     schema = reply_schema(wide, strict_openai=True)
-    assert outside_subset(schema) is None
+    assert strict_violation(schema) is None
     slot = schema["properties"]["reply"]["anyOf"][0]["properties"]["params"]["properties"]["slot"]
     assert slot == {"type": "integer", "minimum": 1, "maximum": 64}
     few = reply_schema(wide[:1], strict_openai=True)["properties"]["reply"]["properties"]["params"]["properties"]
@@ -205,7 +205,7 @@ def test_whatever_fits_a_parameter_fits_its_schema_in_the_subset_and_is_read_bac
     schema, value = found
     action = ActionDef("do", "", [ParamDef("it", schema=schema)])
     whole = reply_schema((action, ACTIONS[0]), strict_openai=True)
-    assert outside_subset(whole) is None
+    assert strict_violation(whole) is None
     said = {"reply": {"action": "do", "params": {"it": with_nulls(value, schema)}, "reasoning": ""}}
     jsonschema.Draft202012Validator(whole).validate(said)
     read = read_reply(json.dumps(said), (action, ACTIONS[0]))
@@ -215,7 +215,7 @@ def test_whatever_fits_a_parameter_fits_its_schema_in_the_subset_and_is_read_bac
 
 @given(SCHEMAS)
 def test_a_bounded_schema_stays_a_schema(schema: Any) -> None:
-    jsonschema.Draft202012Validator.check_schema(to_subset(bounded(schema, 40)))
+    jsonschema.Draft202012Validator.check_schema(strict_schema(bounded(schema, 40)))
 
 
 def test_an_agent_asks_within_the_subset_where_the_backend_wants_it() -> None:
@@ -232,7 +232,7 @@ def test_an_agent_asks_within_the_subset_where_the_backend_wants_it() -> None:
     assert (action.name, action.parameters) == ("build", {"where": {"x": 1, "maybe": None}})
     constraint = backend.requests[0].constraint
     assert isinstance(constraint, JsonConstraint)
-    assert outside_subset(constraint.schema) is None
+    assert strict_violation(constraint.schema) is None
     assert agent.last_decision is not None
     assert not agent.last_decision.repaired
     assert not agent.last_decision.unconstrained

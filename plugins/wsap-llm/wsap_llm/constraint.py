@@ -14,7 +14,7 @@ from wsap_llm.options import LLMOptions
 __all__ = ["Constrains", "ConstraintState"]
 
 TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
-ADVICE = "use a model that can be bound, or leave --strict out"
+ADVICE = "use a model that can be constrained, or leave --strict out"
 
 
 class Constrains(Protocol):
@@ -58,10 +58,10 @@ class ConstraintState:
             ConstraintError: it can't or is not to, and strict play was asked for.
         """
         if self._options.strict and not self._options.constrain:
-            raise ConstraintError("Strict play was asked for, and replies not to be bound (constrain=no); choose one.")
+            raise ConstraintError("Strict play was asked for, and unconstrained replies (constrain=no); choose one.")
         if self._style.constrains(self._backend.abilities):
             return
-        can_not = f"{self._backend.model} can't be bound to legal actions in this style"
+        can_not = f"{self._backend.model} can't be constrained to legal actions in this style"
         if self._options.strict:
             raise ConstraintError(f"{can_not}, and strict play was asked for; {ADVICE}.")
         if self._options.constrain:

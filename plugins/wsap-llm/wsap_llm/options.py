@@ -34,7 +34,7 @@ class LLMOptions:
     constrain: bool = True
     """Constrain replies where the backend can."""
     strict: bool = False
-    """Refuse to play where replies can't be bound to what is legal."""
+    """Refuse to play where replies can't be constrained to what is legal."""
     fallback: str | None = None
     """The action taken when a reply can't be understood twice; when None one that waits, or any where none does."""
     tool_calls: int = 3

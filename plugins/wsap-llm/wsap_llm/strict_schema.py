@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["outside_subset", "to_subset", "unwrapped", "wrapped"]
+__all__ = ["strict_schema", "strict_violation", "unwrapped", "wrapped"]
 
 # Any: a JSON Schema has every kind of value.
 JsonSchema = dict[str, Any]
@@ -50,7 +50,7 @@ WRAPPER = "reply"
 def wrapped(schema: Mapping[str, Any]) -> JsonSchema:
     """Return a schema in the subset for an object that holds what the given schema is for."""
     outer = {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
-    return to_subset(outer)
+    return strict_schema(outer)
 
 
 def unwrapped(text: str) -> str:
@@ -67,7 +67,7 @@ def unwrapped(text: str) -> str:
     return json.dumps({name: value for name, value in found[WRAPPER].items() if value is not None}, ensure_ascii=False)
 
 
-def to_subset(schema: Mapping[str, Any]) -> JsonSchema:
+def strict_schema(schema: Mapping[str, Any]) -> JsonSchema:
     """Return a schema within the subset that lets through all that fits the given one, and a little more.
 
     Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional
@@ -137,7 +137,7 @@ def _members(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
     return {"properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def outside_subset(schema: Mapping[str, Any]) -> str | None:
+def strict_violation(schema: Mapping[str, Any]) -> str | None:
     """Return why OpenAI's strict mode would refuse a schema, in a sentence; None if it would not."""
     if schema.get("type") != "object" or "anyOf" in schema:
         return "The root is no object."

@@ -94,7 +94,7 @@ class DecisionTurn:
         """The message that begins the decision."""
         return Message("user", with_picture(self.shown, self.picture))
 
-    async def ask_bound(
+    async def ask_constrained(
         self,
         purpose: str,
         messages: Sequence[Message],
@@ -184,7 +184,7 @@ class JsonStyle:
         while True:
             legal = [*finals, *calls.world] if world else finals
             constraint = self._constraint(turn, legal, calls.own) if self.constrains(turn.abilities) else None
-            reply = await turn.ask_bound(purpose, messages, constraint)
+            reply = await turn.ask_constrained(purpose, messages, constraint)
             usage += reply.usage
             # As OpenAI's strict mode wants it: in an object of its own, with null for what is left out.
             wrapped = turn.abilities.schema_subset and not turn.unconstrained and not reply.truncated
@@ -333,7 +333,7 @@ class TagStyle:
         if turn.constrain and self.constrains(turn.abilities):
             constraint = RegexConstraint(tags.continuation_pattern(left) if inside else tags.pattern(left))
         stop = tuple(f"</{name}>" for name in (*tags.tools, *tags.finals))
-        reply = await turn.ask_bound(purpose, messages, constraint, prefill=so_far, stop=stop)
+        reply = await turn.ask_constrained(purpose, messages, constraint, prefill=so_far, stop=stop)
         scanner = TagScanner(tags, inside_thinking=inside, calls_left=left)
         scanner.feed(reply.text + (reply.finish.stop_sequence or _unfinished(reply, tags)))
         event = scanner.finish()

@@ -27,7 +27,7 @@ from wsap_core.seams.model_errors import BadRequestError, ConstraintError, Serve
 from wsap_llm.backends.deltas import Deltas
 from wsap_llm.backends.dialects import Dialect
 from wsap_llm.backends.failures import Asked, error_in_stream
-from wsap_llm.strict_schema import outside_subset
+from wsap_llm.strict_schema import strict_violation
 from wsap_llm.think import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 
@@ -148,7 +148,7 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
     if constraint is None:
         return
     if isinstance(constraint, JsonConstraint):
-        if dialect.subset and (reason := outside_subset(constraint.schema)) is not None:
+        if dialect.subset and (reason := strict_violation(constraint.schema)) is not None:
             raise ConstraintError(f"OpenAI's strict mode can't bind a reply to this schema. {reason}")
         name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
         schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}

@@ -25,7 +25,8 @@ _ANNOUNCES = re.compile(
     r"(?:(?:is|in|format|json|as)\b\s*)*[\W_]*"
     r"|[\W_]*here (?:you go|(?:is|are) (?:my|the|a|an)(?: valid| json| final| next)*"
     rf" {_OWN}(?: in json(?: format)?)?)[\W_]*"
-    r"|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*",
+    r"|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*"
+    r"|[\W_]*i(?:['’]ll| will)(?! not| never| tell)(?: (?!when|later|once|after|if|to)[a-z_]{1,20}){1,4}[\W_]*",
     re.IGNORECASE,
 )
 _NEXT_KEY = re.compile(r"""[\s,}\]]{0,9}["']\w{1,20}["']\s{0,3}:""")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsap_llm.strict_schema import outside_subset
+from wsap_llm.strict_schema import strict_violation
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
@@ -50,7 +50,7 @@ def test_any_text_is_read_without_a_fault(text: str) -> None:
 def test_an_answer_is_bound_to_the_living_others_within_what_every_engine_takes() -> None:
     made = schema(ABOUT, NAMES)
     assert made["required"] == ["Ann", "Bo", "Dana"]
-    assert outside_subset(made) is None
+    assert strict_violation(made) is None
     assert made["properties"]["Ann"]["enum"][:3] == [0, 5, 10]
     assert made["properties"]["Ann"]["enum"][-1] == 100
 
