@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from wsap_core.protocol import ActionDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.model import Message
 from wsap_core.seams.tool import AgentTool
@@ -58,13 +58,13 @@ class PendingCall:
     result: str | None = None
     """What the world answered; None as long as it has not."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as data, for a snapshot (Any: JSON)."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as data, for a snapshot."""
         messages = [[message.role, message.text()] for message in self.messages]
         return {**vars(self), "messages": messages, "answered": dict(self.answered)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PendingCall:
+    def from_json(cls, data: Mapping[str, JsonValue]) -> PendingCall:
         """Return what `to_json` gave.
 
         Raises:
@@ -139,7 +139,7 @@ class ToolCalls:
 
 async def _use(tool: AgentTool, call: ToolCall) -> str:
     try:
-        result: Any = tool.run(call.parameters)  # Any: a tool may be synchronous or not
+        result: object = tool.run(call.parameters)
         if inspect.isawaitable(result):
             result = await result
     except Exception as error:

@@ -12,7 +12,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+
+from wsap_core.protocol.values import JsonValue
 
 __all__ = ["integer_pattern", "json_pattern", "latin", "literal", "longest_json", "text_pattern"]
 
@@ -89,7 +90,7 @@ def _positive(low: int, high: int) -> list[str]:
     return parts
 
 
-def json_pattern(schema: Mapping[str, Any]) -> str:
+def json_pattern(schema: Mapping[str, JsonValue]) -> str:
     """Return the expression for the JSON values that fit a schema and are written as `json.dumps` does.
 
     The schema's bounds are kept; numbers with fractions have at most four decimals, and of those
@@ -113,7 +114,7 @@ def json_pattern(schema: Mapping[str, Any]) -> str:
     return _either([_kind(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds)])
 
 
-def longest_json(schema: Mapping[str, Any]) -> int:
+def longest_json(schema: Mapping[str, JsonValue]) -> int:
     """Return how many characters the longest value takes that `json_pattern` lets through, or a few more."""
     if "anyOf" in schema:
         return max(map(longest_json, schema["anyOf"]))
@@ -124,7 +125,7 @@ def longest_json(schema: Mapping[str, Any]) -> int:
     return max(_longest(kind, schema) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
-def _longest(kind: str, schema: Mapping[str, Any]) -> int:
+def _longest(kind: str, schema: Mapping[str, JsonValue]) -> int:
     match kind:
         case "string":
             return 2 + 2 * int(schema["maxLength"])  # every character escaped
@@ -144,11 +145,11 @@ def _either(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
-def _value(value: Any) -> str:
+def _value(value: JsonValue) -> str:
     return literal(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))
 
 
-def _kind(kind: str, schema: Mapping[str, Any]) -> str:
+def _kind(kind: str, schema: Mapping[str, JsonValue]) -> str:
     match kind:
         case "null":
             return "null"
@@ -168,24 +169,24 @@ def _kind(kind: str, schema: Mapping[str, Any]) -> str:
     raise ValueError(f"There is no pattern for values of type {kind!r}.")
 
 
-def _string(schema: Mapping[str, Any]) -> str:
+def _string(schema: Mapping[str, JsonValue]) -> str:
     if "maxLength" not in schema:
         raise ValueError("A text without maxLength has no end; see wsap_llm.reply.schema.bounded.")
     return f'"(?:{_JSON_CHARACTER}|{_JSON_ESCAPE}){{{schema.get("minLength", 0)},{schema["maxLength"]}}}"'
 
 
-def _bounds(schema: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+def _bounds(schema: Mapping[str, JsonValue]) -> tuple[Fraction, Fraction]:
     low = max(Fraction(schema.get("minimum", -(10**9))), Fraction(schema.get("exclusiveMinimum", -(10**9))))
     high = min(Fraction(schema.get("maximum", 10**9)), Fraction(schema.get("exclusiveMaximum", 10**9)))
     return low, high
 
 
-def _whole_bounds(schema: Mapping[str, Any]) -> tuple[int, int]:
+def _whole_bounds(schema: Mapping[str, JsonValue]) -> tuple[int, int]:
     low, high = (math.ceil(_bounds(schema)[0]), math.floor(_bounds(schema)[1]))
     return low + (low == schema.get("exclusiveMinimum")), high - (high == schema.get("exclusiveMaximum"))
 
 
-def _number(schema: Mapping[str, Any]) -> str:
+def _number(schema: Mapping[str, JsonValue]) -> str:
     low, high = _whole_bounds(schema)
     if low > high or high - low < 1:
         return _few_numbers(schema)
@@ -198,7 +199,7 @@ def _number(schema: Mapping[str, Any]) -> str:
     return _either(parts)
 
 
-def _few_numbers(schema: Mapping[str, Any]) -> str:
+def _few_numbers(schema: Mapping[str, JsonValue]) -> str:
     """A range without two whole numbers in it: hundredths of the range."""
     low, high = _bounds(schema)
     excluded = {Fraction(schema[k]) for k in ("exclusiveMinimum", "exclusiveMaximum") if k in schema}
@@ -210,7 +211,7 @@ def _few_numbers(schema: Mapping[str, Any]) -> str:
     return _either([literal(json.dumps(v)) for v in fit])
 
 
-def _array(schema: Mapping[str, Any]) -> str:
+def _array(schema: Mapping[str, JsonValue]) -> str:
     if "maxItems" not in schema:
         raise ValueError("A list without maxItems has no end; see wsap_llm.reply.schema.bounded.")
     least, most = schema.get("minItems", 0), schema["maxItems"]
@@ -233,12 +234,12 @@ def _array(schema: Mapping[str, Any]) -> str:
     return rf"\[{tail}\]"
 
 
-def _object(schema: Mapping[str, Any]) -> str:
+def _object(schema: Mapping[str, JsonValue]) -> str:
     """Properties in the order of the schema; those not required may be left out."""
     return rf"\{{{_members(_described(schema))}\}}"
 
 
-def _described(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def _described(schema: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
     """Return the expression of each property, and whether it is required."""
     required = set(schema.get("required", ()))
     return [
@@ -246,7 +247,7 @@ def _described(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
     ]
 
 
-def _either_of(schemas: Sequence[Mapping[str, Any]]) -> str:
+def _either_of(schemas: Sequence[Mapping[str, JsonValue]]) -> str:
     """One of several; objects with the same last property share its expression.
 
     Otherwise an automaton would have a copy of the reasoning, with all its states, for each action.

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+
+from wsap_core.protocol.values import JsonValue
 
 __all__ = ["strict_schema", "strict_violation", "unwrapped", "wrapped"]
 
-# Any: a JSON Schema has every kind of value.
-JsonSchema = dict[str, Any]
+JsonSchema = dict[str, JsonValue]
 
 MOST_PROPERTIES = 5_000
 MOST_LEVELS = 10
@@ -47,7 +47,7 @@ WRAPPER = "reply"
 """The property that what is no object is put into."""
 
 
-def wrapped(schema: Mapping[str, Any]) -> JsonSchema:
+def wrapped(schema: Mapping[str, JsonValue]) -> JsonSchema:
     """Return a schema in the subset for an object that holds what the given schema is for."""
     outer = {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
     return strict_schema(outer)
@@ -67,7 +67,7 @@ def unwrapped(text: str) -> str:
     return json.dumps({name: value for name, value in found[WRAPPER].items() if value is not None}, ensure_ascii=False)
 
 
-def strict_schema(schema: Mapping[str, Any]) -> JsonSchema:
+def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:
     """Return a schema within the subset that lets through all that fits the given one, and a little more.
 
     Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional
@@ -82,7 +82,7 @@ def strict_schema(schema: Mapping[str, Any]) -> JsonSchema:
     return made if values <= MOST_VALUES else _within(schema, listed=False)
 
 
-def _within(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+def _within(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     """Return a schema within the subset; unless `listed`, whole numbers one after the other become a range."""
     if "anyOf" in schema:
         return {"anyOf": [_within(part, listed=listed) for part in schema["anyOf"]]}
@@ -99,7 +99,7 @@ def _within(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
     return made
 
 
-def _of_values(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+def _of_values(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     """Return an enumeration with its type, or the range of its whole numbers."""
     values = list(schema["enum"]) if "enum" in schema else [schema["const"]]
     whole = len(values) > 1 and all(type(value) is int for value in values)
@@ -112,7 +112,7 @@ def _of_values(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
     return {"type": names[0] if len(names) == 1 else names, **found}
 
 
-def _items(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+def _items(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     """Return one schema for all items of a list."""
     rest = schema.get("items", True)
     parts = [*schema.get("prefixItems", ()), *([rest] if rest is not False else [])]
@@ -126,7 +126,7 @@ def _items(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
     return several[0] if len(several) == 1 else {"anyOf": several}
 
 
-def _members(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
+def _members(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
     needed = set(schema.get("required", ()))
     properties: JsonSchema = {}
     for name, part in schema.get("properties", {}).items():
@@ -137,7 +137,7 @@ def _members(schema: Mapping[str, Any], *, listed: bool) -> JsonSchema:
     return {"properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def strict_violation(schema: Mapping[str, Any]) -> str | None:
+def strict_violation(schema: Mapping[str, JsonValue]) -> str | None:
     """Return why OpenAI's strict mode would refuse a schema, in a sentence; None if it would not."""
     if schema.get("type") != "object" or "anyOf" in schema:
         return "The root is no object."
@@ -156,7 +156,7 @@ class _Counts:
         self._properties = self._values = self._characters = 0
         self._long = False
 
-    def add(self, part: Mapping[str, Any]) -> None:
+    def add(self, part: Mapping[str, JsonValue]) -> None:
         properties = part.get("properties", {})
         values = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
         texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
@@ -175,7 +175,7 @@ class _Counts:
         return f"A long enumeration has more than {MOST_IN_LONG} characters." if self._long else None
 
 
-def _walk(schema: Any, path: str, level: int) -> Iterator[tuple[str, Mapping[str, Any], int]]:
+def _walk(schema: JsonValue, path: str, level: int) -> Iterator[tuple[str, Mapping[str, JsonValue], int]]:
     """Give every schema in a schema, itself first, with where it is and how deep."""
     found = schema if isinstance(schema, Mapping) else {"(no object)": schema}
     yield path, found, level
@@ -187,7 +187,7 @@ def _walk(schema: Any, path: str, level: int) -> Iterator[tuple[str, Mapping[str
         yield from _walk(part, f"{path} / choice {number}", level)
 
 
-def _wrong(part: Mapping[str, Any]) -> str | None:
+def _wrong(part: Mapping[str, JsonValue]) -> str | None:
     """Return what is wrong with one schema, leaving out those in it."""
     if unknown := sorted(part.keys() - _KNOWN):
         return f"{unknown[0]!r} is not permitted."
@@ -207,7 +207,7 @@ def _wrong(part: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _alike(choices: Sequence[Mapping[str, Any]]) -> str | None:
+def _alike(choices: Sequence[Mapping[str, JsonValue]]) -> str | None:
     """Return what is wrong with objects to choose from: the first property has to tell one from another."""
     firsts: list[tuple[str, tuple[str, ...]]] = []
     for choice in choices:

@@ -10,12 +10,12 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 from typing_extensions import override
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, HistoryEntry
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
 from wsap_core.untrusted import one_line
 
@@ -71,13 +71,13 @@ class Cell:
         last = other.until if other.until is not None else other.step
         return replace(self, times=self.times + other.times, until=last if last is not None else self.until)
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[JsonValue]:
         """Return it as JSON-ready data."""
         state = [self.text, self.world, self.step, self.kind, self.importance, self.until, self.times]
         return [*state, self.run] if self.run else state
 
     @classmethod
-    def from_state(cls, state: Any) -> Cell:
+    def from_state(cls, state: JsonValue) -> Cell:
         """Return the cell that `state` gave.
 
         Raises:
@@ -183,14 +183,14 @@ def _spoken(action: Action) -> str:
     return cut(action.name, 60) + (f"({shown})" if shown else "")
 
 
-def _items(parameters: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _items(parameters: Mapping[str, JsonValue]) -> Iterable[tuple[str, JsonValue]]:
     # An integer of thousands of digits can't be written out.
     for key, value in list(parameters.items())[:6]:
         large = isinstance(value, int) and value.bit_length() > 200
         yield str(key), "a very large number" if large else value
 
 
-def _last(items: Iterable[Any], most: int = 3) -> list[Any]:
+def _last(items: Iterable[JsonValue], most: int = 3) -> list[JsonValue]:
     return list(items)[-most:]
 
 
@@ -206,7 +206,7 @@ def _name(text: object) -> str:
     return cut(text, MAX_NAME) if text is not None else ""
 
 
-def _is_step(value: Any) -> bool:
+def _is_step(value: JsonValue) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63)
 
 
@@ -289,13 +289,13 @@ SNAPSHOT_LIMIT = 64 * 1024 * 1024
 _MAGIC = b"WSAP memory 1\n"
 
 
-def pack(kind: str, state: dict[str, Any]) -> bytes:
+def pack(kind: str, state: dict[str, JsonValue]) -> bytes:
     """Return a snapshot: a heading, then compressed JSON. Equal states give equal bytes."""
     text = json.dumps({"kind": kind, **state}, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return _MAGIC + zlib.compress(text.encode(), 6)
 
 
-def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, Any]:
+def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, JsonValue]:
     """Return the state in a snapshot of a kind of memory.
 
     Raises:
@@ -322,7 +322,7 @@ def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, Any
     return state
 
 
-def listed(state: Mapping[str, Any], name: str) -> list[Any]:
+def listed(state: Mapping[str, JsonValue], name: str) -> list[JsonValue]:
     """Return a list in a snapshot's state.
 
     Raises:

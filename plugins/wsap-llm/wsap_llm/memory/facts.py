@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from typing_extensions import override
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import HistoryEntry, Memory, wire
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import one_line
@@ -137,7 +137,7 @@ class FactsMemory(CellMemory):
         del self._lived[: max(0, len(self._lived) - history)]
 
 
-def _text(item: Any) -> str:
+def _text(item: JsonValue) -> str:
     if not isinstance(item, str):
         raise ValueError("a step or a run is not text")
     return item

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine, Sequence
-from typing import Any
 
 from typing_extensions import override
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
@@ -123,7 +123,7 @@ class FifoMemory(CellMemory):
         return found + within(summary, budget - cost(found))
 
     @override
-    def compact(self) -> Coroutine[Any, Any, None] | None:
+    def compact(self) -> Coroutine[JsonValue, JsonValue, None] | None:
         """Fold what has fallen out into the summary; with a backend, return the asking of it.
 
         One asking goes on at a time; steps may be remembered and snapshots taken beside it. A

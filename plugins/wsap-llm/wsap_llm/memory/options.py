@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.values import JsonValue
 
-# Any, here and below: options come from a person's file or command line, and have any type.
 
-
-def check_known(what: str, config: Mapping[str, Any], known: Iterable[str]) -> None:
+def check_known(what: str, config: Mapping[str, JsonValue], known: Iterable[str]) -> None:
     """Refuse options that are not known.
 
     Raises:
@@ -23,7 +21,7 @@ def check_known(what: str, config: Mapping[str, Any], known: Iterable[str]) -> N
             raise ConfigError(f"The {what} has no option {str(name)[:60]!r}; its options: {listed}.")
 
 
-def whole(what: str, config: Mapping[str, Any], name: str, default: int, *, low: int, high: int) -> int:
+def whole(what: str, config: Mapping[str, JsonValue], name: str, default: int, *, low: int, high: int) -> int:
     """Return an option that is a whole number; text such as "5" is read as one.
 
     Raises:
@@ -40,7 +38,7 @@ def whole(what: str, config: Mapping[str, Any], name: str, default: int, *, low:
     return value
 
 
-def text(what: str, config: Mapping[str, Any], name: str) -> str | None:
+def text(what: str, config: Mapping[str, JsonValue], name: str) -> str | None:
     """Return an option that is text, or None where it is not given.
 
     Raises:

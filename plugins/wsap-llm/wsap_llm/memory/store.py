@@ -8,7 +8,6 @@ import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from wsap_core.errors import (
     MissingServiceError,
@@ -19,6 +18,7 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     StorageVersionError,
 )
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.memory.cells import Cell, words
 
 APPLICATION = 0x57534D31
@@ -277,6 +277,5 @@ def _indexed(cell: Cell) -> str:
     return " ".join(words_of(cell))
 
 
-def _cell(row: Sequence[Any]) -> Cell:
-    # Any: a row has values of several types.
+def _cell(row: Sequence[JsonValue]) -> Cell:
     return Cell(row[1], row[2], row[3], row[4], row[5], run=row[6])

@@ -1,10 +1,22 @@
-"""Reading what a model replied: tolerant of form, strict about meaning.
+"""What a reply must look like, and reading it: by its shape, never by what prose may mean.
 
-outcome      Understood, NotUnderstood, ToolCall
-reading      read_reply
-asking       reask
-thinking     split_thinking
-loose_json   JSON as language models write it
+schema, tags        the two forms that are asked for, made from what is legal now
+steps               how several steps are asked for in either form
+scanner             reading tags while they are still being written
+
+reading             read_reply: the rest of this list in order, for replies in any other form
+├── repair          JSON as language models write it
+├── objects         what a JSON value asks for
+├── elements        calls between tags
+├── labels          calls behind labels
+├── calls           `move(direction=north)` and bare names
+└── context         whether what stands around a call leaves it in doubt
+choices             what may be named now, and near misses of names
+parameters          parameters brought into their declared form
+candidates          what one place in a reply asks for
+outcome, asking     what came of it, and the question that is asked once more
+
+Calls that a backend returns beside the text (`tool_calls`) have the form that `objects` reads already.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from wsap_core.protocol import ActionDef, ParamDef
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.choices import LegalChoices, names_of, split_words
 from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
 
@@ -34,7 +34,7 @@ class Call:
 
     name: str
     # A mapping, a list or a value: models put everything there.
-    given: Any
+    given: JsonValue
 
 
 def undecorated(text: str) -> str:
@@ -70,7 +70,7 @@ def read_call(text: str, choices: LegalChoices, *, marked: bool) -> Call | None:
     return _name_and_value(_ENUMERATOR.sub("", text.strip().lstrip(_DECORATION)).lstrip(_DECORATION), choices, marked)
 
 
-def _arguments(inside: str) -> Any:
+def _arguments(inside: str) -> JsonValue:
     inside = inside.strip()
     if not inside:
         return {}
@@ -82,9 +82,9 @@ def _arguments(inside: str) -> Any:
         return [inside]
 
 
-def _pairs(text: str) -> dict[str, Any]:
+def _pairs(text: str) -> dict[str, JsonValue]:
     """Return `a=1, b="x"` by name; nothing if the text is not all of that form."""
-    found: dict[str, Any] = {}
+    found: dict[str, JsonValue] = {}
     at = 0
     while at < len(text):
         match = _PAIR.match(text, at)
@@ -112,7 +112,7 @@ def _name_and_value(text: str, choices: LegalChoices, marked: bool) -> Call | No
     return None if value is None else Call(best[0], [value])
 
 
-def _value(definition: ActionDef, rest: str, marked: bool) -> Any:
+def _value(definition: ActionDef, rest: str, marked: bool) -> JsonValue:
     places = [p for p in definition.parameters if not p.optional] or list(definition.parameters)
     if len(places) != 1:
         return None
@@ -129,7 +129,7 @@ def _closed(parameter: ParamDef) -> bool:
     return parameter.choices() is not None or parameter.integer_range() is not None
 
 
-def _closed_value(parameter: ParamDef, text: str) -> Any:
+def _closed_value(parameter: ParamDef, text: str) -> JsonValue:
     if (choices := parameter.choices()) is not None:
         return names_of(choices).resolve(text)
     value = bare_value(text)

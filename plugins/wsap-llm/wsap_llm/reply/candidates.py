@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from wsap_core.protocol import Action
+from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import check_action
 from wsap_llm.reply.choices import LegalChoices
 from wsap_llm.reply.parameters import settle
@@ -17,7 +17,7 @@ class Candidate:
 
     name: str
     """The name as offered; as it was written if nothing of that name is on offer."""
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, JsonValue] = field(default_factory=dict)
     reason: str = ""
     """Why it can't be done; empty when it can."""
     reasoning: str | None = None
@@ -38,7 +38,7 @@ class Candidate:
 
 
 def candidate(
-    name: str, given: Any, choices: LegalChoices, reasoning: str | None = None, *, repaired: bool = True
+    name: str, given: JsonValue, choices: LegalChoices, reasoning: str | None = None, *, repaired: bool = True
 ) -> Candidate:
     """Return what a known name with parameters asks for."""
     definition = choices.definition(name)

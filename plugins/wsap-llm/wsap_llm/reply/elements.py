@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.calls import read_call
 from wsap_llm.reply.candidates import Candidate, candidate, unknown
 from wsap_llm.reply.choices import LegalChoices, joined, names_of
@@ -62,7 +62,7 @@ def _function(match: re.Match[str], choices: LegalChoices, objects: list[Found])
     name = choices.names.resolve(match["name"])
     if name is None:
         return unknown(match["name"], choices)
-    given: Any = {p["key"]: bare_value(p["value"]) for p in _PARAMETER.finditer(match["inside"])}
+    given: JsonValue = {p["key"]: bare_value(p["value"]) for p in _PARAMETER.finditer(match["inside"])}
     if not given and match["inside"].lstrip().startswith("{"):
         given = object_at(match["inside"].strip())
     return candidate(name, given, choices)
@@ -77,7 +77,7 @@ def _named(match: re.Match[str], choices: LegalChoices, objects: list[Found]) ->
     for found in objects:
         if found.start == match.end() and isinstance(found.value, dict):
             return candidate(name, found.value, choices).at(match.start(), found.end, "tags")
-    given: dict[str, Any] = {}
+    given: dict[str, JsonValue] = {}
     at = match.start("rest")
     own = names_of(tuple(p.name for p in definition.parameters))
     while pair := _KEY_AND_VALUE.match(match.string, at):
@@ -91,7 +91,7 @@ def _named(match: re.Match[str], choices: LegalChoices, objects: list[Found]) ->
 
 def _element(match: re.Match[str], choices: LegalChoices, objects: list[Found]) -> Candidate | None:
     """`<move_left/>`, `<move>north</move>`, `<move direction="north"/>`, `<action name="move"/>`."""
-    given: Any = {key: bare_value(value) for key, value in _ATTRIBUTE.findall(match["attributes"])}
+    given: JsonValue = {key: bare_value(value) for key, value in _ATTRIBUTE.findall(match["attributes"])}
     written = match["name"]
     if joined(written) in ("action", "tool") and "name" in given:
         written = str(given.pop("name"))

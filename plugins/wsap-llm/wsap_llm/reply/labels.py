@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.calls import Call, read_call, undecorated
 from wsap_llm.reply.candidates import Candidate, candidate, unknown
 from wsap_llm.reply.choices import LegalChoices, joined, names_of
@@ -61,7 +61,7 @@ def _with_fields(call: Call, following: str, choices: LegalChoices) -> Candidate
         return candidate(call.name, call.given, choices)
     definition = choices.definition(call.name)
     own = names_of(tuple(p.name for p in definition.parameters)) if definition else names_of(())
-    given: dict[str, Any] = {}
+    given: dict[str, JsonValue] = {}
     at = 0
     for line in following.split("\n")[:30]:
         start, at = at, at + len(line) + 1
@@ -82,7 +82,7 @@ def _with_fields(call: Call, following: str, choices: LegalChoices) -> Candidate
     return candidate(call.name, given, choices)
 
 
-def object_at(text: str) -> Any:
+def object_at(text: str) -> JsonValue:
     """Return the object that a text begins with, or what makes the parameters unreadable."""
     try:
         return read_loose(text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.calls import read_call
 from wsap_llm.reply.candidates import Candidate, candidate, refuse, unknown
 from wsap_llm.reply.choices import LegalChoices, joined
@@ -40,7 +40,7 @@ PLACEHOLDERS = frozenset({
 })  # fmt: skip
 
 
-def candidates_in(value: Any, choices: LegalChoices, depth: int = 0) -> list[Candidate]:
+def candidates_in(value: JsonValue, choices: LegalChoices, depth: int = 0) -> list[Candidate]:
     """Return what a JSON value asks for: nothing if it speaks of something else, several if it lists them."""
     if depth > 6:
         return []
@@ -57,7 +57,7 @@ def candidates_in(value: Any, choices: LegalChoices, depth: int = 0) -> list[Can
 class _Object:
     """One JSON object, whose keys are met without case and separators."""
 
-    def __init__(self, value: Mapping[str, Any], choices: LegalChoices, depth: int) -> None:
+    def __init__(self, value: Mapping[str, JsonValue], choices: LegalChoices, depth: int) -> None:
         self._value = value
         self._choices = choices
         self._depth = depth
@@ -83,7 +83,7 @@ class _Object:
                 return [self._with_reasoning(c) for c in inner]
         return self._by_key()
 
-    def _get(self, key: str) -> Any:
+    def _get(self, key: str) -> JsonValue:
         return self._value[self._keys[key]] if key in self._keys else None
 
     def _is_definition(self) -> bool:
@@ -94,7 +94,7 @@ class _Object:
         parts = self._value.get("properties")
         return isinstance(parts, Mapping) and any(isinstance(p, Mapping) and "type" in p for p in parts.values())
 
-    def _empty(self, value: Any) -> bool:
+    def _empty(self, value: JsonValue) -> bool:
         if isinstance(value, str):
             return joined(value) in PLACEHOLDERS and self._choices.names.resolve(value) is None
         return value is None or value == {} or value == []
@@ -152,7 +152,7 @@ class _Object:
                 return refuse(name, f"{name} was given different parameters in two places.", self._reasoning)
         return made
 
-    def _broken_name(self, said: Truncated, given: Any) -> Candidate:
+    def _broken_name(self, said: Truncated, given: JsonValue) -> Candidate:
         """A name without its closing quote is whole only if no other name begins so and nothing can follow it."""
         definition = self._choices.definition(said)
         longer = [name for name in self._choices.names.words if name.startswith(said) and name != said]
@@ -160,10 +160,10 @@ class _Object:
             return refuse(said, "The reply broke off before the action was complete.", self._reasoning)
         return candidate(said, given, self._choices, self._reasoning)
 
-    def _given(self) -> Any:
+    def _given(self) -> JsonValue:
         return next((v for key in _PARAMETER_KEYS if (v := self._get(key)) not in (None, "", {}, [])), {})
 
-    def _inline(self, named_by: str, given: Any, own: set[str]) -> Any:
+    def _inline(self, named_by: str, given: JsonValue, own: set[str]) -> JsonValue:
         """Add parameters that stand beside the name rather than in an object of their own."""
         if given and not isinstance(given, Mapping):
             return given

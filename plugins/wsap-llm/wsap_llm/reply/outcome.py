@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from wsap_core.protocol import Action
+from wsap_core.protocol.values import JsonValue
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,7 @@ class ToolCall:
 
     tool: str
     """The tool's name, as it was offered."""
-    # Any: values are whatever the tool's parameters allow.
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, JsonValue] = field(default_factory=dict)
     """Values by parameter name, in declared form."""
     reasoning: str | None = None
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from wsap_core.protocol import ActionDef, ParamDef
-from wsap_core.protocol.values import same_json
+from wsap_core.protocol.values import JsonValue, same_json
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.reply.choices import LegalChoices, joined, names_of, split_words
 from wsap_llm.reply.repair import JsonObject, Truncated, Unreadable, bare_value, read_loose
@@ -25,19 +24,19 @@ REMARKS = frozenset({
 class Settled:
     """Parameters in declared form, or why they can't be brought into it."""
 
-    values: dict[str, Any]
+    values: dict[str, JsonValue]
     reason: str = ""
     """What is wrong; empty when nothing is."""
     repaired: bool = False
     """True if they were not given just so."""
 
 
-def settle(definition: ActionDef, given: Any, choices: LegalChoices) -> Settled:
+def settle(definition: ActionDef, given: JsonValue, choices: LegalChoices) -> Settled:
     """Return the parameters that a model meant.
 
     Args:
         definition: the action or tool.
-        given: what stood where the parameters belong; Any, because models put everything there.
+        given: what stood where the parameters belong; models put everything there.
         choices: everything that could have been meant, to tell a contradiction from a superfluity.
     """
     broken_off = _broken_off(given)
@@ -57,7 +56,7 @@ def settle(definition: ActionDef, given: Any, choices: LegalChoices) -> Settled:
     return _mend(definition, given, choices)
 
 
-def _broken_off(given: Any) -> bool:
+def _broken_off(given: JsonValue) -> bool:
     if isinstance(given, Truncated) or (isinstance(given, JsonObject) and given.cut):
         return True
     if isinstance(given, Mapping):
@@ -65,12 +64,12 @@ def _broken_off(given: Any) -> bool:
     return isinstance(given, list) and any(map(_broken_off, given))
 
 
-def _complete(definition: ActionDef, given: Mapping[str, Any]) -> bool:
+def _complete(definition: ActionDef, given: Mapping[str, JsonValue]) -> bool:
     """Whether nothing can be missing although the reply broke off."""
     return all(p.name in given and not _broken_off(given[p.name]) for p in definition.parameters)
 
 
-def _as_mapping(definition: ActionDef, given: Any) -> Mapping[str, Any] | None:
+def _as_mapping(definition: ActionDef, given: JsonValue) -> Mapping[str, JsonValue] | None:
     """Return what was given by name: text is read as JSON, a list by position, a value as the only one."""
     if isinstance(given, Mapping):
         return given
@@ -100,11 +99,11 @@ def _as_mapping(definition: ActionDef, given: Any) -> Mapping[str, Any] | None:
     return {place.name: value for place, value in zip(places, values, strict=False)}
 
 
-def _mend(definition: ActionDef, given: Mapping[str, Any], choices: LegalChoices) -> Settled:
+def _mend(definition: ActionDef, given: Mapping[str, JsonValue], choices: LegalChoices) -> Settled:
     """Try names and values again in other spellings, and leave out what was not asked for."""
     own = names_of(tuple(p.name for p in definition.parameters))
-    kept: dict[str, Any] = {}
-    left: dict[str, Any] = {}
+    kept: dict[str, JsonValue] = {}
+    left: dict[str, JsonValue] = {}
     for key, value in given.items():
         name = own.resolve(key)
         if name is None or (name != key and name in given) or name in kept:
@@ -125,7 +124,7 @@ def _mend(definition: ActionDef, given: Mapping[str, Any], choices: LegalChoices
     return Settled(accepted, repaired=True)
 
 
-def _contradiction(definition: ActionDef, key: str, value: Any, choices: LegalChoices) -> str:
+def _contradiction(definition: ActionDef, key: str, value: JsonValue, choices: LegalChoices) -> str:
     """Return why something superfluous can't be left out: it speaks of another action than the one named.
 
     `move_left` with `{"direction": "right"}` is a contradiction where there is a `move_right`.
@@ -139,7 +138,7 @@ def _contradiction(definition: ActionDef, key: str, value: Any, choices: LegalCh
     return ""
 
 
-def _value(value: Any, parameter: ParamDef) -> Any:
+def _value(value: JsonValue, parameter: ParamDef) -> JsonValue:
     """Return a value in the type that the parameter asks for, where it is only written otherwise."""
     if isinstance(value, Truncated):
         return value
@@ -167,7 +166,7 @@ _READ_AS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _read(text: str) -> Any:
+def _read(text: str) -> JsonValue:
     text = text.strip()
     if not text.startswith(("{", "[")):
         return bare_value(text)

@@ -14,7 +14,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from wsap_core.protocol.values import JsonValue
 
 DEEPEST = 40
 """Objects within objects that are read; deeper ones make the value unreadable."""
@@ -26,10 +27,10 @@ class Truncated(str):
     __slots__ = ()
 
 
-class JsonObject(dict[str, Any]):
+class JsonObject(dict[str, JsonValue]):
     """An object, with what a dict forgets."""
 
-    def __init__(self, pairs: Sequence[tuple[str, Any]] = ()) -> None:
+    def __init__(self, pairs: Sequence[tuple[str, JsonValue]] = ()) -> None:
         super().__init__()
         self.repeated: set[str] = set()
         """Keys that were given more than once, with different values."""
@@ -38,7 +39,7 @@ class JsonObject(dict[str, Any]):
         for key, value in pairs:
             self.put(key, value)
 
-    def put(self, key: str, value: Any) -> None:
+    def put(self, key: str, value: JsonValue) -> None:
         """Set a key; the last value counts, and a differing earlier one is remembered."""
         if key in self and self[key] != value:
             self.repeated.add(key)
@@ -49,7 +50,7 @@ class JsonObject(dict[str, Any]):
 class Found:
     """A JSON value in a text."""
 
-    value: Any
+    value: JsonValue
     start: int
     end: int
     """Where it lies: `text[start:end]`."""
@@ -129,7 +130,7 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
     return Found(value, start, end, strict=False)
 
 
-def read_loose(text: str) -> Any:
+def read_loose(text: str) -> JsonValue:
     """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word.
 
     Raises:
@@ -138,7 +139,7 @@ def read_loose(text: str) -> Any:
     return _Reader(text).read(0)[0]
 
 
-def bare_value(word: str) -> Any:
+def bare_value(word: str) -> JsonValue:
     """Return what an unquoted word stands for: a number, true, false, null, or itself."""
     word = word.strip()
     if word.lower() in _WORDS:
@@ -155,7 +156,7 @@ class _Reader:
         self.text = text
         self.at = 0
 
-    def read(self, start: int) -> tuple[Any, int]:
+    def read(self, start: int) -> tuple[JsonValue, int]:
         self.at = start
         return self._value(0, in_list=False), self.at
 
@@ -166,7 +167,7 @@ class _Reader:
         if match := _SKIPPED.match(self.text, self.at):
             self.at = match.end()
 
-    def _value(self, depth: int, *, in_list: bool) -> Any:
+    def _value(self, depth: int, *, in_list: bool) -> JsonValue:
         self._skip()
         c = self._peek()
         if c and (c in "{｛" or (c == "(" and depth == 0)):
@@ -241,11 +242,11 @@ class _Reader:
             return
         made.put(key, self._value(depth, in_list=False))
 
-    def _list(self, depth: int) -> list[Any]:
+    def _list(self, depth: int) -> list[JsonValue]:
         if depth > DEEPEST:
             raise Unreadable
         self.at += 1
-        items: list[Any] = []
+        items: list[JsonValue] = []
         while True:
             self._skip()
             c = self._peek()

@@ -11,10 +11,11 @@ Every length is bounded inside the schema, or a rambling model runs out of token
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, Tool
 from wsap_core.protocol.availability import choices_of
+from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import narrowed
 from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply, reask
@@ -32,8 +33,7 @@ __all__ = [
     "reply_schema",
 ]
 
-# Any: a JSON Schema has every kind of value.
-JsonSchema = dict[str, Any]
+JsonSchema = dict[str, JsonValue]
 ReasoningPlace = Literal["first", "last", "none"]
 
 MOST_ITEMS = 16
@@ -177,7 +177,7 @@ MOST_DECLARED = 2000
 """Longest text that a parameter may declare for itself and be bound to, in characters."""
 
 
-def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
+def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
     """Return a parameter's schema with a bound on everything that could go on without end.
 
     Args:
@@ -213,7 +213,7 @@ def bounded(schema: Mapping[str, Any], text_limit: int) -> JsonSchema:
     return made
 
 
-def _few(schema: Mapping[str, Any]) -> list[int]:
+def _few(schema: Mapping[str, JsonValue]) -> list[int]:
     """Return the whole numbers of a range if they are few, and nothing otherwise."""
     if not all(isinstance(schema.get(bound), int) for bound in ("minimum", "maximum")) or "exclusiveMinimum" in schema:
         return []
@@ -222,7 +222,7 @@ def _few(schema: Mapping[str, Any]) -> list[int]:
     return list(range(schema["minimum"], schema["maximum"] + 1))
 
 
-def _inner(schema: Any, text_limit: int) -> Any:
+def _inner(schema: JsonValue, text_limit: int) -> JsonValue:
     if schema is True:
         return {"type": "string", "maxLength": text_limit}
     return bounded(schema, text_limit) if isinstance(schema, Mapping) else schema

@@ -14,9 +14,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from wsap_core.protocol import ActionDef
+from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.repair import JsonObject, find_values
 from wsap_llm.thinking import split_thinking
 
@@ -57,7 +58,7 @@ class Steps:
     until: Condition = "change"
     """What ends them before."""
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, JsonValue]:
         """Return what is worth telling of it, by name: nothing where it is for one step, or was left open."""
         if self.times is None or self.times <= 1:
             return {}
@@ -78,8 +79,8 @@ def repeatable(action: ActionDef) -> bool:
     return not any(_is_free(p.json_schema()) for p in action.parameters)
 
 
-def _is_free(schema: Any) -> bool:
-    """Whether free text fits a schema. Any: a JSON Schema, or True for everything."""
+def _is_free(schema: JsonValue) -> bool:
+    """Whether free text fits a schema."""
     if not isinstance(schema, Mapping):
         return schema is not False
     if "enum" in schema or "const" in schema:
@@ -99,7 +100,7 @@ def tag_steps(most: int, names: Sequence[str]) -> int:
     return 1 if {name.lower() for name in names} & set(KEYS) else most
 
 
-def json_members(most: int) -> dict[str, dict[str, Any]]:
+def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
     """Return the schemas of the members that a reply may have besides, for at most so many steps.
 
     The numbers are listed: every engine keeps to an enumeration, several leave bounds out.
@@ -128,11 +129,11 @@ def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tu
     if not said:
         return text, NOTHING_SAID
     own = {p.name for action in actions for p in action.parameters}
-    told: dict[str, Any] | None = None
+    told: dict[str, JsonValue] | None = None
     pieces: list[str] = []
     at = 0
     for value in find_values(said):
-        taken: dict[str, Any] = {}
+        taken: dict[str, JsonValue] = {}
         rest, is_action = _without(value.value, own, taken)
         if is_action:
             told = taken
@@ -169,14 +170,14 @@ def tags_pattern(most: int, space: str) -> str:
     return f"(?:<times>(?:{numbers})</times>{space})?(?:<until>(?:{'|'.join(CONDITIONS)})</until>{space})?"
 
 
-def _without(value: Any, own: set[str], taken: dict[str, Any], depth: int = 0) -> tuple[Any, bool]:
+def _without(value: JsonValue, own: set[str], taken: dict[str, JsonValue], depth: int = 0) -> tuple[JsonValue, bool]:
     """Return a value without members about steps, which go to `taken`, and whether it names an action."""
     if not isinstance(value, Mapping) or depth > _DEEPEST:
         return value, False
     names = {str(key).lower() for key in value}
     is_action = bool(names & {"action", "name", "tool"})
     with_params = bool(names & {"params", "parameters", "args", "arguments"})
-    kept: dict[str, Any] = {}
+    kept: dict[str, JsonValue] = {}
     for key, part in value.items():
         name = str(key).lower()
         if name in KEYS and (with_params or name not in own) and not isinstance(part, Mapping | list):
@@ -190,7 +191,7 @@ def _without(value: Any, own: set[str], taken: dict[str, Any], depth: int = 0) -
     return kept, is_action
 
 
-def _damaged(value: Any) -> bool:
+def _damaged(value: JsonValue) -> bool:
     """Whether an object broke off or says one thing twice, which the reader of the rest has to see."""
     if not isinstance(value, Mapping):
         return False
@@ -198,7 +199,7 @@ def _damaged(value: Any) -> bool:
     return own or any(map(_damaged, value.values()))
 
 
-def _steps(times: Any, until: Any, most: int) -> Steps:
+def _steps(times: JsonValue, until: JsonValue, most: int) -> Steps:
     number = _whole(times)
     condition = next((c for stem, c in _STEMS.items() if isinstance(until, str) and stem in until.lower()), None)
     if number is None and condition is not None:
@@ -206,7 +207,7 @@ def _steps(times: Any, until: Any, most: int) -> Steps:
     return Steps(None if number is None else min(max(number, 1), most), condition or "change")
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: JsonValue) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, float):

@@ -21,9 +21,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import harmless
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
@@ -154,7 +154,7 @@ class TagTurn:
             return f"(?:{value})?" if only.optional else value
         return json_pattern(bounded(definition.json_schema(), limit))
 
-    def read(self, definition: ActionDef, content: str) -> tuple[dict[str, Any], str]:
+    def read(self, definition: ActionDef, content: str) -> tuple[dict[str, JsonValue], str]:
         """Return the parameters in a tag's content, in declared form, and what is wrong with them, if anything."""
         content = content.strip()
         if len(content) > (most := self.longest(definition)):
@@ -188,7 +188,7 @@ def _raw(parameter: ParamDef, limit: int) -> str:
     return json_pattern(schema)
 
 
-def _from_raw(parameter: ParamDef, content: str) -> Any:
+def _from_raw(parameter: ParamDef, content: str) -> JsonValue:
     kinds = parameter.json_schema().get("type", "string")
     if kinds == "string":
         # An enumeration in a schema of its own is written as JSON.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from wsap_core.protocol import ParamDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_llm.tools.arithmetic import LONGEST, ArithmeticProblem, evaluate, spoken
 
@@ -33,7 +33,7 @@ class Calculator:
         """Its name, what it does, and what it takes."""
         return _DEFINITION
 
-    def run(self, parameters: Mapping[str, Any]) -> str:
+    def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return the value of `expression`, or why it can't be worked out. Bounded in time by the bounds on size."""
         try:
             return spoken(evaluate(str(parameters.get("expression", ""))))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import ParamDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_llm.memory.cells import cut, pack, unpack
@@ -50,7 +50,7 @@ class Notes:
         """Its name, what it does, and what it takes."""
         return _DEFINITION
 
-    def run(self, parameters: Mapping[str, Any]) -> str:
+    def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return what came of it: the note that was asked for, the titles, or one line."""
         title = cut(parameters.get("title") or "", TITLE)
         match parameters.get("do"):
@@ -99,8 +99,7 @@ class Notes:
         return f"There is no note {title!r}. {self._titles()}"
 
 
-def _is_note(item: Any) -> bool:
-    # Any: data from a snapshot.
+def _is_note(item: JsonValue) -> bool:
     return isinstance(item, list) and len(item) == 2 and all(isinstance(part, str) for part in item)
 
 

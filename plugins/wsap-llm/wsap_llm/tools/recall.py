@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol import ParamDef, Tool
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import one_line
@@ -42,7 +42,7 @@ class Recall:
         """Its name, what it does, and what it takes."""
         return _DEFINITION
 
-    def run(self, parameters: Mapping[str, Any]) -> str:
+    def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return what comes to mind, one memory a line, best first."""
         found = self._memory.recall(str(parameters.get("query", "")), budget=self._tokens)
         return "\n".join(f"- {one_line(memory.text)}" for memory in found) or "Nothing comes to mind."
