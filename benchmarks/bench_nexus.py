@@ -45,8 +45,8 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.backends.pool import RequestPolicy as Calls
-from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.store import open_store
@@ -245,7 +245,7 @@ def _memory(pid: int) -> float:
 def _bare() -> float:
     """Return how long a process takes that loads what the nexus serves with, and does nothing."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import wsap_nexus.hub.hub, wsap_nexus.server.serve, uvicorn"], check=True)
+    subprocess.run([sys.executable, "-c", "import wsap_nexus.hub.nexus, wsap_nexus.server.serve, uvicorn"], check=True)
     return round(time.perf_counter() - began, 2)
 
 

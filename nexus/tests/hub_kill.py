@@ -40,8 +40,8 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.clock import SystemClock
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
-from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.venue import START, KeptVenue
+from wsap_nexus.hub.nexus import Nexus, Settings
+from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import read_step

@@ -40,14 +40,14 @@ import hub_kit
 
 from wsap_core.errors import WsapError
 from wsap_core.host import PluginHost
-from wsap_nexus.hub import elsewhere
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub import remote_games
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
-from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.worlds.game_client import GameClient
 
 FAR = ("far-quarry", "deep-quarry")
 GAMES = ("quarry", *FAR)
@@ -236,8 +236,8 @@ def live(database: str, out: int, ports: dict[str, int], options: argparse.Names
     def say(*words: object) -> None:
         os.write(out, (" ".join(map(str, words)) + "\n").encode())
 
-    elsewhere.GameClient = Watched  # type: ignore[misc]
-    elsewhere.ASK_AGAIN = 0.5
+    remote_games.GameClient = Watched  # type: ignore[misc]
+    remote_games.ASK_AGAIN = 0.5
 
     async def run() -> None:
         with open_store(database) as store:

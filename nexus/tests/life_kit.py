@@ -14,7 +14,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
 from wsap_llm.scripted import Answer, ScriptedBackend
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent

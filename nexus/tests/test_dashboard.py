@@ -21,7 +21,7 @@ import pytest
 from dashboard_kit import EVIL, Served
 from sqlalchemy import insert
 
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import Policy, Terms
 from wsap_nexus.store.events import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus

@@ -18,7 +18,7 @@ from wsap_core.seams.context import Context
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import Policy, Terms
 from wsap_nexus.store.events import OtherEvent

@@ -14,7 +14,7 @@ import pytest
 from dashboard_kit import Served
 from test_dashboard import CHROMIUM, DESKTOP, PHONE, Seen, browser, opened
 
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import Policy, Terms
 
 roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")

@@ -19,7 +19,7 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, AvatarState, DeathEvent, PortableItem
 from wsap_core.seams.context import Context
 from wsap_nexus.errors import DiedAsleepError
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.prune import measure, prune
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms

@@ -19,8 +19,8 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState, PortableItem
 from wsap_nexus.agents.chronicle import news
 from wsap_nexus.errors import GameUnavailableError, WorldFailedError
-from wsap_nexus.hub.hub import Nexus, Settings
-from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import Policy, SessionRecord, Terms
 from wsap_nexus.store.events import DiaryWritten, Names, NexusEvent

@@ -20,14 +20,14 @@ from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.elsewhere import read_spec
-from wsap_nexus.hub.hub import Settings
+from wsap_nexus.hub.nexus import Settings
+from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.hub.transit import prepare_enter
 from wsap_nexus.store.entities import Terms
-from wsap_nexus.worlds import crossing
-from wsap_nexus.worlds.far_world import RemoteWorld
+from wsap_nexus.worlds import http_lines
+from wsap_nexus.worlds.game_client import GameClient, Patience
+from wsap_nexus.worlds.http_port import RemoteWorld
 from wsap_nexus.worlds.port import LocalWorld, WorldFace
-from wsap_nexus.worlds.remote import GameClient, Patience
 from wsap_nexus.worlds.seats import SeatFace
 
 # Any, in this module: JSON.
@@ -207,7 +207,7 @@ def test_without_snapshots_and_seeds_a_world_is_not_brought_back_and_it_is_said_
 
 
 def test_a_game_that_does_not_come_back_is_given_up(game: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crossing, "BACK", 0.2)
+    monkeypatch.setattr(http_lines, "BACK", 0.2)
 
     async def play() -> None:
         failures: list[WorldFailedError] = []

@@ -16,9 +16,9 @@ import pytest
 from test_hub_far import DEEDS, arrive, do, undisturbed
 
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.elsewhere import read_spec
-from wsap_nexus.worlds.far_world import RemoteWorld
-from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.hub.remote_games import read_spec
+from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.http_port import RemoteWorld
 from wsap_nexus.worlds.serve_world import world_app
 
 # Any, in this module: JSON.

@@ -15,20 +15,20 @@ from test_storage_migrations import server as a_server
 from wsap_core import PluginHost
 from wsap_nexus.errors import LeadLostError, NexusRunningError
 from wsap_nexus.http.listening import Address
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.lead import lead
+from wsap_nexus.store.lock import lead
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 
 OTHER = """
 import sys
 from wsap_core.errors import WsapError
-from wsap_nexus.store.lead import lead
+from wsap_nexus.store.lock import lead
 from wsap_nexus.store import Database
 
 with Database.open(sys.argv[1]) as database:

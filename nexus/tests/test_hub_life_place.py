@@ -15,9 +15,9 @@ from wsap_check import GameAdapterTests
 from wsap_core import Action, Goal
 from wsap_core.protocol import AgentMessage, Event
 from wsap_core.protocol.wire import Codec, dumps, encode
-from wsap_nexus.agents import letters
+from wsap_nexus.agents import messages
 from wsap_nexus.agents.suggest import GameEntry, Suggestion
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation, NexusPlace
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
@@ -186,7 +186,7 @@ def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
     with nexus.ledger.change() as book:
         book.register("eva", policies={"*": EXTERNAL})
         for agent_id in ("ida", "eva"):
-            letters.set_team(book, agent_id, "reds")
+            messages.set_team(book, agent_id, "reds")
     assert act(nexus, "tell_team", text="psst") == (True, "1 will hear it.")
     assert [m.content for m in NexusPlace(nexus.life, "eva").observe().messages] == ["psst"]
     assert not NexusPlace(nexus.life, "udo").observe().messages
@@ -208,12 +208,12 @@ def test_what_cannot_be_said_is_refused_with_the_reason(
 
 
 def test_nobody_can_bury_another_in_messages(nexus: Nexus) -> None:
-    for _ in range(letters.FROM_ONE):
+    for _ in range(messages.FROM_ONE):
         assert act(nexus, "tell", "udo", to="ida", text="hey")[0]
     success, why = act(nexus, "tell", "udo", to="ida", text="hey")
     assert not success
     assert why == "ida has not read your last 20 messages yet."
-    assert len(NexusPlace(nexus.life, "ida").observe().messages) == letters.SHOWN
+    assert len(NexusPlace(nexus.life, "ida").observe().messages) == messages.SHOWN
 
 
 def test_what_was_said_stands_in_no_event_that_everybody_can_read(nexus: Nexus) -> None:

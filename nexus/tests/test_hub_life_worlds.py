@@ -18,11 +18,11 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
-from wsap_nexus.agents.letters import PERSON, inbox
+from wsap_nexus.agents.messages import PERSON, inbox
 from wsap_nexus.agents.minds import KeptMind
-from wsap_nexus.hub.guests import GuestSeat
 from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.hub.venue import KeptVenue
+from wsap_nexus.hub.seating import KeptVenue
+from wsap_nexus.hub.visitor_seat import GuestSeat
 from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import step_line

@@ -14,7 +14,7 @@ from life_kit import Place, host_with
 from wsap_core.errors import StorageFullError
 from wsap_core.protocol import Action
 from wsap_nexus.hub import prune
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.prune import DAY, EVERY, look_after
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Terms

@@ -12,9 +12,9 @@ from life_kit import Place, host_with, nexus_at
 from wsap_core import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
-from wsap_nexus.hub.elsewhere import read_spec
+from wsap_nexus.hub.remote_games import read_spec
 from wsap_nexus.store.entities import EXTERNAL, Terms
-from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.worlds.game_client import GameClient
 
 OUTSIDE = {"*": EXTERNAL}
 

@@ -18,8 +18,8 @@ from wsap_core.protocol import Action, ActionResult, AvatarState, Entry, Portabl
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import RosterFullError
-from wsap_nexus.hub import tables
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub import sessions
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms
 
@@ -176,7 +176,7 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
         async with running(store) as nexus:
             before = nexus
             await nexus.enter("ada", "quarry", Terms(exit_when="step >= 4"))
-            monkeypatch.setattr(tables, "commit_leave", killed)
+            monkeypatch.setattr(sessions, "commit_leave", killed)
             await act(nexus, "dig", "dig", "rest")
             playing = list(nexus.tables.tasks.values())
             seat, _ = await nexus.external.observation("ada")

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action
 from wsap_nexus.errors import NexusRunningError
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.entities import EXTERNAL, Terms
 

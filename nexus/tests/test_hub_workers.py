@@ -30,8 +30,8 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.tally import step_line
 from wsap_nexus.worlds.port import LocalWorld, WorldFace
+from wsap_nexus.worlds.workers.blame import Mark, Marked
 from wsap_nexus.worlds.workers.frames import FrameReader, frame
-from wsap_nexus.worlds.workers.mark import Mark, Marked
 from wsap_nexus.worlds.workers.output import OutputLog
 from wsap_nexus.worlds.workers.pool import Patience, WorkerPool
 from wsap_nexus.worlds.workers.world import WorkerWorld

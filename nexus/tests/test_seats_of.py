@@ -14,8 +14,8 @@ from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub.casting import seat_names
 from wsap_nexus.hub.lobby import Lobby
+from wsap_nexus.hub.seating import seat_names
 from wsap_nexus.hub.transit import Way
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from wire_server import Served, serving
 
-from wsap_nexus.http import patience
+from wsap_nexus.http import timeouts
 from wsap_nexus.http.guard import Limits
 
 
@@ -82,4 +82,4 @@ def test_as_many_connections_as_files_may_be_open_less_what_the_nexus_needs(
     resource = pytest.importorskip("resource", reason="the system counts no files")
     monkeypatch.setattr(resource, "RLIM_INFINITY", -1)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (files, files))
-    assert patience.most_connections() == most
+    assert timeouts.most_connections() == most

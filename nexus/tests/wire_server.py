@@ -17,7 +17,7 @@ from wsap_core.host import PluginHost
 from wsap_nexus.http.auth import own_token
 from wsap_nexus.http.guard import Limits
 from wsap_nexus.http.listening import Address
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
 

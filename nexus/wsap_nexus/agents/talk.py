@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest, news, session_facts
-from wsap_nexus.agents.letters import PERSON, present
+from wsap_nexus.agents.messages import PERSON, present
 from wsap_nexus.agents.metagoals import pursuits
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import MessageSent, Talked, Whispered

@@ -17,8 +17,8 @@ from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
 from wsap_llm.secrets import resolved
 from wsap_llm.speech import Speaks
+from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.minds import KeptMind, kind_of, memory_of, take_in
-from wsap_nexus.agents.persons import seat_plan
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from wsap_nexus.dashboard import deeds, live, minds, pages, timeline, views
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.steps import StepIndexes
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 
 
 def install(app: FastAPI, nexus: Nexus) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wsap_core.errors import WsapError
 from wsap_core.references import load_adapter_spec
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.store.records import RunStatus
 
 

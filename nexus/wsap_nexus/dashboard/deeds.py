@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from wsap_nexus.agents.persons import set_persona
+from wsap_nexus.agents.identity import set_persona
 from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.dashboard.shown import shortened, told
 from wsap_nexus.errors import NotInWorldError
 from wsap_nexus.http.callers import Owner, Vault
 from wsap_nexus.http.refusals import UnauthorizedError
-from wsap_nexus.hub import settling
+from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.entities import Terms
 
@@ -118,7 +118,7 @@ async def recall(nexus: Hub, agent_id: str, by: Owner) -> Response:
 async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Owner) -> Response:
     """Decide about a move that is in doubt, because the game it led to can't be asked."""
     with nexus.ledger.change() as book:
-        settling.settle(book, agent_id, said.outcome, said.transfer)
+        reconciliation.settle(book, agent_id, said.outcome, said.transfer)
     return told({"done": True})
 
 

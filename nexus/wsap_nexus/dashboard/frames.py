@@ -12,7 +12,7 @@ from typing import Any
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.shown import view_shown
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 
 PERIOD = 0.2
 """Seconds between two drawings of one world."""

@@ -15,9 +15,9 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.shown import event_shown, stay_in_short
 from wsap_nexus.http.refusals import TooManyStreamsError
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.hub.stay import Stay
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.store.events import NexusEvent
 

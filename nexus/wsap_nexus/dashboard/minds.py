@@ -14,7 +14,7 @@ from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
 from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.shown import shortened, told
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])

@@ -17,7 +17,7 @@ from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.guard import HEADERS
-from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.live_session import Stay
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.terminal.story import action_text
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 
 from wsap_core.seams.agent import NO_USAGE, Usage
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.tables import METADATA

@@ -20,7 +20,7 @@ from wsap_nexus.dashboard.back import look_back
 from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.shown import observation_shown, shortened, told
 from wsap_nexus.dashboard.steps import StepIndexes
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.pictures import read_picture, recorded_text

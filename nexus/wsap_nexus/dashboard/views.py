@@ -21,10 +21,10 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.shown import event_shown, observation_shown, shortened, stay_in_short, told
 from wsap_nexus.dashboard.spent import spent_by_session, spent_lately
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.hub.reconciliation import in_doubt
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.hub.settling import in_doubt
-from wsap_nexus.hub.stay import Stay
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import read_row, why_ended

@@ -10,14 +10,13 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.agents.letters import Bell
+from wsap_nexus.agents.messages import Bell
 from wsap_nexus.hub.awaited import Awaited
-from wsap_nexus.hub.catalog import Catalog
-from wsap_nexus.hub.elsewhere import Elsewhere
+from wsap_nexus.hub.catalog import Catalog, Standings
 from wsap_nexus.hub.external import Outside
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.remote_games import Elsewhere
 from wsap_nexus.hub.settings import Settings
-from wsap_nexus.hub.standing import Standings
-from wsap_nexus.hub.stay import Stay
 from wsap_nexus.hub.transit import Way
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken

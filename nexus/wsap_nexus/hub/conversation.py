@@ -10,7 +10,7 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import session_facts
 from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry
-from wsap_nexus.agents.letters import PERSON
+from wsap_nexus.agents.messages import PERSON
 from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.agents.talk import Answer, checked, known_facts, leave_letter
 from wsap_nexus.agents.voices import speaking_plans, voice_of

@@ -1,13 +1,109 @@
-"""Where agents wait for others, before a game of several seats begins."""
+"""The way into a game: which can be entered, whether there is a free world, and waiting for others."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
+from sqlalchemy import select
+
+from wsap_core.errors import UnknownNameError
 from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.hub.transit import Way
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.transit import Way, prepare_enter, take_back
+from wsap_nexus.store.entities import Terms
+from wsap_nexus.store.tables import METADATA
+from wsap_nexus.worlds.game_info import GameInfo
+
+_SESSION = METADATA.tables["session"]
+
+
+class Room:
+    """How many worlds of each game are taken.
+
+    Args:
+        context: of the nexus.
+    """
+
+    def __init__(self, context: HubContext) -> None:
+        self._context = context
+        self._sitting: dict[str, list[frozenset[str]]] = {}
+        """By game, the ways of those who are sitting down now, a set for each world."""
+        self._closing: dict[str, list[str]] = {}
+        """By game, the runs of worlds that nobody is in any more, and that are not let go of yet."""
+
+    def busy(self, spec: AdapterSpec) -> bool:
+        """Return whether one more agent would find no world."""
+        if spec.max_worlds is None:
+            return False
+        going = set().union(*self._sitting.get(spec.name, ()))
+        with self._context.ledger.look() as book:
+            prepared = [row for row in book.transfers("prepared") if row.kind == "enter"]
+        waiting = sum(row.data.get("game") == spec.name and row.id not in going for row in prepared)
+        wanted = math.ceil((waiting + 1) / spec.seats_with({})[1])
+        return bool(self._taken(spec) + wanted > spec.max_worlds)
+
+    def check(self, spec: AdapterSpec) -> None:
+        """Refuse where one more agent would find no world.
+
+        Raises:
+            GameUnavailableError: all are taken.
+        """
+        if self.busy(spec):
+            raise _full(spec)
+
+    async def sit_down(self, ways: Sequence[Way], spec: AdapterSpec, play: SitDown) -> str | None:
+        """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
+        if spec.max_worlds is None:
+            return await play(ways, spec)
+        if self._taken(spec) >= spec.max_worlds:
+            # Those who are late for the world that others sat down in need one of their own.
+            error = _full(spec)
+            with self._context.ledger.change() as book:
+                for way in ways:
+                    take_back(book, way.transfer_id, way.agent_id, str(error))
+            for way in ways:
+                self._context.live.arriving.tell(way.agent_id, error)
+            return None
+        sitting = self._sitting.setdefault(spec.name, [])
+        mine = frozenset(way.transfer_id for way in ways)
+        sitting.append(mine)
+        try:
+            return await play(ways, spec)
+        finally:
+            sitting.remove(mine)
+
+    @contextmanager
+    def closing(self, spec: AdapterSpec, run_id: str) -> Iterator[None]:
+        """Count a world as taken while it is let go of; then whoever waits for a world looks again."""
+        if spec.max_worlds is None:
+            yield
+            return
+        closing = self._closing.setdefault(spec.name, [])
+        closing.append(run_id)
+        try:
+            yield
+        finally:
+            closing.remove(run_id)
+            self._context.bell.ring_all()
+
+    def _taken(self, spec: AdapterSpec) -> int:
+        query = select(_SESSION.c.run_id).where(_SESSION.c.game == spec.name, _SESSION.c.closed.is_(None)).distinct()
+        with self._context.ledger.look() as book:
+            runs = set(book.connection.execute(query).scalars())
+        return len(runs.union(self._closing.get(spec.name, ()))) + len(self._sitting.get(spec.name, ()))
+
+
+def _full(spec: AdapterSpec) -> GameUnavailableError:
+    worlds = "its only world is" if spec.max_worlds == 1 else f"all of its {spec.max_worlds} worlds are"
+    return GameUnavailableError(f"{spec.display_title} is busy: {worlds} taken. Wait until somebody leaves.")
+
 
 SitDown = Callable[[Sequence[Way], AdapterSpec], Awaitable[str | None]]
 """Brings agents into one world, and returns the run that is played there."""
@@ -61,3 +157,59 @@ class Lobby:
         except BaseException as error:
             begun.set_exception(error)
             raise
+
+
+class Entrance:
+    """The games of a running nexus as agents meet them.
+
+    Args:
+        context: of the nexus.
+        room: whether games have a free world.
+    """
+
+    def __init__(self, context: HubContext, room: Room) -> None:
+        self._context = context
+        self._room = room
+
+    def games(self) -> list[GameInfo]:
+        """Return what is known of every game that can be entered."""
+        active = Counter(stay.session.game for stay in self._context.live.stays.values())
+        return self._context.catalog.infos(active, self._room.busy)
+
+    def specs(self) -> dict[str, AdapterSpec]:
+        """Return every game that can be entered, by name."""
+        return {info.id: self._context.catalog.spec(info.id) for info in self.games()}
+
+    def game_info(self, game: str) -> GameInfo:
+        """Return what is known of a game.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+        """
+        games = self.games()
+        for info in games:
+            if info.id == game:
+                return info
+        raise UnknownNameError("world", game, [g.id for g in games])
+
+    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+        """Prepare an agent's way into a game, and return what to tell it.
+
+        Raises:
+            UnknownNameError: there is no such game or agent.
+            TransitError: it can't go there now.
+        """
+        info = self.game_info(game)
+        if info.status == "busy":
+            self._room.check(self._context.catalog.spec(info.id))
+        elif info.status != "available":
+            reason = self._context.standings.of(info.id).reason
+            raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
+        if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
+            raise IncompatibleGameError(
+                f"{info.name} speaks version {info.protocol_version} of the protocol, the nexus {PROTOCOL_VERSION}."
+            )
+        with self._context.ledger.change() as book:
+            way = prepare_enter(book, agent_id, self._context.catalog.spec(game), terms)
+        self._context.live.ways[agent_id] = way
+        return f"You are on your way to {info.name}."

@@ -23,7 +23,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
-from wsap_nexus.agents.letters import Letter
+from wsap_nexus.agents.messages import Letter
 from wsap_nexus.agents.suggest import GameEntry, Suggestion
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 

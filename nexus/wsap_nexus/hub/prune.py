@@ -27,7 +27,7 @@ from sqlalchemy.exc import OperationalError
 from wsap_core.errors import WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.seams.clock import Clock
-from wsap_nexus.hub.luggage import lose_world
+from wsap_nexus.hub.item_transfer import lose_world
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database

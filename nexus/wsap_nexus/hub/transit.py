@@ -40,8 +40,8 @@ from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.agents.skills import skill_gains
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
-from wsap_nexus.hub.luggage import by_reason, lose_world, take_items
-from wsap_nexus.hub.stay import Deeds
+from wsap_nexus.hub.item_transfer import by_reason, lose_world, take_items
+from wsap_nexus.hub.live_session import Deeds
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, SessionRecord, Terms, WorldRecord
 from wsap_nexus.store.events import Died, Entered, Left, TransferCancelled

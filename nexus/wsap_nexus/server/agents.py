@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from wsap_nexus.agents import letters
-from wsap_nexus.agents.persons import set_persona, set_policy
+from wsap_nexus.agents import messages as waiting
+from wsap_nexus.agents.identity import set_persona, set_policy
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.http.callers import Known, Owner, Vault
 from wsap_nexus.http.replies import Key, Wait, answer
@@ -162,7 +162,7 @@ async def send(nexus: Hub, agent_id: AgentId, message: shapes.NewMessage, by: Kn
     by.may_act_for(agent_id)
     with nexus.ledger.change() as book:
         check_not_removed(book, agent_id)
-        to = letters.send(book, agent_id, message.kind, message.content, to=message.to)
+        to = waiting.send(book, agent_id, message.kind, message.content, to=message.to)
     return answer({"recipients": to}, 201)
 
 
@@ -174,7 +174,7 @@ async def messages(
     by.may_act_for(agent_id)
     with nexus.ledger.look() as book:
         check_not_removed(book, agent_id)
-        found = letters.inbox(book, agent_id, limit=limit)
+        found = waiting.inbox(book, agent_id, limit=limit)
     return answer({"messages": found})
 
 
@@ -184,6 +184,6 @@ async def read(nexus: Hub, agent_id: AgentId, wanted: shapes.ReadRequest, by: Kn
     by.may_act_for(agent_id)
     with nexus.ledger.change() as book:
         check_not_removed(book, agent_id)
-        letters.mark_read(book, agent_id, wanted.ids)
-        found = letters.inbox(book, agent_id, limit=100)
+        waiting.mark_read(book, agent_id, wanted.ids)
+        found = waiting.inbox(book, agent_id, limit=100)
     return answer({"messages": found})

@@ -12,7 +12,7 @@ from wsap_nexus.dashboard.app import install
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Tokens
 from wsap_nexus.http.guard import Guard, Limits
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import agents, events, games, keeper, openapi, sessions, transit, words
 from wsap_nexus.server.answers import Answers
 from wsap_nexus.server.feed import Feed

@@ -9,7 +9,7 @@ from typing import Any
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.references import load_agent_spec
 from wsap_nexus.http.refusals import ForbiddenError
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server import shapes
 from wsap_nexus.store.entities import EXTERNAL, Policy
 

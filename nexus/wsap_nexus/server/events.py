@@ -15,7 +15,7 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http.guard import Limits, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.http.replies import answer
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.feed import Feed

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from wsap_nexus.agents import portable
 from wsap_nexus.http.callers import Owner
 from wsap_nexus.http.replies import Request, answer
-from wsap_nexus.hub import settling
+from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server.deps import AgentId
 
@@ -82,7 +82,7 @@ async def halt(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
 async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Owner) -> Response:
     """Decide about an agent's moves in doubt: what it carried has arrived, or is with it again."""
     with nexus.ledger.change() as book:
-        settled = settling.settle(book, agent_id, said.outcome, said.transfer)
+        settled = reconciliation.settle(book, agent_id, said.outcome, said.transfer)
     return answer({"agent": agent_id, "settled": settled})
 
 

@@ -15,8 +15,8 @@ from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
 from wsap_nexus.http.replies import Reply, answer, pending, reply_of
 from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
-from wsap_nexus.hub.hub import Nexus
-from wsap_nexus.hub.stay import Stay
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.shapes import ActRequest
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord

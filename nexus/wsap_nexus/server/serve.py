@@ -17,8 +17,8 @@ from wsap_nexus.errors import LeadLostError, NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
 from wsap_nexus.http.guard import Limits
 from wsap_nexus.http.listening import Address, listen, url_of
-from wsap_nexus.http.patience import patient
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.http.timeouts import patient
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.ending import ending as ending_app
 

@@ -18,9 +18,9 @@ from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.callers import Known, Owner
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Key, Wait, answer
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.hub.stay import Stay
 from wsap_nexus.server import shapes
 from wsap_nexus.server.deps import Once, once
 from wsap_nexus.server.seats import act_errand, check_external, observe, open_session, seat_says, the_agent

@@ -16,7 +16,7 @@ from wsap_nexus.http.callers import Known
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
 from wsap_nexus.http.replies import Key, Reply, Wait, reply_of
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent

@@ -12,7 +12,7 @@ from wsap_nexus.agents import diary, talk
 from wsap_nexus.agents.portable import check_not_removed
 from wsap_nexus.http.callers import Owner
 from wsap_nexus.http.replies import Key, Reply, Wait, answer, reply_of
-from wsap_nexus.hub.hub import Nexus
+from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent

@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import NexusEvent
-from wsap_nexus.store.pages.places import PlacePages
-from wsap_nexus.store.pages.stays import StayPages
-from wsap_nexus.store.pages.things import ThingPages
+from wsap_nexus.store.pages.items import ThingPages
+from wsap_nexus.store.pages.sessions import StayPages
+from wsap_nexus.store.pages.worlds import PlacePages
 
 _WRITERS_TURN = 0x57534151
 # The advisory lock's number on PostgreSQL under which changes are made, one after the other.

@@ -1,6 +1,6 @@
 """A game in a process of its own, for a nexus elsewhere: `serve_world(MyGame, name="my-game", port=7801)`.
 
-What it serves is the bridge that `wsap_nexus.worlds.remote` drives. The process holds running copies of
+What it serves is the bridge that `wsap_nexus.worlds.game_client` drives. The process holds running copies of
 worlds; what lasts of them is with the nexus, as snapshots and logs. Register it there with
 `POST /nexus/games`.
 """
@@ -33,10 +33,10 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.guard import Guard, Limits
-from wsap_nexus.http.patience import PatientProtocol
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError, UnauthorizedError
 from wsap_nexus.http.replies import Key, Reply, Wait, pending, reply_of
 from wsap_nexus.http.replies import Request as Shape
+from wsap_nexus.http.timeouts import PatientProtocol
 from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatFace, leave
 

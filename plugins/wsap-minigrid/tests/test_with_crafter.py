@@ -17,7 +17,7 @@ from wsap_core.protocol import PortableItem
 pytest.importorskip("wsap_crafter")
 pytest.importorskip("wsap_nexus")
 
-from wsap_nexus.hub.hub import Nexus, Settings
+from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy

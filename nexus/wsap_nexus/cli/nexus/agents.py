@@ -202,10 +202,10 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
     else:
         from dataclasses import asdict
 
-        from wsap_nexus.hub import settling
+        from wsap_nexus.hub import reconciliation
 
         with leading(database) as ledger, ledger.change() as book:
-            settled = [asdict(move) for move in settling.settle(book, name, outcome, transfer)]
+            settled = [asdict(move) for move in reconciliation.settle(book, name, outcome, transfer)]
     text = "\n".join(one_line(_decided(name, move)) for move in settled)
     _said(as_json, text, agent=name, settled=settled)
 

@@ -57,7 +57,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_nexus.cli.nexus.report import running_on, worlds_of
     from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.standing import Standings
+    from wsap_nexus.hub.catalog import Standings
     from wsap_nexus.store.book import Ledger
 
     running = running_on(database)
@@ -89,7 +89,7 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
     from wsap_nexus.cli.nexus.reach import writing
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.hub.standing import Standings
+    from wsap_nexus.hub.catalog import Standings
 
     running = running_on(database)
     if running is not None:

@@ -10,7 +10,7 @@ from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
-from wsap_nexus.hub.settling import in_doubt
+from wsap_nexus.hub.reconciliation import in_doubt
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import why_ended
 

@@ -19,7 +19,7 @@ from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
-    from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runs.store import Store
     from wsap_nexus.store.book import Book
@@ -174,7 +174,7 @@ def settings_of(request: StartRequest) -> Settings:
 
 def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     from wsap_core.references import load_adapter_spec
-    from wsap_nexus.hub.hub import Nexus
+    from wsap_nexus.hub.nexus import Nexus
 
     for name in request.games:
         load_adapter_spec(name, host)  # a name that is none is refused before anything is written

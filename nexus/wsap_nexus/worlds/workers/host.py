@@ -17,9 +17,9 @@ from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.workers.blame import Mark, Marked
 from wsap_nexus.worlds.workers.bridge import Bridge
 from wsap_nexus.worlds.workers.frames import BEAT, TAKEN_BACK, answer, failure, frame
-from wsap_nexus.worlds.workers.mark import Mark, Marked
 
 # Any, in this module: JSON.
 

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from wsap_nexus.worlds.workers.blame import Mark
 from wsap_nexus.worlds.workers.frames import FrameReader
 from wsap_nexus.worlds.workers.host import WorldHost, read_hello
-from wsap_nexus.worlds.workers.mark import Mark
 
 GRACE = 5.0
 """Seconds after the end of the pipe in which worlds are closed; then the process ends as it is."""

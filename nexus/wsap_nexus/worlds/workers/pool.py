@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from wsap_core.errors import WorldError
-from wsap_nexus.worlds.workers.link import Call, Link
 from wsap_nexus.worlds.workers.output import OutputLog
+from wsap_nexus.worlds.workers.pipe import Call, Link
 
 CREATION = 4.0
 """How many times the deadline a game may take to be loaded and made."""

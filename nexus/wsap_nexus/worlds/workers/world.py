@@ -29,8 +29,8 @@ from wsap_core.protocol.wire import Codec, keep_text
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.workers.lifeline import SNAPSHOT_EVERY, Lifeline, OnFailure
 from wsap_nexus.worlds.workers.pool import WorkerPool
+from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lifeline, OnFailure
 
 # Any, in this module: JSON.
 

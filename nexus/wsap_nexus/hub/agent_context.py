@@ -9,16 +9,16 @@ from typing import Any
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol import AvatarState
 from wsap_core.untrusted import one_line
-from wsap_nexus.agents import letters, metagoals
+from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.minds import AgentMinds, KeptMind
 from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.conversation import Words
-from wsap_nexus.hub.entrance import Entrance
-from wsap_nexus.hub.guests import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
+from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.transit import Departure
+from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
 from wsap_nexus.runs.minds import Beginning
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -85,11 +85,11 @@ class Life:
                     worlds, infos, skills=skills, pursuits=pursuits, sessions=sessions, specs=self._entrance.specs()
                 ),
                 sessions,
-                letters.present(book, agent_id),
+                messages.present(book, agent_id),
                 [pursuit.to_goal() for pursuit in pursuits],
                 news(book, agent_id),
-                letters.inbox(book, agent_id),
-                letters.team_of(book, agent_id),
+                messages.inbox(book, agent_id),
+                messages.team_of(book, agent_id),
             )
 
     def game_details(self, agent_id: str, game: str) -> str:
@@ -127,13 +127,13 @@ class Life:
     def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
         """Send a message to others."""
         with self._context.ledger.change() as book:
-            hearers = letters.send(book, agent_id, kind, text, to=to)
+            hearers = messages.send(book, agent_id, kind, text, to=to)
         return f"{len(hearers)} will hear it." if kind != "direct" else f"{to} will hear it."
 
     def mark_read(self, agent_id: str, ids: Sequence[int]) -> None:
         """Take messages as read."""
         with self._context.ledger.change() as book:
-            letters.mark_read(book, agent_id, ids)
+            messages.mark_read(book, agent_id, ids)
 
     def set_goal(self, agent_id: str, wanted: Mapping[str, Any]) -> str:
         """Give the agent a meta-goal: a template by its name, or one in its own terms."""
@@ -312,7 +312,7 @@ class Life:
     def _whispers(self, agent_id: str) -> dict[int, str]:
         with self._context.ledger.look() as book:
             return {
-                letter.id: letter.message.content for letter in letters.inbox(book, agent_id, sender=letters.PERSON)
+                letter.id: letter.message.content for letter in messages.inbox(book, agent_id, sender=messages.PERSON)
             }
 
     def ring(self, agent_id: str) -> None:

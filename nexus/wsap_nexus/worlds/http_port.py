@@ -30,10 +30,10 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.crossing import Crossing
-from wsap_nexus.worlds.remote import GameClient
+from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.http_lines import Crossing
 from wsap_nexus.worlds.seats import HasSpec
-from wsap_nexus.worlds.workers.lifeline import SNAPSHOT_EVERY, Lifeline, OnFailure
+from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lifeline, OnFailure
 
 # Any, in this module: JSON.
 

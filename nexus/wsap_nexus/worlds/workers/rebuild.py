@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from wsap_core.errors import PluginError, WorldError, WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.workers import journal as journals
+from wsap_nexus.worlds.workers import rebuild_journal as journals
 from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
 from wsap_nexus.worlds.workers.host import spec_to_json
-from wsap_nexus.worlds.workers.journal import Journal
 from wsap_nexus.worlds.workers.pool import CREATION, Patience
+from wsap_nexus.worlds.workers.rebuild_journal import Journal
 
 # Any, in this module: JSON.
 

@@ -10,16 +10,15 @@ from wsap_core.errors import StorageError, WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
-from wsap_nexus.hub.casting import Casting, seat_names
+from wsap_nexus.hub.agent_context import Life
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.guests import EXIT_GAME
-from wsap_nexus.hub.homecoming import Homecoming
-from wsap_nexus.hub.inner_life import Life
-from wsap_nexus.hub.room import Room
-from wsap_nexus.hub.stay import SHUTDOWN, Deeds, Stay
+from wsap_nexus.hub.failures import Homecoming
+from wsap_nexus.hub.live_session import SHUTDOWN, Deeds, Stay
+from wsap_nexus.hub.lobby import Room
+from wsap_nexus.hub.seating import START, Casting, KeptVenue, record_start, seat_names
 from wsap_nexus.hub.transit import Way, commit_death, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
-from wsap_nexus.hub.venue import START, KeptVenue, record_start
+from wsap_nexus.hub.visitor_seat import EXIT_GAME
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder

@@ -23,10 +23,10 @@ from urllib.parse import quote
 from wsap_core.errors import WsapError
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.remote import GameClient, GameLostError
+from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
-from wsap_nexus.worlds.workers.lifeline import Lifeline, OnFailure
 from wsap_nexus.worlds.workers.pool import Patience
+from wsap_nexus.worlds.workers.rebuild import Lifeline, OnFailure
 
 # Any, in this module: JSON.
 

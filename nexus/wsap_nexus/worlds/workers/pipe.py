@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from wsap_core.errors import WireError, WorldError
 from wsap_core.protocol.wire import dumps
+from wsap_nexus.worlds.workers.blame import Mark
 from wsap_nexus.worlds.workers.frames import BEAT, FrameReader, frame
-from wsap_nexus.worlds.workers.mark import Mark
 from wsap_nexus.worlds.workers.output import OutputLog
 
 _FROM_OUTSIDE = frozenset(

@@ -34,7 +34,7 @@ from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
 from wsap_nexus.agents.exit_rules import OWN_GOAL
-from wsap_nexus.agents.letters import PERSON
+from wsap_nexus.agents.messages import PERSON
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.worlds.seats import HasSpec, SeatFace
 

@@ -1,6 +1,6 @@
 """A person's word on a move that nobody can find out about: did what the agent carried arrive, or is it back?
 
-A way into a game elsewhere that was cut off is asked about until the game answers (`wsap_nexus.hub.elsewhere`).
+A way into a game elsewhere that was cut off is asked about until the game answers (`wsap_nexus.hub.remote_games`).
 A game that never comes back can't answer, and what belongs to the move would belong to it for ever.
 """
 

@@ -12,7 +12,7 @@ from wsap_core.errors import StorageError, UnknownNameError
 from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
 from wsap_nexus.store.entities import SessionRecord, Terms
 from wsap_nexus.store.mapping import session_of
-from wsap_nexus.store.pages.people import PeoplePages
+from wsap_nexus.store.pages.agents import PeoplePages
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables

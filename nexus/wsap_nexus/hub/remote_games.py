@@ -30,9 +30,9 @@ from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnresolved
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.worlds.far_world import RemoteWorld
+from wsap_nexus.worlds.game_client import GameClient
+from wsap_nexus.worlds.http_port import RemoteWorld
 from wsap_nexus.worlds.placement import FailureListener
-from wsap_nexus.worlds.remote import GameClient
 
 # Any, in this module: JSON.
 

@@ -13,25 +13,22 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.diary import Entry as DiaryEntry
-from wsap_nexus.agents.letters import Bell
+from wsap_nexus.agents.messages import Bell
 from wsap_nexus.agents.talk import Answer
 from wsap_nexus.errors import LeadLostError, NotInWorldError
-from wsap_nexus.hub.casting import Casting
-from wsap_nexus.hub.catalog import Catalog
+from wsap_nexus.hub.agent_context import Life
+from wsap_nexus.hub.catalog import Catalog, Standing, Standings
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
-from wsap_nexus.hub.elsewhere import Elsewhere
-from wsap_nexus.hub.entrance import Entrance
 from wsap_nexus.hub.external import Outside
-from wsap_nexus.hub.homecoming import Homecoming
-from wsap_nexus.hub.inner_life import Life
-from wsap_nexus.hub.lives import Lives
+from wsap_nexus.hub.failures import Homecoming
+from wsap_nexus.hub.live_session import SHUTDOWN, Stay
+from wsap_nexus.hub.lobby import Entrance, Room
 from wsap_nexus.hub.place import Surroundings
-from wsap_nexus.hub.room import Room
+from wsap_nexus.hub.remote_games import Elsewhere
+from wsap_nexus.hub.scheduler import Lives, Waking
+from wsap_nexus.hub.seating import Casting
+from wsap_nexus.hub.sessions import Tables
 from wsap_nexus.hub.settings import Settings as Settings
-from wsap_nexus.hub.standing import Standing, Standings
-from wsap_nexus.hub.stay import SHUTDOWN, Stay
-from wsap_nexus.hub.tables import Tables
-from wsap_nexus.hub.waking import Waking
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import Installed
 from wsap_nexus.runs.store import Store
@@ -39,7 +36,7 @@ from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
-from wsap_nexus.store.lead import EVERY, lead
+from wsap_nexus.store.lock import EVERY, lead
 from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldFace

@@ -1,0 +1,316 @@
+"""Failures of agents and worlds: whom they pause, and how agents come back from a world that can't be asked."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from wsap_core.errors import SnapshotError, WireError, WorldError, WsapError
+from wsap_core.protocol import Avatar, AvatarState, TransitPackage
+from wsap_core.protocol.wire import Codec
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.hub.agent_context import Life
+from wsap_nexus.hub.catalog import codec_of
+from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.live_session import Deeds, Stay
+from wsap_nexus.hub.seating import START, KeptVenue
+from wsap_nexus.hub.transit import Departure, commit_leave
+from wsap_nexus.runs.recorder import read_snapshot, read_step
+from wsap_nexus.runs.run import Run
+from wsap_nexus.runs.tally import step_line
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import AgentFailed, SessionForceClosed, WorldCrashed
+from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
+from wsap_nexus.store.repository import Repository
+from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.seats import SeatFace, leave
+
+
+def last_state(repository: Repository, run_id: str) -> bytes | None:
+    """Return the newest state of a world in its run's log, None where none was saved."""
+    saved = repository.last_event(run_id, "snapshot")
+    if saved is not None:
+        try:
+            return read_snapshot(saved.body)[0]
+        except WireError:
+            pass  # then what the stay began with will do
+    for start in repository.read_events(run_id, kinds=(START,)):
+        world = start.data.get("world")
+        return None if world is None else base64.b64decode(world)
+    return None
+
+
+def logged_deeds(repository: Repository, run_id: str, seat: str | None = None) -> Deeds:
+    """Return what was done in a run, in one seat or in all."""
+    deeds = Deeds()
+    for event in repository.read_events(run_id, kinds=("step",)):
+        if seat is None or event.seat == seat:
+            deeds.count_logged(event)
+    return deeds
+
+
+def bring_home(
+    book: Book,
+    session: SessionRecord,
+    spec: AdapterSpec,
+    *,
+    deeds: Deeds,
+    reason: str,
+    error: str = "",
+    state: bytes | None = None,
+    seconds: float = 0.0,
+) -> SessionRecord:
+    """Close a session whose world can't be asked, put its agent back into the nexus, and return it closed.
+
+    Args:
+        book: within a transaction.
+        session: open.
+        spec: the game.
+        deeds: what was done.
+        reason: why it ends.
+        error: what went wrong.
+        state: the world as it was last saved; None where it is no more.
+        seconds: how long it took.
+    """
+    transfer_id = _transfer_of(book, session)
+    if state is None:
+        for record in book.items(session.agent_id, place="world", place_id=session.world_id):
+            book.move_item(
+                session.agent_id,
+                record.item.item_id,
+                from_place="world",
+                from_id=session.world_id,
+                to_place="escrow",
+                note="the world that it was in failed and is no more",
+            )
+    if error:
+        kind = WorldCrashed if reason == WORLD_FAILED else SessionForceClosed
+        book.note(
+            kind(
+                agent_id=session.agent_id,
+                game=session.game,
+                session_id=session.id,
+                world=session.world_id,
+                run=session.run_id,
+                reason=reason,
+                error=error,
+                kept=state is not None,
+            )
+        )
+    departure = Departure(
+        reason,
+        TransitPackage(transfer_id),
+        _body(book, session, kept=state is not None),
+        deeds,
+        stats={"error": error} if error else {},
+        seconds=seconds,
+        world_state=state,
+    )
+    commit_leave(book, session, spec, departure, transfer_id)
+    return book.session(session.id)
+
+
+def _transfer_of(book: Book, session: SessionRecord) -> str:
+    """Return the transfer that the agent was leaving by when it went wrong, or a new one."""
+    for row in book.transfers("prepared"):
+        if row.agent_id == session.agent_id and row.kind == "leave":
+            return str(row.id)
+    return book.prepare_leave(session)
+
+
+def _body(book: Book, session: SessionRecord, *, kept: bool) -> Avatar:
+    for record in book.avatars(session.agent_id, session.game):
+        if record.world_id == session.world_id and record.avatar.avatar_id == session.avatar_id:
+            body = record.avatar
+            if body.state is not AvatarState.BOUND:
+                return body
+            return replace(body, state=AvatarState.SUSPENDED if kept else AvatarState.DESTROYED, bound_agent=None)
+    state = AvatarState.SUSPENDED if kept else AvatarState.DESTROYED
+    return Avatar(session.avatar_id, session.game, None, state)
+
+
+async def last_good_state(
+    make: Callable[[], WorldFace], repository: Repository, run_id: str, *, seat: str, seed: int, codec: Codec
+) -> bytes | None:
+    """Return the state after the last recorded step, with the seat left and its body suspended.
+
+    The world is made anew, elsewhere if worlds are made elsewhere, and goes through what it went through
+    without failing; the step at which it failed was not recorded.
+
+    Args:
+        make: gives a new world of the same game, seed and options.
+        repository: the log.
+        run_id: the run of one seat, all of it written.
+        seat: the seat.
+        seed: of the world.
+        codec: reads the game's recorded messages.
+
+    Returns:
+        None where the world keeps nothing, or does not get there again.
+    """
+    start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
+    if start is None or start.data.get("world") is None:
+        return None
+    face: WorldFace | None = None
+    try:
+        face = make()
+        venue = KeptVenue(face, seed=seed, start=start.body)
+        player = (await venue.open([seat], seed))[seat]
+        await _go_through(face, player, repository, run_id, codec)
+        if player.left is None:
+            await leave(player, "suspend")
+        return await face.snapshot()
+    except WsapError:
+        return None
+    finally:
+        if face is not None:
+            with contextlib.suppress(WorldError):
+                await face.close()
+
+
+async def _go_through(face: WorldFace, player: SeatFace, repository: Repository, run_id: str, codec: Codec) -> None:
+    after = 0
+    saved = repository.last_event(run_id, "snapshot")
+    if saved is not None:
+        await face.restore(read_snapshot(saved.body)[0])
+        after = saved.seq
+    for event in repository.read_events(run_id, from_seq=after, kinds=("step",)):
+        if event.seq <= after:
+            continue
+        step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
+        await player.observe()
+        outcome = await player.resolve(step.action)
+        if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
+            raise WorldError(f"{face.spec.name!r} did not go the way it was recorded.")
+
+
+class Homecoming:
+    """Brings agents of a nexus home without their world's help, and holds failures against games.
+
+    Args:
+        context: of the nexus.
+        life: keeps what agents remember.
+    """
+
+    def __init__(self, context: HubContext, life: Life) -> None:
+        self._context = context
+        self._life = life
+
+    async def table_failed(
+        self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None, leaving: bool
+    ) -> None:
+        """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
+        deeds = {stay.session.id: stay.deeds for stay in stays.values()}
+        sessions = [stay.session for stay in stays.values()]
+        alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
+        culprit = None if leaving else stays.get(run.failed_seat or "") or alone
+        if isinstance(error, WsapError) and not isinstance(error, WorldError) and culprit:
+            self.agent_failed(culprit.session.agent_id, error, culprit.session)
+            if len(stays) > 1 and culprit.controls.paused:
+                # It was to stand still while the others go on, and can't do even that.
+                self.bring_home(sessions, str(error), reason=FAILED, deeds=deeds, seconds=run.summary().seconds)
+            return
+        if alone is not None:
+            state = await self.last_good(alone.session) or state
+        self.world_failed(
+            sessions, sessions[0].world_id, error, state=state, deeds=deeds, seconds=run.summary().seconds
+        )
+
+    def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
+        """Pause an agent that failed, or whose model did; where it is, it goes on once it is resumed."""
+        with self._context.ledger.change() as book:
+            book.update_agent(agent_id, state="paused")
+            game, stay = (session.game, session.id) if session else (None, None)
+            book.note(AgentFailed(agent_id=agent_id, game=game, session_id=stay, error=str(error), code=error.code))
+
+    def world_failed(
+        self,
+        sessions: Sequence[SessionRecord],
+        world_id: str,
+        error: Exception,
+        *,
+        state: bytes | None = None,
+        deeds: Mapping[str, Deeds] | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        """Bring all home from a world that failed, and hold it against the game."""
+        self.bring_home(sessions, str(error), state=state, deeds=deeds, seconds=seconds)
+        known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
+        if not known:
+            self._context.standings.count(sessions[0].game, world_id, error)
+
+    def bring_home(
+        self,
+        sessions: Sequence[SessionRecord],
+        error: str,
+        *,
+        reason: str = WORLD_FAILED,
+        state: bytes | None = None,
+        deeds: Mapping[str, Deeds] | None = None,
+        seconds: float = 0.0,
+    ) -> list[SessionRecord]:
+        """Close sessions of one run without asking their world, and return them closed."""
+        run_id, game = sessions[0].run_id, sessions[0].game
+        self._context.store.writer.flush()
+        repository = self._context.store.repository
+        try:
+            spec = self._context.catalog.spec(game)
+        except WsapError:
+            spec = AdapterSpec(game, "", "")  # it is not installed any more
+        if state is None:
+            state = last_state(repository, run_id)
+        closed = []
+        with self._context.ledger.change() as book:
+            for session in sessions:
+                if book.session(session.id).closed is not None:
+                    continue
+                done = (deeds or {}).get(session.id) or logged_deeds(repository, run_id, session.agent_id)
+                closed.append(
+                    bring_home(
+                        book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
+                    )
+                )
+                self._life.keep_mind(book, session)
+        for session in closed:
+            self._life.came_back(session)
+            self._context.live.leaving.tell(session.agent_id, session)
+        return closed
+
+    async def last_good(self, session: SessionRecord) -> bytes | None:
+        """Return the state of an agent's own world after its last recorded step, None where it can't be had."""
+        self._context.store.writer.flush()
+        with self._context.ledger.look() as book:
+            record = book.world(session.world_id)
+        try:
+            spec = self._context.catalog.spec(session.game)
+            codec = codec_of(spec)
+        except WsapError:
+            return None
+        return await last_good_state(
+            lambda: self._context.make_world(spec, record),
+            self._context.store.repository,
+            session.run_id,
+            seat=session.agent_id,
+            seed=record.seed,
+            codec=codec,
+        )
+
+    def stuck(self, agent_id: str) -> SessionRecord | None:
+        """Return the open session of an agent that nobody plays now, because the agent is paused."""
+        if agent_id in self._context.live.stays:
+            return None
+        with self._context.ledger.look() as book:
+            session_id = book.agent(agent_id).session_id
+            session = None if session_id is None else book.session(session_id)
+        if session is None or session.run_id in self._context.live.run_tasks or self._context.live.is_active(agent_id):
+            return None
+        return session
+
+    def fetch_home(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
+        """Bring an agent home whose world nobody plays in now; None if that is not so."""
+        stuck = self.stuck(agent_id)
+        return None if stuck is None else next(iter(self.bring_home([stuck], "", reason=reason, state=state)), None)
