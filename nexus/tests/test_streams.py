@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wsap_core.seams.model import TextChunk
 from wsap_llm.backends.deltas import Deltas
 from wsap_llm.backends.sse import EventReader
-from wsap_llm.think import ThinkSplitter
+from wsap_llm.thinking import ThinkSplitter
 
 
 def events(pieces: Iterable[bytes]) -> list[str]:

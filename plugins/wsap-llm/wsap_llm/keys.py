@@ -1,4 +1,4 @@
-"""The identity of a request: what caches and records file replies under."""
+"""The keys of requests, under which records keep replies."""
 
 from __future__ import annotations
 

@@ -29,8 +29,7 @@ from wsap_llm.patterns import json_pattern
 from wsap_llm.pictures import has_pictures, refused_picture
 from wsap_llm.reply.repair import find_values
 from wsap_llm.reply.tags import OPENING, continue_text
-from wsap_llm.think import ThinkSplitter
-from wsap_llm.thinking import split_thinking
+from wsap_llm.thinking import ThinkSplitter, split_thinking
 from wsap_llm.tokens import estimate_request
 from wsap_llm.waiting import retry_after
 

@@ -1,8 +1,8 @@
-"""Looking things up in mid-turn: with the agent's own tools, which answer at once, and with the world's.
+"""Looking things up in the middle of a turn: with the agent's own tools, which answer at once, and with the world's.
 
 A tool of the world is an action of the category `TOOL` (see `wsap_core.protocol.actions`). Only the
-runtime can carry it out, so the style returns it as the decision, together with its `PendingCall`: what
-it has to know to go on with the same turn once the world has answered.
+runtime can carry it out, so the style returns it as the decision, together with a `PendingCall`, from
+which the same turn resumes once the world has answered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PendingCall:
     """What the world answered; None as long as it has not."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Return it as data, for a snapshot."""
+        """Return it as JSON-ready data, for a snapshot."""
         messages = [[message.role, message.text()] for message in self.messages]
         return {**vars(self), "messages": messages, "answered": dict(self.answered)}
 
@@ -133,7 +133,7 @@ class ToolCalls:
         return before.result if before is not None and before.key == key else None
 
     def pending(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
-        """Return what the turn goes on with once the world has answered this call."""
+        """Return what the turn resumes from once the world has answered this call."""
         return PendingCall(call.tool, _key(call), tuple(messages), so_far, self.made, dict(self._answered))
 
 

@@ -12,7 +12,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
 from wsap_core.textfile import read_text
 
-__all__ = ["NUMBERS", "LLMOptions", "Range", "flag", "llm_options", "number", "text"]
+__all__ = ["NUMBERS", "LLMOptions", "Range", "llm_options", "number", "text"]
 
 
 @dataclass(frozen=True)
@@ -112,16 +112,7 @@ def llm_options(context: Context) -> LLMOptions:
 
 
 def number(context: Context, name: str, default: float | None = None) -> float:
-    """Return an option of `NUMBERS`, in its range.
-
-    Args:
-        context: where the options are.
-        name: of the option.
-        default: what it is if the user did not say; the table's for None.
-
-    Raises:
-        ConfigError: it is no number, not in its range, or not whole though it has to be.
-    """
+    """Return an option of `NUMBERS`; a ConfigError if it is no number, or not in its range."""
     allowed = NUMBERS[name]
     given = context.config.get(name, allowed.default if default is None else default)
     try:
@@ -136,11 +127,7 @@ def number(context: Context, name: str, default: float | None = None) -> float:
 
 
 def flag(context: Context, name: str, default: bool) -> bool:
-    """Return an option that is yes or no.
-
-    Raises:
-        ConfigError: it is neither.
-    """
+    """Return an option that is yes or no; a ConfigError if it is neither."""
     given = context.config.get(name, default)
     found = FLAGS.get(str(given).strip().lower())
     if found is None:
@@ -149,11 +136,7 @@ def flag(context: Context, name: str, default: bool) -> bool:
 
 
 def text(context: Context, name: str, default: str = "") -> str:
-    """Return an option that is text, from a file where it is `@FILE`.
-
-    Raises:
-        ConfigError: the file can't be read.
-    """
+    """Return an option that is text, or the text of the file in `@FILE`; a ConfigError if that can't be read."""
     given = str(context.config.get(name, default))
     if given.startswith("@"):
         return read_text(Path(given[1:]).expanduser(), f"The option {name}")

@@ -1,4 +1,4 @@
-"""Pictures for models that see: from a world's view to a part of a message, and in words for people."""
+"""Pictures for models that see: as parts of messages, and in words for people."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wsap_core.seams.model_errors import BadRequestError
 from wsap_core.untrusted import harmless
 
 PNG = b"\x89PNG\r\n\x1a\n"
-"""How every PNG file begins (PNG specification, section 5.2)."""
+"""The signature of PNG files (PNG specification, section 5.2)."""
 _ABOUT_PICTURES = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 LONGEST_ALT = 200
-"""Characters of what a picture shows, in words."""
+"""Most characters of the words that say what a picture shows."""
 
 
 def picture_of(view: View | None) -> ImagePart | None:
@@ -33,7 +33,7 @@ def picture_of(view: View | None) -> ImagePart | None:
 def size_of(part: ImagePart) -> tuple[int, int] | None:
     """Return a picture's width and height in pixels, as its file says; None if it is no PNG.
 
-    Only the beginning is decoded: the header is always the file's first chunk.
+    Only the beginning is decoded: the header is always the first chunk of the file.
     """
     try:
         head = base64.b64decode(part.base64[:32], validate=True)
@@ -59,9 +59,9 @@ def has_pictures(request: Request) -> bool:
 
 
 def refused_picture(model: str, words: str) -> BadRequestError | None:
-    """Return the error that a server's words stand for, after a request with pictures; None if they are not about them.
+    """Return the error for a server's message about pictures that it does not take; None if it is about something else.
 
-    Whatever its status: llama.cpp and Ollama call it a failure of their own (500) that a model can't see.
+    The status does not matter: llama.cpp and Ollama answer 500 where a model can't see.
 
     Args:
         model: the model's full address.

@@ -191,12 +191,12 @@ class Prompts:
         for name in self.overrides or {}:
             if name not in DEFAULTS:
                 raise ConfigError(f"There is no prompt template {name!r}; there are: {', '.join(DEFAULTS)}.")
-        # Compiled at once, so that a mistake in a person's template is told before a run begins.
+        # Compiled at once, so that a mistake in a person's template is reported before a run begins.
         assert self._templates
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Prompts:
-        """Return the defaults with every `NAME.j2` of a folder in their place.
+        """Return the defaults, each replaced by the `NAME.j2` of a folder where there is one.
 
         Raises:
             ConfigError: the folder can't be read, or a file is not a template.
@@ -217,10 +217,10 @@ class Prompts:
         return hashlib.sha256("\0".join(f"{k}\0{texts[k]}" for k in sorted(texts)).encode()).hexdigest()[:12]
 
     def render(self, name: str, **values: Any) -> str:
-        """Return a template filled in. What is filled in is never itself read as a template.
+        """Return a template with values filled in, which are never read as templates themselves.
 
         Raises:
-            ConfigError: the template asks for something that there is not.
+            ConfigError: the template uses a value that does not exist.
         """
         from jinja2 import TemplateError
 

@@ -1,11 +1,11 @@
-"""Looking back: when an agent asks its model what it learned, and what is kept of the answer."""
+"""Reflection: when an agent asks its model for lessons, and what is kept of the answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from wsap_core.protocol import ActionResult, Observation
 from wsap_core.seams.agent import ReflectionInfo
@@ -16,12 +16,12 @@ from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
 
 LESSON = "lesson"
-"""The kind of note that a lesson is."""
+"""The kind of note under which memories keep lessons."""
 DEATH = "death"
-"""The type of the events by which a game tells of a death."""
+"""The type of the events by which games report a death."""
 LEAST = 5
-"""Fewest decisions from one end or death that is looked back at to the next, so that a game of very short episodes
-does not double what is asked."""
+"""Fewest decisions between two reflections on an end or a death, so that a game of very short episodes does not double
+the calls."""
 LINE = 200
 """Most characters of a lesson."""
 KNOWN = 8
@@ -31,7 +31,7 @@ _NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons",
 
 
 class Asks(Protocol):
-    """How the model is asked: with the conversation so far, and recorded under a purpose."""
+    """Asks the model, with the conversation so far, recorded under a purpose."""
 
     def __call__(self, purpose: str, messages: Sequence[Message]) -> Awaitable[Reply]:
         """Return the reply."""
@@ -39,32 +39,32 @@ class Asks(Protocol):
 
 
 Quotes = Callable[[Observation], tuple[str, str]]
-"""Gives an observation as text, what others wrote in quotes, and the sentence that explains the quotes."""
+"""Returns an observation as text, what others wrote in quotes, and the sentence that explains the quotes."""
 
 
 @dataclass
 class Reflector:
-    """Looks back at the end of an episode, on a death, and every so many decisions.
+    """Asks for lessons at the end of an episode, on a death, and every so many decisions.
 
-    What the model answers is cut to a few short lines, which are kept in the memory as notes of
-    the kind "lesson", with the game and the step they come from.
+    The model's answer is cut to a few short lines, which are kept in the memory as notes of the
+    kind "lesson", with the game and the step they come from.
     """
 
     memory: AgentMemory
     prompts: Prompts
     world: str = ""
-    """The game, as it is written beside each lesson."""
+    """The game, which is kept with each lesson."""
     every: int = 0
-    """Decisions after which it looks back in the middle of an episode; 0 for never."""
+    """Decisions between reflections in the middle of an episode; 0 for none."""
     most: int = 3
-    """Most lessons of one look back."""
+    """Most lessons at a time."""
     _since: int = field(default=0, init=False)
     _ended: int = field(default=0, init=False)
     _death: str = field(default="", init=False)
     _last: ActionResult | None = field(default=None, init=False)
 
     async def after(self, result: ActionResult, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
-        """Take in what came of a decision, and look back if it is time; None if it is not."""
+        """Take in the result of a decision, and reflect if it is time; None if it is not."""
         self._since += 1
         self._ended += 1
         self._last = result
@@ -77,21 +77,21 @@ class Reflector:
         return None
 
     async def conclude(self, quotes: Quotes, ask: Asks) -> ReflectionInfo | None:
-        """Look back because play ends here; None if there is too little to look back at."""
+        """Reflect because play ends here; None after too few decisions."""
         return await self._look_back("left", quotes, ask) if self._since >= LEAST else None
 
-    def state(self) -> list[Any]:
-        """Return what it has to know to go on, as JSON-ready data."""
+    def state(self) -> list[int | str]:
+        """Return its state as JSON-ready data."""
         return [self._since, self._ended, self._death]
 
-    def set_state(self, state: Any) -> None:
-        """Go on from a state. Any: data from a snapshot.
+    def set_state(self, state: object) -> None:
+        """Continue from a state.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not one.
         """
         if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
-            raise ValueError("when an agent looked back last is two numbers and a text")
+            raise ValueError("the state of an agent's reflection is two numbers and a text")
         self._since, self._ended, self._death = state
         self._last = None
 
@@ -121,7 +121,7 @@ class Reflector:
         return [harmless(found.text, 2 * LINE) for found in self.memory.browse(LESSON, most=KNOWN)]
 
     def _died(self, result: ActionResult) -> bool:
-        """Return whether a death is told of that was not told of before; events may be told for several steps."""
+        """Return whether a death is reported for the first time; games may tell an event for several steps."""
         told = [e for e in result.observation.recent_events if e.type == DEATH]
         if not told:
             return False
@@ -134,8 +134,8 @@ class Reflector:
 def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
     """Return the lines of a model's answer that say something: short, harmless, each once.
 
-    Without its thinking, list marks, fences and headings; a line that is JSON or a tag is the
-    answer to another question, and left out. "Nothing" is no lesson.
+    Thinking, list marks, fences and headings are removed; a line that is JSON or a tag is the answer
+    to another question, and left out. "Nothing" is no lesson.
     """
     kept: list[str] = []
     for line in split_thinking(text).said.splitlines():

@@ -1,4 +1,4 @@
-"""How long a server asks to wait before it is asked again."""
+"""How long a server asks clients to wait before the next request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ __all__ = ["retry_after"]
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks to wait; None where it does not say, or not in a form that is known.
+    """Return how many seconds a server asks clients to wait; None if it does not say, or in an unknown form.
 
     `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the
-    answer's own `Date`, so that it does not matter what time it is here. `retry-after-ms` is what
-    OpenAI and Azure add.
+    answer's own `Date`, so that the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
 
     Args:
-        headers: of the answer; looked up as they are written here.
+        headers: of the answer, looked up by the names above.
     """
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:

@@ -28,7 +28,7 @@ from wsap_llm.backends.deltas import Deltas
 from wsap_llm.backends.dialects import Dialect
 from wsap_llm.backends.failures import Asked, error_in_stream
 from wsap_llm.strict_schema import strict_violation
-from wsap_llm.think import ThinkSplitter
+from wsap_llm.thinking import ThinkSplitter
 from wsap_llm.tokens import estimate_request
 
 # Any, in this module: JSON, as it goes over the wire.
