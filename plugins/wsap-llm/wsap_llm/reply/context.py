@@ -31,7 +31,11 @@ _ANNOUNCES = re.compile(
 )
 _NEXT_KEY = re.compile(r"""[\s,}\]]{0,9}["']\w{1,20}["']\s{0,3}:""")
 _SAYING = re.compile(r"\b(?:said|says|told|wrote|writes|asked|asks|wants|claims)\b", re.IGNORECASE)
-_SENTENCE = re.compile(r"[.!?\n]")
+# "Mira told me this." above a call.
+_POINTS_ON = re.compile(
+    r"\b(?:said|says|told|wrote|writes|asked|asks|wants|claims)\b[^.!?\n]{0,40}\b(?:this|that|so|following)\W{0,9}$",
+    re.I,
+)
 _CLAUSE = re.compile(r"[.!?,;\n]")
 _DOUBT = re.compile(
     r"\b(?:not?|never|would|could|might|should|wrong|if|unless|said|says|told|tells|wrote|writes|asked|asks|wants?"
@@ -65,7 +69,7 @@ def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
         above = re.sub(r"(?:```|~~~)\w{0,12}$", "", above).rstrip()
         if above.endswith(":") and not _announced(above):
             return False
-        if _told(_SENTENCE.split(above.rstrip(".!?"))[-1]):
+        if _POINTS_ON.search(above):
             return False
     elif before.rstrip("*_`\"' ").endswith(":"):
         if not _announced(before.rstrip("*_`\"' ")):
