@@ -83,13 +83,11 @@ class OneBodyGame(GameWithBody):
         current = self._headers()[0]
         header = next((older for older in self._headers() if data.startswith(older)), current)
         state = unpack(header, data, self.game_id)
-        before = self.to_json()
         try:
             if header != current:
                 self.upgrade(header, state)
             self.load_json(state)
         except WRONG_DATA as error:
-            self.load_json(before)
             raise SnapshotError(f"The snapshot of {self.game_id} is damaged: {error}.") from error
         self.changed()
 
@@ -108,7 +106,7 @@ class OneBodyGame(GameWithBody):
         }
 
     def load_json(self, data: JsonValue) -> None:
-        """Restore the state that `to_json` returned.
+        """Restore the state that `to_json` returned; if this raises, nothing has changed.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the untrusted data is wrong.
@@ -123,6 +121,13 @@ class OneBodyGame(GameWithBody):
         if any(name not in names or type(amount) is not int or amount < 0 for name, amount in gifts.items()):
             raise ValueError("the gifts are none that this game gives")
         session = Session.from_json(data.get("session", [0, 0.0, []]))
+        before = self.body, self.items, self.gifts, self.session, self.steps, self.done, self.death
+        game = self.dump()
         self.body, self.items, self.gifts, self.session = body, items, gifts, session
         self.steps, self.done, self.death = steps, done, (cause, killer)
-        self.load(data["game"])
+        try:
+            self.load(data["game"])
+        except WRONG_DATA:
+            self.body, self.items, self.gifts, self.session, self.steps, self.done, self.death = before
+            self.load(game)
+            raise
