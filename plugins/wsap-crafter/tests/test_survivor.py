@@ -16,9 +16,9 @@ from wsap_core.errors import SnapshotError
 from wsap_crafter.adapter import CrafterAdapter
 from wsap_crafter.survivor import Survivor, create
 from wsap_crafter.survivor.grid import BY_NAME, MOVE, cell_at
-from wsap_crafter.survivor.mind import Mind
 from wsap_crafter.survivor.percept import Percept, perceive
 from wsap_crafter.survivor.policy import think
+from wsap_crafter.survivor.state import State
 
 WALKABLE = {"grass", "sand", "path"}
 TOOLS = {"wood_pickaxe": 1, "wood_sword": 1, "stone_pickaxe": 1, "stone_sword": 1}
@@ -71,12 +71,12 @@ def test_perceiving_reads_what_the_observation_says(scene):
 def test_the_map_keeps_what_has_left_the_view(scene):
     made = scene().empty().stand(20, 30)
     made.put("diamond", 16, 30)
-    mind = Mind()
-    mind.memory.update(perceive(made.look()))
+    state = State()
+    state.memory.update(perceive(made.look()))
     made.stand(40, 30)
-    mind.memory.update(perceive(made.look()))
-    assert mind.memory.ground[cell_at(16, 30)] == ord("d")
-    assert mind.memory.ground[cell_at(30, 30)] == ord("?")
+    state.memory.update(perceive(made.look()))
+    assert state.memory.ground[cell_at(16, 30)] == ord("d")
+    assert state.memory.ground[cell_at(30, 30)] == ord("?")
 
 
 # --- single decisions -------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_whatever_it_sees_it_never_walks_into_lava(cells, facing, vitals, invent
         step, here, BY_NAME[facing], max(1, health), food, drink, energy, inventory, False, 0.5, rows,
         places["C"], places["Z"], places["S"], places["a"], (), 0,
     )  # fmt: skip
-    action = think(Mind(), percept).action
+    action = think(State(), percept).action
     beside = {"move_up": cells[22], "move_left": cells[30], "move_right": cells[32], "move_down": cells[40]}
     assert set(beside) == set(MOVE.values())
     assert beside.get(action) != "L"

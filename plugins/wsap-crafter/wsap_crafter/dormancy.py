@@ -1,4 +1,4 @@
-"""What happens to a body that its agent left asleep, until the agent comes back."""
+"""Time for a dormant body: the world goes on while its agent is away."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from wsap_crafter.engine import CrafterEngine
 from wsap_crafter.narration import tell_wounds
 
 LONGEST_SLEEP = DAY
-"""Most steps for which a world goes on without its agent, however long that is away, unless it is told otherwise."""
+"""Default limit of steps for which a world goes on without its agent."""
 
 
 @dataclass(frozen=True)
 class Sleep:
-    """What a sleep came to."""
+    """The outcome of a sleep."""
 
     steps: int
-    """For how many the world went on."""
+    """Steps for which the world went on."""
     wounds: tuple[Event, ...] = ()
-    """What hurt the body meanwhile, in order."""
+    """Wounds of the body, in order."""
 
 
 def sleep_through(engine: CrafterEngine, steps: int) -> Sleep:
-    """Let the world go on while the body sleeps, and return what came of it.
+    """Let the world go on while the body sleeps, and return the outcome.
 
     The body does nothing but the game's own `sleep`, so by the game's rules it lies awake while it is
     rested, hungers, can be found by zombies, and can die, which ends it. The world never goes on to the

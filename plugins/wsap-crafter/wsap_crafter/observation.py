@@ -1,4 +1,4 @@
-"""What the player perceives, as the protocol's observation: all that is in view and nothing beyond."""
+"""Crafter's observation: everything in view, and nothing beyond."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _rows(cells: str) -> tuple[str, ...]:
 
 
 def carried(items: tuple[int, ...]) -> dict[str, int]:
-    """Return what the player carries; what there is none of is left out."""
+    """Return what the player carries, without zero counts."""
     return {name: count for name, count in zip(ITEMS, items, strict=True) if count}
 
 

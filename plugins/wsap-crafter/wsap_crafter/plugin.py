@@ -1,4 +1,4 @@
-"""What this package registers. Light: neither the game nor numpy is imported here."""
+"""The plugin's registrations. Light: neither the game nor numpy is imported here."""
 
 from __future__ import annotations
 

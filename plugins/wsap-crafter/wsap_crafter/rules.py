@@ -1,4 +1,4 @@
-"""What the player can do now, and if not, why not: the game's own preconditions, put in words.
+"""Legality of the actions: the game's own preconditions, with reasons in words.
 
 Everything here follows from ``crafter.constants`` and from what ``crafter.objects.Player`` checks,
 and is itself checked against the game, action by action, in the tests. "Available" means that the
@@ -40,7 +40,7 @@ _ENDLESS_ACHIEVEMENTS = tuple(f"collect_{item}" for item in _ENDLESS)
 
 
 class Situation(NamedTuple):
-    """What availability depends on; equal situations have equal answers, so that they are kept."""
+    """The inputs of availability; hashable, because the answers are cached."""
 
     surroundings: str
     """The characters to the west, east, north and south."""
@@ -58,7 +58,7 @@ class Situation(NamedTuple):
 
 
 def situation_of(player: Any, sight: Sight) -> Situation:
-    """Return what the game would look at if the player acted now."""
+    """Return the situation of the player now."""
     inventory = player.inventory
     x, y = player.pos.tolist()
     cells, achievements = sight.cells, player.achievements

@@ -10,7 +10,7 @@ from wsap_crafter.catalogue import ACHIEVEMENTS
 
 
 class Episode(Protocol):
-    """What a score reads of an episode."""
+    """The part of an episode that a score reads."""
 
     @property
     def achievements(self) -> Collection[str]:

@@ -1,4 +1,4 @@
-"""What the player sees: the 9 by 7 cells around it, as characters, and the way to each of them.
+"""The player's view: the 9 by 7 cells around it as characters, with distance and direction of each.
 
 Rows run from north to south and cells in a row from west to east; the player is in row 3, column 4.
 A cell's index in the flattened view (0 to 62) is its *place*; everything said about a place is
@@ -87,7 +87,7 @@ WORDS: dict[str, str] = {
     PLAYER_CHARACTER: "you",
     OUTSIDE: "edge of the world",
 }
-"""Map character to what it stands for."""
+"""Map character -> meaning."""
 
 
 class Seen(NamedTuple):

@@ -1,9 +1,9 @@
-"""Crafter's world with an order: the same map and rules, but the same in every process.
+"""Crafter's world in a reproducible order: the same map and rules, and the same in every process.
 
 The original keeps the objects of a chunk in a set ordered by memory address, and draws random
 numbers while going through it, so two processes with one seed drift apart (danijar/crafter issues
-31 and 36). Here a chunk is in order of arrival. The rest of this module is about weight: positions
-are looked up with plain integers, and the list of objects forgets the dead.
+31 and 36). Here a chunk is in order of arrival. The rest of this module is about speed: positions
+are looked up with plain integers, and dead objects are dropped from the list.
 """
 
 from __future__ import annotations

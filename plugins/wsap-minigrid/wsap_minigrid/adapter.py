@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from wsap_core.authoring.grid import GridObservation, chart, compass, offset
 from wsap_core.authoring.one_body import OneBodyGame, Refused
 from wsap_core.errors import ConfigError
@@ -22,9 +24,9 @@ from wsap_core.protocol import (
     PortableItem,
     View,
 )
+from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context, derive_seed
-from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
-from wsap_minigrid.words import (
+from wsap_minigrid.catalogue import (
     DESCRIPTION,
     FACINGS,
     LEGEND,
@@ -36,6 +38,7 @@ from wsap_minigrid.words import (
     name_of,
     thing_of,
 )
+from wsap_minigrid.plugin import LEVELS, TRANSFER_RULES
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # MiniGrid imports pygame, which greets on standard output
 
@@ -47,10 +50,10 @@ NAMES = tuple(LEVELS)
 
 
 class MiniGridAdapter(OneBodyGame):
-    """Eight levels of MiniGrid and the one who walks through them; the option `level` (1 to 8) begins at a later one.
+    """Eight levels of MiniGrid and their player; the option `level` (1 to 8) chooses the first level.
 
     Raises:
-        ConfigError: `level` is none.
+        ConfigError: `level` is no whole number from 1 to 8.
     """
 
     game_id = "minigrid"
@@ -67,8 +70,8 @@ class MiniGridAdapter(OneBodyGame):
         self._won: Counter[str] = Counter()
         self.reset(context.seed)
 
+    @override
     def begin(self, seed: int | None) -> None:
-        """Begin at the first level, with nothing won."""
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self._won, self._achieved = Counter(), list[str]()
         self._enter(self._first)
@@ -76,14 +79,13 @@ class MiniGridAdapter(OneBodyGame):
     def _enter(self, level: int, news: str = "") -> None:
         """Begin a level, whose own seed follows from the world's, the episode and the level."""
         self._level, self._news = level, news
-        # Any: a MiniGridEnv of whatever kind, whose attributes are read and set as they are.
         env: Any = gymnasium.make(LEVELS[NAMES[level]], disable_env_checker=True).unwrapped
         env.reset(seed=derive_seed(self._seed, "level", self._episode, level))
         self._env, self._limit = env, int(env.max_steps)
         self._things = [o for o in env.grid.grid if o is not None and o.type in ("key", "ball", "box", "door")]
 
     def _game(self) -> Any:
-        """Return the game, with what skills are worth to its player."""
+        """Return the game, with the bonuses of its player applied."""
         env = self._env
         env.agent_view_size, env.see_through_walls = 7 + self.gifts["sight"], self.gifts["hearing"] > 0
         env.max_steps = self._limit * (100 + self.gifts["time"]) // 100
@@ -91,8 +93,9 @@ class MiniGridAdapter(OneBodyGame):
 
     # --- what can be done -------------------------------------------------------------------------
 
+    @override
     def refusal(self, action: Action) -> str:
-        """Return why MiniGrid would do nothing. Boxes stay closed: these are empty, and gone once opened."""
+        """Boxes stay closed: they are empty, and gone once opened."""
         ahead, hand, name = self._env.grid.get(*self._env.front_pos), self._env.carrying, action.name
         what = f"there is {name_of(ahead)} ahead"
         if name == "forward" and ahead and not ahead.can_overlap():
@@ -107,8 +110,8 @@ class MiniGridAdapter(OneBodyGame):
             return f"it is locked, and you have no {ahead.color} key"
         return ""
 
+    @override
     def play(self, action: Action) -> ActionResult:
-        """Do one step of MiniGrid, and tell what came of it."""
         env, name, self._news = self._game(), action.name, ""
         ahead = env.grid.get(*env.front_pos)
         did = [f"take_{ahead.type}"] if name == "pickup" else []
@@ -161,11 +164,12 @@ class MiniGridAdapter(OneBodyGame):
     def _is_full(self) -> bool:
         return self._pack().total() >= 6 + self.gifts["pack"]
 
+    @override
     def thing_for(self, item: PortableItem) -> str | Refused:
-        """Return what an item is here, if it is of use and the pack has room."""
         known = thing_of(item)
         return Refused("the pack is full") if isinstance(known, str) and self._is_full() else known
 
+    @override
     def take_out(self) -> Sequence[PortableItem]:
         """Take what was won out of the pack; what is in hand belongs to the level."""
         won, self._won = sorted(self._won.elements()), Counter()
@@ -173,8 +177,8 @@ class MiniGridAdapter(OneBodyGame):
 
     # --- what is perceived --------------------------------------------------------------------------
 
+    @override
     def observe(self) -> GridObservation:
-        """Return what is in view, and nothing beyond."""
         env, (x, y) = self._game(), map(int, self._env.agent_pos)
         (rows, things), hand, size = self._view(), env.carrying, env.agent_view_size
         alive, equipment = self.body.state is not AvatarState.DESTROYED, {"hand": name_of(hand)} if hand else {}
@@ -224,7 +228,8 @@ class MiniGridAdapter(OneBodyGame):
 
     # --- keeping ------------------------------------------------------------------------------------
 
-    def dump(self) -> Any:
+    @override
+    def dump(self) -> JsonValue:
         """Return the level by its seed, and where its things are by now."""
         env, cells = self._env, self._env.grid.grid
         spot = {id(thing): number for number, thing in enumerate(cells) if thing is not None}
@@ -232,8 +237,8 @@ class MiniGridAdapter(OneBodyGame):
         place = [int(env.agent_pos[0]), int(env.agent_pos[1]), int(env.agent_dir), env.step_count]
         return [[self._seed, self._episode, self._level, self._news, self._achieved, dict(self._won)], place, things]
 
-    def load(self, data: Any) -> None:
-        """Build the level from its seed again, and put its things where they were."""
+    @override
+    def load(self, data: JsonValue) -> None:
         (seed, episode, level, news, achieved, won), (x, y, facing, steps), things = data
         whole = (seed, episode, level, x, y, facing, steps, *won.values())
         sound = facing in range(4) and level in range(len(NAMES)) and all(map(is_portable, won))

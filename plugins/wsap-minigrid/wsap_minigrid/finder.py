@@ -1,4 +1,4 @@
-"""An agent that plays MiniGrid by rules, from what it is told alone: it remembers, explores, and goes for what helps.
+"""An agent that plays MiniGrid by rules, from its observations alone: it remembers, explores, and goes for what helps.
 
 It is no part of the adapter. It knows the game: what opens a door, and that a thing in the way can be carried off.
 """
@@ -36,7 +36,7 @@ class Finder:
         self._place = (None, 0)
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing: what came of an action is seen next."""
+        """Learn nothing: the next observation shows the outcome."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return what it always does."""
@@ -80,7 +80,7 @@ class Finder:
     # --- what helps -------------------------------------------------------------------------------
 
     def _wishes(self, seen: GridObservation) -> Iterator[str | None]:
-        """Give the first step of everything that would help, the best first; None for what can't be done."""
+        """Yield the first step of everything that would help, the best first; None for what can't be done."""
         hand, goal = str(seen.status["in_hand"]), seen.current_goals[0].description if seen.current_goals else ""
         if goal.startswith("pick up the "):
             for cell in self._cells("kob", goal.removeprefix("pick up the ")):

@@ -1,4 +1,4 @@
-"""What this package registers, and what is worth what. Light: neither the game nor numpy is imported here."""
+"""The plugin's registrations, skills and bonuses. Light: neither the game nor numpy is imported here."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from wsap_tossim.engine.rules import CLASSIC, rule_set
 from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.verbs import action_space
 from wsap_tossim.world import Town
 
@@ -239,7 +239,7 @@ def test_a_game_is_the_same_again_from_its_record_and_can_be_forked_between_bid_
 def test_scripted_players_bid_and_use_what_they_get() -> None:
     game = Game(setup("nine"), rule_set("classic", {"floor": "bids"}), 4)
     rng, names = random.Random(4), [f"Player {n + 1}" for n in range(9)]
-    played = play_match(game, [ScriptedMind(n, rng, names) for n in range(9)])
+    played = play_match(game, [ScriptedDecider(n, rng, names) for n in range(9)])
     assert played.refused == []
     kinds = [e.kind for e in game.log]
     assert {e.verb for e in game.record} >= {"bid_1", "bid_2", "bid_3", "speak", "vote"}

@@ -26,11 +26,11 @@ from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.engine.random_play import play_out, random_choice
 from wsap_tossim.engine.rules import rule_set
 from wsap_tossim.engine.setups import MODES, setup
+from wsap_tossim.forced_choices import forced_choices_of
 from wsap_tossim.fork import BY_HAND, Start, forked, parted, rounds_of
+from wsap_tossim.history import History
 from wsap_tossim.observation import TownObservation
 from wsap_tossim.options import TownOptions, seats_of
-from wsap_tossim.past import Past
-from wsap_tossim.picks import picks_of
 from wsap_tossim.replay import Record, load_record, save_record
 from wsap_tossim.world import Town
 
@@ -76,7 +76,7 @@ def test_with_other_choices_a_fork_has_the_same_past_and_ends_by_the_rules(
 ) -> None:
     game = played(seed)
     at = data.draw(st.integers(0, game.round))
-    before, past = list(game.log), game.to_json()
+    before, record = list(game.log), game.to_json()
     fork = game.fork(at)
     kept = list(fork.log)
     play_out(fork, random.Random(other), talk=True)
@@ -84,7 +84,7 @@ def test_with_other_choices_a_fork_has_the_same_past_and_ends_by_the_rules(
     assert fork.log[: len(kept)] == kept == before[: len(kept)]
     assert [e for e in fork.record if e.round < at] == [e for e in game.record if e.round < at]
     assert game.log == before
-    assert game.to_json() == past
+    assert game.to_json() == record
     assert Game.from_json(fork.to_json()).log == fork.log
 
 
@@ -95,8 +95,8 @@ def test_a_fork_is_played_on_by_those_who_were_named_the_same_way_each_time() ->
     assert one.game.over
     assert one.to_json() == forked(record, at, {1: "random"}, seed=5).to_json()
     assert [e for e in one.game.record if e.round < at] == [e for e in record.game.record if e.round < at]
-    assert one.minds[0] == f"somebody until round {at}, then scripted"
-    assert one.minds[1] == f"somebody until round {at}, then random"
+    assert one.played_by[0] == f"somebody until round {at}, then scripted"
+    assert one.played_by[1] == f"somebody until round {at}, then random"
     assert one.thoughts[0] == (0, 0, "early")
     assert "late" not in [text for _, _, text in one.thoughts]
     assert all(number >= at for number, _, _ in one.thoughts[1:])
@@ -132,7 +132,7 @@ def test_a_fork_is_made_and_written_beside_the_record(there: Path, capsys: pytes
     made, was = load_record(there / "town-fork-4.json"), load_record(there / "town.json")
     assert made.game.over
     assert [e for e in made.game.record if e.round < 4] == [e for e in was.game.record if e.round < 4]
-    assert made.minds[1].endswith("then random")
+    assert made.played_by[1].endswith("then random")
     assert run(["tossim", "replay", "town-fork-4.json"]) == 0
     assert run(arguments) == 2
     capsys.readouterr()
@@ -168,7 +168,7 @@ def test_what_can_not_be_forked_is_told_in_a_sentence(
 
 def by_hand(game: Game, at: int, *words: str, ask_others: bool = False) -> Start:
     names = tuple(f"Player {n + 1}" for n in range(len(game.state.players)))
-    return parted(Record(game, names), at, picks_of(words, names, game), ask_others=ask_others)
+    return parted(Record(game, names), at, forced_choices_of(words, names, game), ask_others=ask_others)
 
 
 def night_of(game: Game) -> int:
@@ -199,9 +199,9 @@ def test_others_can_be_asked_anew_beside_it() -> None:
     assert start.record.game.round == at
     assert start.given == {asked[0]: WAIT}
     record = Record(game, start.record.names)
-    made = forked(record, at, {}, otherwise="random", picks=picks_of(["1=wait"], record.names, game), ask_others=True) \
-        if asked[0] == 0 else None  # fmt: skip
-    assert made is None or made.game.over
+    if asked[0] == 0:
+        forced = forced_choices_of(["1=wait"], record.names, game)
+        assert forked(record, at, {}, otherwise="random", forced_choices=forced, ask_others=True).game.over
 
 
 def test_papers_are_picked_too_and_come_before_the_decision() -> None:
@@ -236,8 +236,10 @@ def test_whatever_is_picked_leaves_the_past_and_ends_by_the_rules(seed: int, dat
     choice = random_choice(here, player, random.Random(seed), talk=False)
     names = tuple(f"Player {n + 1}" for n in range(5))
     typed = " ".join([choice.verb, *(names[t] for t in choice.targets), choice.text]).strip()
-    picks = picks_of([f"{player + 1}={typed}"], names, game)
-    made = forked(Record(game, names), at, {}, otherwise="random", picks=picks, ask_others=data.draw(st.booleans()))
+    forced = forced_choices_of([f"{player + 1}={typed}"], names, game)
+    made = forked(
+        Record(game, names), at, {}, otherwise="random", forced_choices=forced, ask_others=data.draw(st.booleans())
+    )
     assert made.game.over
     assert [e for e in made.game.record if e.round < at] == [e for e in game.record if e.round < at]
     (entry,) = [e for e in made.game.record if e.round == at and e.player == player and e.verb not in WRITINGS]
@@ -287,14 +289,18 @@ def test_the_past_of_a_run_is_text_that_gives_it_back() -> None:
     game = played(3)
     at = night_of(game)
     start = by_hand(game, at, f"{list(rounds_of(game))[at].asked[0] + 1}=wait", ask_others=True)
-    past = start.past()
-    again = Past.from_option(past.to_option())
-    assert again.game.to_json() == past.game.to_json()
-    assert (again.names, again.given, again.aside) == (past.names, past.given, json.loads(json.dumps(past.aside)))
-    options = TownOptions.read({"past": past.to_option(), "watch": "all"})
-    assert (options.setup, options.rules, options.names) == (game.setup, game.rules, past.names)
-    assert seats_of({"past": past.to_option()}) == 5
-    assert options.begin(99).to_json() == past.game.to_json(), "whatever the seed"
+    history = start.history()
+    again = History.from_option(history.to_option())
+    assert again.game.to_json() == history.game.to_json()
+    assert (again.names, again.given, again.aside) == (
+        history.names,
+        history.given,
+        json.loads(json.dumps(history.aside)),
+    )
+    options = TownOptions.read({"past": history.to_option(), "watch": "all"})
+    assert (options.setup, options.rules, options.names) == (game.setup, game.rules, history.names)
+    assert seats_of({"past": history.to_option()}) == 5
+    assert options.begin(99).to_json() == history.game.to_json(), "whatever the seed"
 
 
 @pytest.mark.parametrize(
@@ -310,32 +316,32 @@ def test_the_past_of_a_run_is_text_that_gives_it_back() -> None:
     ],
 )
 def test_a_past_that_is_damaged_is_refused(change: Callable[[dict[str, Any]], dict[str, Any]], words: str) -> None:
-    text = by_hand(played(3), 0).past().to_option()
+    text = by_hand(played(3), 0).history().to_option()
     data = json.loads(zlib.decompress(base64.b64decode(text)))
     changed = base64.b64encode(zlib.compress(json.dumps(change(data)).encode())).decode()
     with pytest.raises(ConfigError, match=words):
-        Past.from_option(changed)
+        History.from_option(changed)
     for wrong in ("", "!", "AAAA", text[:-8], 5, None):
         with pytest.raises(ConfigError, match="is damaged"):
-            Past.from_option(wrong)
+            History.from_option(wrong)
 
 
 def test_a_past_says_how_the_game_is_played_and_nothing_else_may() -> None:
     game = played(3)
-    text = by_hand(game, 0).past().to_option()
+    text = by_hand(game, 0).history().to_option()
     for name, value in {"mode": "five", "rules": "quick", "names": "A,B", "nomination_rounds": 1}.items():
         with pytest.raises(ConfigError, match=f"leave out {name}"):
             TownOptions.read({"past": text, name: value})
     with pytest.raises(UsageError, match="is over by round"):
-        by_hand(game, game.round).past()
+        by_hand(game, game.round).history()
 
 
 def test_a_world_with_a_past_asks_nobody_for_what_is_given() -> None:
     game = played(3)
     at = night_of(game)
     asked = list(rounds_of(game))[at].asked
-    past = by_hand(game, at, f"{asked[0] + 1}=wait", ask_others=True).past()
-    town = Town(TownOptions.read({"past": past.to_option()}), 1)
+    history = by_hand(game, at, f"{asked[0] + 1}=wait", ask_others=True).history()
+    town = Town(TownOptions.read({"past": history.to_option()}), 1)
     town.reset(2)
     again = Town(town.options, 5)
     again.restore(town.snapshot())
@@ -386,8 +392,8 @@ def test_a_fork_is_a_run_that_is_replayed_exported_and_forked_like_any_other(
     assert [n for n, seat in enumerate(summary["seats"]) if seat["reward"] > 0] == sorted(ending.winners)
     assert [e for e in game.record if e.round < at] == [e for e in was.game.record if e.round < at]
     assert next(e for e in game.record if e.round == at and e.player == chooser).verb == "wait"
-    assert now.record.minds[1] == f"tossim-player until round {at}, then tossim-random"
-    assert set(now.record.minds) == {"tossim-player", now.record.minds[1]}
+    assert now.record.played_by[1] == f"tossim-player until round {at}, then tossim-random"
+    assert set(now.record.played_by) == {"tossim-player", now.record.played_by[1]}
     assert [row for row in now.record.thoughts if row[0] < at] == [row for row in was.thoughts if row[0] < at]
     assert run(["tossim", "replay", "last", "--out", "fork.html"]) == 0
     assert run(["tossim", "export", "last", "--out", "turns.jsonl"]) == 0
@@ -434,9 +440,9 @@ def test_the_list_says_what_was_decided_as_it_would_be_typed(there: Path, capsys
         number, _, rest = lines[one.number].strip().partition("  ")
         assert int(number) == one.number
         deeds = rest.partition(": ")[2].split("; ")
-        picks = picks_of(deeds, record.names, record.game)
-        assert [p.player for p in picks] == list(one.asked)
-        assert [p.action.name for p in picks] == [e.verb for e in one.chosen]
+        forced = forced_choices_of(deeds, record.names, record.game)
+        assert [p.player for p in forced] == list(one.asked)
+        assert [p.action.name for p in forced] == [e.verb for e in one.chosen]
     assert "Asked next" not in lines[-1], "it is over"
     cut = record.game.fork(2)
     save_record(there / "cut.json", replace(record, game=cut))

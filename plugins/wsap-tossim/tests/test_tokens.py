@@ -15,7 +15,7 @@ from wsap_tossim.engine.setups import Setup, setup
 from wsap_tossim.engine.tokens import tokens
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.world import Town
 
 WAIT = Choice(Verb.WAIT)
@@ -141,7 +141,7 @@ def test_a_game_is_the_same_again_from_its_record(floor: str) -> None:
 def test_scripted_players_say_no_more_than_they_have(floor: str) -> None:
     game = Game(setup("nine"), rule_set("classic", {"floor": floor, "tokens_a_day": 30}), 4)
     rng, names = random.Random(4), [f"Player {n + 1}" for n in range(9)]
-    played = play_match(game, [ScriptedMind(n, rng, names) for n in range(9)])
+    played = play_match(game, [ScriptedDecider(n, rng, names) for n in range(9)])
     assert played.refused == []
     said: dict[tuple[int, int], int] = {}
     for event in game.log:

@@ -1,4 +1,4 @@
-"""A player's turn as text: the layout of seed 002, made from what the player knows and nothing else."""
+"""A player's turn as text, in the layout of seed 002, built only from what the player knows."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from wsap_core.untrusted import harmless
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.tokens import CHARACTERS
+from wsap_tossim.event_text import listed, quoted, sentence, verdicts
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.room import cut, newest, shares
-from wsap_tossim.words import listed, quoted, sentence, verdicts
+from wsap_tossim.text_budget import cut, newest, shares
 
 __all__ = ["Lookup", "private_lines", "role_sheet", "summary", "turn_text", "where_it_stands"]
 
 PUBLIC = ("death", "will", "note", "raised", "remembered", "revealed", "haunted", "judged", "ballot")
-"""Kinds of events that make the public log."""
+"""Kinds of events in the public log."""
 CHAT = ("speech", "whisper", "whispered", "vote", "unvote", "trial", "verdict", "judged", "revealed", "silent", "death",
         "will", "ballot")  # fmt: skip
-"""Kinds of events by day that make the live chat."""
+"""Kinds of daytime events in the live chat."""
 BIDDING = (
     "By day the floor is bid for: before each turn all who may have it bid from 1 to 3 at once and in secret, or wait. "
     "The highest bid has it; among equals, whoever has had it least often today. Where nobody bids, this part of the "
     "day ends."
 )
-"""How it is settled who has the floor, where the rules have it so."""
+"""The explanation of bidding for the floor, under rules with bids."""
 LASTING = ("role", "result", "becomes")
-"""Kinds of private events that are shown as long as the game goes on."""
+"""Kinds of private events that are shown until the game ends."""
 PASSING = ("told", "jailed", "blackmailed")
 """Kinds of private events that are shown for a night and a day."""
 LONGEST = 7800
-"""Characters of a turn."""
+"""Maximum characters of a turn."""
 LONGEST_SUMMARY = 500
 LONGEST_LOOKUP = 1200
 LONGEST_RESULT = 300
-"""Characters of one finding: a Janitor's has a whole will in it, which the tool `investigation_results` tells."""
+"""Maximum characters of one finding: a Janitor's contains a whole will, which the tool `investigation_results`
+returns in full."""
 _WEIGHTS = (4, 3, 3, 2, 5, 3)
-"""How what is left of a turn's room is divided where it is too small: findings, public log, night talk, summaries,
-chat, tool results. State, roster, votes and what can be done are never cut."""
+"""Weights that divide a turn's remaining text budget when it is too small: findings, public log, night talk,
+summaries, chat, tool results. State, roster, votes and legal actions are never cut."""
 
 
 class Lookup(NamedTuple):
-    """A tool that was used."""
+    """A tool call and its result."""
 
     day: int
     tool: str
@@ -52,7 +53,7 @@ class Lookup(NamedTuple):
 
 
 def role_sheet(role: Role) -> str:
-    """Return everything a player should know of its role."""
+    """Return the full description of a role for its player."""
     lines = [role.summary]
     lines += [f"- {line}" for line in (*role.abilities, *role.attributes)]
     lines.append(f"Goal: {role.goal}")
@@ -68,7 +69,7 @@ def turn_text(
     sheet: str = "",
     hint: str = "",
 ) -> str:
-    """Return the turn as a model is shown it, in at most `LONGEST` characters.
+    """Return the turn as shown to a model, in at most `LONGEST` characters.
 
     Args:
         knowledge: of the player.
@@ -76,7 +77,7 @@ def turn_text(
         options: what it can do now.
         lookups: the tools that it used today.
         sheet: its role in full, where the system prompt does not hold it.
-        hint: what it may do besides, in a sentence.
+        hint: a sentence about an optional action.
     """
     me = knowledge.player
     first = [f"{'Night' if knowledge.by_night else 'Day'} {knowledge.day}"]
@@ -99,28 +100,28 @@ def turn_text(
         ("Today's Tool Results", tools),
     )
     left = LONGEST - sum(len(part) + 1 for part in (*first, *last)) - sum(len(title) + 90 for title, lines in parts)
-    rooms = shares([sum(len(line) + 3 for line in lines) for _, lines in parts], _WEIGHTS, max(0, left))
+    budgets = shares([sum(len(line) + 3 for line in lines) for _, lines in parts], _WEIGHTS, max(0, left))
     found, public, talk, past, chat, used = (
-        _section(title, _fitted(title, lines, room, knowledge.day))
-        for (title, lines), room in zip(parts, rooms, strict=True)
+        _section(title, _fitted(title, lines, budget, knowledge.day))
+        for (title, lines), budget in zip(parts, budgets, strict=True)
     )
     return "\n".join(part for part in (*first, public, found, talk, past, chat, used, *last) if part)
 
 
-def _fitted(title: str, lines: Sequence[str], room: int, day: int) -> Sequence[str]:
-    """Return the lines of a section as far as there is room: deaths are shortened, of the rest the oldest left out."""
+def _fitted(title: str, lines: Sequence[str], budget: int, day: int) -> Sequence[str]:
+    """Return the lines of a section within a budget: deaths are shortened, other lines left out, the oldest first."""
     if title == "Public Event Log":
-        return cut(lines, room)
+        return cut(lines, budget)
     where = {
         "What You Alone Know": "investigation_results",
         "Today's Live Chat": f"chat_history {day}",
         "Chat Summaries": "chat_history",
     }
-    return newest(lines, room, where.get(title, ""))
+    return newest(lines, budget, where.get(title, ""))
 
 
 def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
-    """Return where in the day the game is, as far as the player has to know it."""
+    """Return the current part of the day, for the player."""
     phase, rules = knowledge.phase, knowledge.rules
     needed = len(knowledge.living()) // 2 + 1
     if phase == "nomination":
@@ -144,7 +145,7 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
 
 
 def _tag(tool: str, argument: str) -> str:
-    """Return a tool's call as it is shown again: without brackets, so that nothing takes it for a call."""
+    """Return a tool call for display: without brackets, so that it is not parsed as a call."""
     return f"{tool} {harmless(argument, 60)}".strip()
 
 
@@ -168,7 +169,7 @@ def _roster(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def _public(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
-    """Return what all learned of the last night. A will is shown on its day only."""
+    """Return what everybody learned about the last night. A will is shown on its day only."""
     last = knowledge.day - 1
     found = [e for e in knowledge.events if e.kind in PUBLIC and e.day == last and e.phase == "night"]
     if last > 0 and not any(e.kind == "death" for e in found):
@@ -229,11 +230,11 @@ def _summaries(knowledge: Knowledge, names: Sequence[str]) -> list[str]:
 
 
 def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
-    """Return what came of a day, and what was said on it in short, from what this player saw.
+    """Return a summary of a day's results and speeches, as this player saw them.
 
     It is extractive: results (trials, deaths, reveals) come first and whole, then for each speaker
-    the beginning of the longest thing that it said. Where there is no room for all of these, the
-    longest stay, whoever said them.
+    the beginning of the longest thing that it said. If the budget is too small, the longest ones stay, whoever said
+    them.
     """
     events = [e for e in knowledge.events if e.day == day]
     results = [
@@ -247,12 +248,12 @@ def summary(knowledge: Knowledge, names: Sequence[str], day: int) -> str:
             if len(text) > len(longest.get(speaker, "")):
                 longest[speaker] = text
     text = " ".join(lines)
-    room = LONGEST_SUMMARY - len(text)
+    budget = LONGEST_SUMMARY - len(text)
     said: dict[int, str] = {}
     for n in sorted(longest, key=lambda n: (-len(longest[n]), n)):
         piece = f"{names[n]} said: {quoted(longest[n], 80)}"
-        if len(piece) < room:
-            room -= len(piece) + 1
+        if len(piece) < budget:
+            budget -= len(piece) + 1
             said[n] = piece
     return " ".join([text, *(said[n] for n in sorted(said))]).strip() or "Nothing came of it."
 

@@ -1,4 +1,4 @@
-"""A town's rules in short, the same for all players."""
+"""A summary of a town's rules, the same for all players."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["description_of"]
 
 
 def description_of(options: TownOptions) -> str:
-    """Return what every player is told of a game with these options."""
+    """Return the description that every player gets of a game with these options."""
     rules = options.rules
     return _DESCRIPTION.format(
         count=len(options.names),

@@ -1,4 +1,4 @@
-"""The tools of a player: looking things up in what it knows, and writing things down. None takes a turn."""
+"""The tools of a player: lookups in what it knows, and notes. None takes a turn."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wsap_tossim.context import BIDDING, role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.roles import ROLES, role_named
+from wsap_tossim.event_text import listed, quoted, sentence
 from wsap_tossim.knowledge import Knowledge
-from wsap_tossim.room import newest
-from wsap_tossim.words import listed, quoted, sentence
+from wsap_tossim.text_budget import newest
 
 __all__ = ["look_up", "noted"]
 
@@ -24,7 +24,7 @@ LONGEST = 2000
 def look_up(
     tool: str, parameters: Mapping[str, Any], knowledge: Knowledge, names: Sequence[str], options: Sequence[Option]
 ) -> str:
-    """Return what a tool tells a player; it depends on what that player knows and on nothing else.
+    """Return the result of a lookup tool; it depends only on what the player knows.
 
     Args:
         tool: one of `verbs.TOOLS` that writes nothing.
@@ -41,11 +41,11 @@ Look = Callable[[Given, Knowledge, Sequence[str], Sequence[Option]], str]
 
 
 def noted(notebook: str, text: str, longest: int) -> str:
-    """Return a notebook with a line more: what no longer fits is left out at its beginning, in whole lines.
+    """Return a notebook with one more line; whole lines at its beginning are dropped if it gets too long.
 
     Args:
         notebook: as it is.
-        text: the line; one that is too long itself is kept, for whoever keeps the notebook to refuse.
+        text: the line; a line that is itself too long is kept, so that the game refuses it.
         longest: characters of the whole notebook.
     """
     whole = f"{notebook}\n{text}" if notebook else text
@@ -164,15 +164,15 @@ def _history(given: Given, knows: Knowledge, names: Sequence[str], options: Sequ
 _PAGE = re.compile(r"(?:day\s*)?([0-9]{1,3})(?:\s*(?:/|,?\s*page)\s*([0-9]{1,3}))?")
 
 
-def _pages(lines: Sequence[str], room: int) -> list[str]:
+def _pages(lines: Sequence[str], budget: int) -> list[str]:
     """Return lines as pages of at most so many characters, each line whole."""
     pages = [""]
     for line in lines:
         whole = f"{pages[-1]}\n{line}" if pages[-1] else line
-        if len(whole) <= room:
+        if len(whole) <= budget:
             pages[-1] = whole
         else:
-            pages.append(line[:room])
+            pages.append(line[:budget])
     return pages
 
 
@@ -194,8 +194,8 @@ def _actions(given: Given, knows: Knowledge, names: Sequence[str], options: Sequ
         if e.kind == "chose" and e.data.get("player") == knows.player
     ]
     # What was done at night is short, and is whole; of what was said the newest is told.
-    room = max(400, LONGEST - 100 - sum(len(line) + 3 for line in acts))
-    return "\n".join([*newest(own, room), *acts]) or "You have done nothing so far."
+    budget = max(400, LONGEST - 100 - sum(len(line) + 3 for line in acts))
+    return "\n".join([*newest(own, budget), *acts]) or "You have done nothing so far."
 
 
 def _able(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:

@@ -1,4 +1,4 @@
-"""A game gone on with from one of its rounds, by other players or otherwise: what if?"""
+"""Fork a game at one of its rounds: other players, or other decisions."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from wsap_core.errors import UsageError
 from wsap_core.untrusted import harmless
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
 from wsap_tossim.engine.model import Choice, Verb
+from wsap_tossim.forced_choices import ForcedChoice, decided
+from wsap_tossim.history import History
 from wsap_tossim.knowledge import as_seen
-from wsap_tossim.past import Past
-from wsap_tossim.picks import Pick, decided
+from wsap_tossim.players.decider import Decider, RandomDecider, lots
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.minds import Mind, RandomMind, lots
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.replay.record import Record, until
 
-__all__ = ["BY_HAND", "MINDS", "Round", "Start", "forked", "parted", "rounds_of"]
+__all__ = ["BY_HAND", "DECIDERS", "Round", "Start", "forked", "parted", "rounds_of"]
 
-MINDS: Mapping[str, type[ScriptedMind] | type[RandomMind]] = {"scripted": ScriptedMind, "random": RandomMind}
-"""Who can play on, by name."""
+DECIDERS: Mapping[str, type[ScriptedDecider] | type[RandomDecider]] = {
+    "scripted": ScriptedDecider,
+    "random": RandomDecider,
+}
+"""Players that can continue a game, by name."""
 
 BY_HAND = "(Set by hand, when the game was forked.)"
-"""What stands where a player's thought would, beside a decision that was picked."""
+"""The thought recorded with a forced choice."""
 
 
 class Round(NamedTuple):
-    """One round of a game, as a fork is told by."""
+    """One round of a game."""
 
     number: int
     day: int
@@ -40,7 +43,7 @@ class Round(NamedTuple):
 
 
 def rounds_of(game: Game) -> Iterator[Round]:
-    """Give the rounds that a game has had, in order."""
+    """Yield the rounds of a game."""
     chosen: dict[int, list[Entry]] = {}
     for entry in game.record:
         if entry.verb not in WRITINGS:
@@ -53,17 +56,17 @@ def rounds_of(game: Game) -> Iterator[Round]:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a game parts from another one."""
+    """The point at which a game departs from another."""
 
     record: Record
-    """The game as far as it goes before anybody new is asked, with what was thought and believed until then."""
+    """The game up to the fork, with the thoughts and beliefs until then."""
     at: int
-    """The round in which it parts from the other."""
+    """The round of the fork."""
     given: Mapping[int, Choice] = field(default_factory=dict)
-    """What some choose in the next round, who are not asked then; see `Past.given`."""
+    """What some choose in the next round, who are not asked then; see `History.given`."""
 
-    def past(self) -> Past:
-        """Return what a run goes on from.
+    def history(self) -> History:
+        """Return the history that a run continues.
 
         Raises:
             UsageError: the game is over there.
@@ -74,11 +77,11 @@ class Start:
             raise UsageError(f"The game is over by round {self.at}: nobody is left to ask; fork it earlier.")
         data = record.to_json()
         aside = {name: data[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in data}
-        return Past(record.game, tuple(record.names), self.given, aside | {"at": self.at})
+        return History(record.game, tuple(record.names), self.given, aside | {"at": self.at})
 
 
-def parted(record: Record, at: int, picks: Sequence[Pick] = (), *, ask_others: bool = False) -> Start:
-    """Return a game with the same past as another one, up to a round, and with what was picked in it.
+def parted(record: Record, at: int, forced_choices: Sequence[ForcedChoice] = (), *, ask_others: bool = False) -> Start:
+    """Return a game that equals another up to a round, with forced choices in that round.
 
     Where decisions are picked, the others' decisions of that round stay as they are recorded, and what these wrote
     before them; with `ask_others` they are to be asked anew.
@@ -86,25 +89,25 @@ def parted(record: Record, at: int, picks: Sequence[Pick] = (), *, ask_others: b
     Args:
         record: the game.
         at: how many of its rounds are kept.
-        picks: what some decide and write in round `at`.
+        forced_choices: what some decide and write in round `at`.
         ask_others: whether the others are asked anew in that round.
 
     Raises:
         UsageError: the game has not had so many rounds, or somebody can't do what was picked.
     """
     game = record.game.fork(at)
-    minds = record.minds or ("",) * len(record.names)
+    played_by = record.played_by or ("",) * len(record.names)
     given: dict[int, Choice] = {}
     thoughts = [row for row in record.thoughts if row[0] < at]
-    if picks:
-        settled = {pick.player for pick in picks if pick.is_choice}
+    if forced_choices:
+        settled = {choice.player for choice in forced_choices if choice.is_choice}
         others = [] if ask_others else [e for e in record.game.record if e.round == at and e.player not in settled]
         decisions = {e.player: e for e in others if e.verb not in WRITINGS}
-        writers = {pick.player for pick in picks}
+        writers = {choice.player for choice in forced_choices}
         for entry in others:
             if entry.verb in WRITINGS and entry.player not in writers:
                 game.write(entry.player, entry.verb, entry.text)
-        given = decided(game, picks, record.names)
+        given = decided(game, forced_choices, record.names)
         given |= {n: Choice(Verb(e.verb), e.targets, e.text) for n, e in decisions.items()}
         thoughts += [row for row in record.thoughts if row[0] == at and row[1] in decisions]
         thoughts += [(at, player, BY_HAND) for player in sorted(settled)]
@@ -114,49 +117,49 @@ def parted(record: Record, at: int, picks: Sequence[Pick] = (), *, ask_others: b
             given = {}
     beliefs = [row for row in record.beliefs if row[0] < game.state.day]
     found_out = tuple(n for n in record.found_out if any(row[1] == n for row in beliefs))
-    return Start(Record(game, record.names, minds, tuple(thoughts), tuple(beliefs), found_out), at, given)
+    return Start(Record(game, record.names, played_by, tuple(thoughts), tuple(beliefs), found_out), at, given)
 
 
 def forked(
     record: Record,
     at: int,
-    minds: Mapping[int, str],
+    deciders: Mapping[int, str],
     *,
     seed: int = 0,
     otherwise: str = "scripted",
-    picks: Sequence[Pick] = (),
+    forced_choices: Sequence[ForcedChoice] = (),
     ask_others: bool = False,
 ) -> Record:
-    """Return a game with the same past as another one, and an end of its own.
+    """Return a game that equals another up to a round and is then played to its own end.
 
     Args:
         record: the game.
         at: how many of its rounds are kept: what was chosen in round `at` and after it, and what was written
             during round `at`, is gone, but for what is picked, and what others chose beside it; see `parted`.
-        minds: player -> a name of `MINDS`, for who plays on.
+        deciders: player -> a name of `DECIDERS`, for who plays on.
         seed: of who plays on; the game's own lots stay those of its seed.
-        otherwise: who plays on where `minds` names nobody.
-        picks: what some decide in round `at`.
+        otherwise: who plays on where `deciders` names nobody.
+        forced_choices: what some decide in round `at`.
         ask_others: whether the others are asked anew in that round, too.
 
     Raises:
-        UsageError: the game has not had so many rounds, there is no such mind, or somebody can't do what was picked.
+        UsageError: the game has not had so many rounds, there is no such decider, or somebody can't do what was picked.
     """
     count = len(record.names)
-    names = [minds.get(player, otherwise) for player in range(count)]
-    players = [_mind(name, player, seed, record.names) for player, name in enumerate(names)]
-    start = parted(record, at, picks, ask_others=ask_others)
+    names = [deciders.get(player, otherwise) for player in range(count)]
+    players = [_decider(name, player, seed, record.names) for player, name in enumerate(names)]
+    start = parted(record, at, forced_choices, ask_others=ask_others)
     before = start.record
     played = play_match(before.game, players, given=start.given)
     return replace(
         before,
-        minds=until(before.minds, at, names),
+        played_by=until(before.played_by, at, names),
         thoughts=(*before.thoughts, *played.thoughts),
         beliefs=(*before.beliefs, *played.beliefs),
     )
 
 
-def _mind(name: str, player: int, seed: int, names: Sequence[str]) -> Mind:
-    if name not in MINDS:
-        raise UsageError(f"There is no player {harmless(name, 40)!r} to play on; there are: {', '.join(MINDS)}.")
-    return MINDS[name](player, lots(seed, player), names)
+def _decider(name: str, player: int, seed: int, names: Sequence[str]) -> Decider:
+    if name not in DECIDERS:
+        raise UsageError(f"There is no player {harmless(name, 40)!r} to play on; there are: {', '.join(DECIDERS)}.")
+    return DECIDERS[name](player, lots(seed, player), names)

@@ -1,4 +1,4 @@
-"""What one player knows: its part of the log, and what follows from that part alone.
+"""What one player knows: its part of the log, and what follows from it.
 
 Prompts, tools, scripted players and the views of a replay are all made from a `Knowledge`, which is
 given nothing but the events that its player may know, so that nothing else can get into them.
@@ -60,7 +60,7 @@ def as_seen(event: Event) -> Seen:
 
 @dataclass
 class Standing:
-    """What is known of one player."""
+    """The public and private facts known about one player."""
 
     number: int
     alive: bool = True
@@ -77,7 +77,7 @@ class Standing:
 
 @dataclass
 class Knowledge:
-    """One player's projection of the log, kept up to date event by event."""
+    """One player's projection of the log, updated event by event."""
 
     player: int | None
     """Whose; None for what everybody knows."""
@@ -139,7 +139,7 @@ class Knowledge:
         return self.player is not None and self.standing[self.player].alive
 
     def living(self) -> list[int]:
-        """Return who lives, by number."""
+        """Return the living players, by number."""
         return [s.number for s in self.standing if s.alive]
 
     def of_kind(self, *kinds: str, day: int | None = None) -> list[Seen]:

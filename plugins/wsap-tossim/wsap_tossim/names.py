@@ -1,4 +1,4 @@
-"""What players are called: names that can be told apart, and that mean nothing else."""
+"""Player names: distinct, and without another meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a player is shown at its turn."""
+"""A player's observation at its turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user can set for a game: mode, roles, rules, names."""
+"""The options of a game: mode, roles, rules, names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.rules import RuleSet, rule_set
 from wsap_tossim.engine.setups import Setup, setup
+from wsap_tossim.history import History
 from wsap_tossim.names import checked_names, default_names
-from wsap_tossim.past import Past
 
 __all__ = ["TownOptions", "seat_name", "seats_of"]
 
 _SWITCHES = tuple(f.name for f in fields(RuleSet) if f.name not in ("name", "version"))
 _OF_A_GAME = ("mode", "roles", "rules", "names", *_SWITCHES)
-"""What the past of a game says already."""
+"""Options that the option `past` already implies."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +36,21 @@ class TownOptions:
     """What onlookers see: "public" or "all"."""
     own_summaries: bool = False
     """Whether players are reminded each day that they may sum up the day before in their own words."""
-    past: Past | None = None
-    """What every game of the world goes on from; None for games of its own."""
+    history: History | None = None
+    """The history that every game of the world continues; None for new games."""
 
     @property
     def given(self) -> Mapping[int, Choice]:
         """What some decide in the first round of a game without being asked, by player."""
-        return {} if self.past is None else self.past.given
+        return {} if self.history is None else self.history.given
 
     def begin(self, seed: int) -> Game:
         """Return a game as it stands before anybody is asked.
 
         Args:
-            seed: of its roles and lots; a game with a past has those of its past.
+            seed: of its roles and lots; a game with a history has those of its history.
         """
-        return Game(self.setup, self.rules, seed) if self.past is None else self.past.game.fork()
+        return Game(self.setup, self.rules, seed) if self.history is None else self.history.game.fork()
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> TownOptions:
@@ -63,9 +63,9 @@ class TownOptions:
         Raises:
             ConfigError: one of them can't be; the message says which and why.
         """
-        past = _past(config)
-        if past is not None:
-            chosen, rules, names = past.game.setup, past.game.rules, past.names
+        history = _history(config)
+        if history is not None:
+            chosen, rules, names = history.game.setup, history.game.rules, history.names
         else:
             chosen = setup(str(config.get("mode", "classic")), _words(config.get("roles")))
             given = {name: config[name] for name in _SWITCHES if name in config}
@@ -83,11 +83,11 @@ class TownOptions:
         if not isinstance(own, bool):
             raise ConfigError(f"The option own_summaries={own!r} can be true or false.")
         _known(config)
-        return cls(chosen, rules, names, calls, str(watch), own, past)
+        return cls(chosen, rules, names, calls, str(watch), own, history)
 
 
-def _past(config: Mapping[str, Any]) -> Past | None:
-    """Return the past that the option gives, if it is given.
+def _history(config: Mapping[str, Any]) -> History | None:
+    """Return the history in the option `past`, if it is given.
 
     Raises:
         ConfigError: it is damaged, or comes with what it says already.
@@ -98,7 +98,7 @@ def _past(config: Mapping[str, Any]) -> Past | None:
     for name in config:
         if name in _OF_A_GAME:
             raise ConfigError(f"The option past says how the game is played already; leave out {name}.")
-    return Past.from_option(text)
+    return History.from_option(text)
 
 
 def _known(config: Mapping[str, Any]) -> None:
@@ -126,9 +126,9 @@ def seats_of(options: Mapping[str, Any]) -> int:
     Raises:
         ConfigError: the options can't be.
     """
-    past = _past(options)
-    if past is not None:
-        return len(past.names)
+    history = _history(options)
+    if history is not None:
+        return len(history.names)
     return len(setup(str(options.get("mode", "classic")), _words(options.get("roles"))).slots)
 
 

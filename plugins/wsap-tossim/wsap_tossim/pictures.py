@@ -1,4 +1,4 @@
-"""The town as something to look at, in the terminal and in the dashboard."""
+"""The view of the town for the terminal and the dashboard."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from wsap_core.protocol import ChatBlock, ChatLine, TableBlock, TextBlock, View
 from wsap_tossim.context import CHAT, private_lines, where_it_stands
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.event_text import CHANNELS, listed, sentence, verdicts
 from wsap_tossim.knowledge import Knowledge, Seen, Standing
-from wsap_tossim.words import CHANNELS, listed, sentence, verdicts
 
 __all__ = ["lines_of", "town_view"]
 

@@ -1,4 +1,4 @@
-"""What a town keeps for one seat, beside the game itself."""
+"""The state that a town keeps for one seat, besides the game."""
 
 from __future__ import annotations
 

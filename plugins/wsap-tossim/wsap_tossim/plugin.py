@@ -1,4 +1,4 @@
-"""What this package registers. Light: neither the engine nor the players are imported here."""
+"""The plugin's registrations. Light: neither the engine nor the players are imported here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Using a tool: which can be used now, and what is done. What a lookup tells is `wsap_tossim.desk`."""
+"""Tool use: availability and execution. The results of lookups are in `wsap_tossim.desk`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUM_UP = "summarise_day"
 
 
 def barred(options: TownOptions, calls: int, *, alive: bool, day: int) -> Mapping[str, str]:
-    """Return the tools that a player can't use now, each with the reason.
+    """Return the tools that are unavailable to a player, each with the reason.
 
     Args:
         options: of the town.

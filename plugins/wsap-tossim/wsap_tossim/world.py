@@ -1,4 +1,4 @@
-"""The town as a world of several seats: who is asked when, and what each is shown."""
+"""The town as a world of several seats."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Observation, V
 from wsap_core.seams.context import Context
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions
+from wsap_tossim.achievements import TELLS_NOTHING, achievements
 from wsap_tossim.context import role_sheet
 from wsap_tossim.description import description_of
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.honours import TELLS_NOTHING, honours
+from wsap_tossim.history import choices_in, rows_of_choices
 from wsap_tossim.knowledge import Knowledge, as_seen
 from wsap_tossim.observation import TownObservation
+from wsap_tossim.observe import observed
 from wsap_tossim.options import TownOptions, seat_name
-from wsap_tossim.past import choices_in, rows_of_choices
 from wsap_tossim.pictures import town_view
 from wsap_tossim.place import Place
-from wsap_tossim.showing import observed
 from wsap_tossim.tool_use import use
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
@@ -208,7 +208,7 @@ class Town:
         given, self._given = self._given, {}
         chosen = {self.number(seat): choice_of(action, self.names) for seat, action in actions.items()}
         self.game.carry_out(given | chosen, forced)
-        for player, names in honours(self.game, self.game.log[before:], votes).items():
+        for player, names in achievements(self.game, self.game.log[before:], votes).items():
             for name in names:
                 self._places[player].earned.setdefault(name, False)
         self._ask()
@@ -321,7 +321,7 @@ class TownSeat:
         raise UsageError("One seat can't reset a shared game; reset the world.")
 
     def default_action(self) -> Action:
-        """Return waiting."""
+        """Return the action `wait`."""
         return WAIT
 
     def render(self) -> View:

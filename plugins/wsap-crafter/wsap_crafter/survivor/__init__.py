@@ -7,10 +7,10 @@ Read in this order:
 - `memory`: the map drawn from what has been seen, and where creatures and plants were;
 - `paths`, `moves`: the cheapest way to something (digging and bridging included), and walking it;
 - `explore`: where to look for what has not been seen yet;
-- `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, every one a function from mind to decision;
+- `combat`, `shelter`, `needs`, `farm`, `crafting`: one concern each, each a function from state to decision;
 - `policy`: the order in which these concerns are asked;
 - `outlook`: the same in words;
-- `agent`: the face towards the protocol.
+- `agent`: the interface to the protocol.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""The agent's face towards the protocol."""
+"""The agent's interface to the protocol."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
+from wsap_core.protocol.values import JsonValue
 
-from .mind import Mind
 from .outlook import outlook
 from .percept import perceive
 from .policy import think
+from .state import State
 
 if TYPE_CHECKING:
     from wsap_crafter.observation import CrafterObservation
@@ -30,11 +31,11 @@ class Survivor:
     """
 
     def __init__(self) -> None:
-        self._mind = Mind()
+        self._state = State()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
         """Begin a new session with an empty map. The rules of the game are known already."""
-        self._mind = Mind()
+        self._state = State()
 
     def decide(self, observation: Observation) -> Action:
         """Return the next action, with a short sentence on what it is for.
@@ -43,25 +44,25 @@ class Survivor:
         the map is forgotten.
         """
         percept = perceive(cast("CrafterObservation", observation))
-        if percept.step < self._mind.step:
-            self._mind = Mind()
-        decision = think(self._mind, percept)
+        if percept.step < self._state.step:
+            self._state = State()
+        decision = think(self._state, percept)
         return Action(decision.action, {}, decision.reason)
 
     def reflect(self, result: ActionResult) -> None:
-        """Learn nothing here: the next observation tells what came of the action."""
+        """Learn nothing here: the next observation shows the outcome."""
 
     def plan(self, goals: list[Goal]) -> list[str]:
         """Return what is still to be done, in the order in which the agent goes about it."""
-        return outlook(self._mind)
+        return outlook(self._state)
 
     def snapshot(self) -> bytes:
-        """Return the whole mind as compressed JSON."""
-        text = json.dumps(self._mind.to_json(), separators=(",", ":"), allow_nan=False)
+        """Return the whole state as compressed JSON."""
+        text = json.dumps(self._state.to_json(), separators=(",", ":"), allow_nan=False)
         return _MAGIC + zlib.compress(text.encode("ascii"), 6)
 
     def restore(self, data: bytes) -> None:
-        """Take up the mind of a snapshot, and decide from there on as the one it was taken of.
+        """Restore the state of a snapshot.
 
         Raises:
             SnapshotError: the data is not a snapshot of this agent, or damaged; nothing has changed.
@@ -73,7 +74,7 @@ class Survivor:
             text = reader.decompress(data[len(_MAGIC) :], _LARGEST)
             if not reader.eof:
                 raise ValueError("it is cut short or too large")
-            state: dict[str, Any] = json.loads(text)  # Any: JSON values, checked by from_json
-            self._mind = Mind.from_json(state)
+            state: dict[str, JsonValue] = json.loads(text)
+            self._state = State.from_json(state)
         except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError) as error:
             raise SnapshotError(f"The snapshot of crafter-survivor is damaged: {error}.") from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .grid import bearing, distance
 from .knowledge import is_night, strength
-from .mind import Decision, Mind
 from .moves import fetch, use
 from .percept import Percept
+from .state import Decision, State
 
 _LONGEST_HUNT = 80
 """Steps after which a hunt is given up for a while: skeletons run away."""
@@ -14,7 +14,7 @@ _PAUSE = 120
 """Steps before the next hunt after one was given up."""
 
 
-def defend(mind: Mind, percept: Percept) -> Decision | None:
+def defend(state: State, percept: Percept) -> Decision | None:
     """Strike at a zombie or skeleton beside the player, the one looked at first."""
     foes = [cell for cell in (*percept.zombies, *percept.skeletons) if distance(cell, percept.cell) == 1]
     if not foes:
@@ -24,18 +24,18 @@ def defend(mind: Mind, percept: Percept) -> Decision | None:
     return use(percept, foe, "do", f"Fighting the {name} beside me")
 
 
-def hunt(mind: Mind, percept: Percept) -> Decision | None:
+def hunt(state: State, percept: Percept) -> Decision | None:
     """Go after a zombie or skeleton in view if that is still to be achieved, or if a skeleton is a nuisance."""
     prey, name = _prey(percept)
     if not prey:
         return None
-    if mind.chase_began < 0 or percept.step - mind.chase_began > _LONGEST_HUNT + _PAUSE:
-        mind.chase_began = percept.step
-    if percept.step - mind.chase_began > _LONGEST_HUNT:
+    if state.chase_began < 0 or percept.step - state.chase_began > _LONGEST_HUNT + _PAUSE:
+        state.chase_began = percept.step
+    if percept.step - state.chase_began > _LONGEST_HUNT:
         return None
     near = min(prey, key=lambda cell: distance(cell, percept.cell))
     reason = f"Hunting a {name}, {bearing(percept.cell, near)}"
-    return fetch(mind, percept, f"hunt@{near}", reason, cells=(near,), limit=16)
+    return fetch(state, percept, f"hunt@{near}", reason, cells=(near,), limit=16)
 
 
 def _prey(percept: Percept) -> tuple[tuple[int, ...], str]:

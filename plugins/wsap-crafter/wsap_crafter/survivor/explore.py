@@ -8,10 +8,10 @@ from operator import add
 from .grid import SIDE, WIDTH, bearing, cell_at
 from .knowledge import GRASS, UNKNOWN, is_night
 from .memory import BLOCKS
-from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for
 from .paths import spread
 from .percept import Percept
+from .state import Decision, State
 
 _NEAR = 40
 """The price within which lookouts are compared first."""
@@ -61,44 +61,44 @@ def _unknown_around(ground: bytearray, cell: int) -> int:
 
 
 def explore(
-    mind: Mind, percept: Percept, likes: bytes, what: str, *, revisit: bool = False, limit: int = 1000
+    state: State, percept: Percept, likes: bytes, what: str, *, revisit: bool = False, limit: int = 1000
 ) -> Decision | None:
     """Walk towards the best lookout over unknown ground, preferring regions rich in `likes`; None if all is seen.
 
     With `revisit`, grassland not seen for long counts as well, for what may have come there since.
     """
-    if percept.cell == mind.lookout or _seen_enough(mind):
-        mind.lookout = 0
+    if percept.cell == state.lookout or _seen_enough(state):
+        state.lookout = 0
     for _ in range(2):
-        if not mind.lookout:
-            _choose_lookout(mind, percept, likes, revisit, limit)
-        if not mind.lookout:
+        if not state.lookout:
+            _choose_lookout(state, percept, likes, revisit, limit)
+        if not state.lookout:
             return None
-        following = head_for(mind, percept, f"lookout@{mind.lookout}", cells=(mind.lookout,))
+        following = head_for(state, percept, f"lookout@{state.lookout}", cells=(state.lookout,))
         if following is not None and following != percept.cell:
-            reason = f"Exploring for {what}, {bearing(percept.cell, mind.lookout)}"
-            return advance(mind, percept, following, reason)
-        mind.lookout = 0
+            reason = f"Exploring for {what}, {bearing(percept.cell, state.lookout)}"
+            return advance(state, percept, following, reason)
+        state.lookout = 0
     return None
 
 
-def _seen_enough(mind: Mind) -> bool:
+def _seen_enough(state: State) -> bool:
     """Return whether the way has already shown most of what the lookout was chosen for."""
-    if not mind.lookout or not mind.lookout_unknown:
+    if not state.lookout or not state.lookout_unknown:
         return False
-    return _unknown_around(mind.memory.ground, mind.lookout) <= _SETTLED * mind.lookout_unknown
+    return _unknown_around(state.memory.ground, state.lookout) <= _SETTLED * state.lookout_unknown
 
 
-def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, limit: int) -> None:
-    """Set the mind's lookout to the cell with the best prospect for its price, or to 0 if there is none."""
-    if mind.hopeless.get("lookout", -1) > percept.step:
+def _choose_lookout(state: State, percept: Percept, likes: bytes, revisit: bool, limit: int) -> None:
+    """Set the state's lookout to the cell with the best prospect for its price, or to 0 if there is none."""
+    if state.hopeless.get("lookout", -1) > percept.step:
         return
-    ground = mind.memory.ground
+    ground = state.memory.ground
     unknown = _Sums(_unknown_in_world(ground))
     liked = _Sums(ground.translate(bytes(1 if code in likes else 0 for code in range(256))))
     known = _Sums(ground.translate(bytes(0 if code in b"? " else 1 for code in range(256))))
     grass = _Sums(ground.translate(_GRASS_MASK)) if revisit else unknown
-    visited = mind.memory.visited
+    visited = state.memory.visited
     dark = is_night(percept.step)
     lawn = _Sums(ground.translate(_GRASS_MASK)) if dark else unknown
     best_score, best_cell = 0.0, 0
@@ -122,13 +122,13 @@ def _choose_lookout(mind: Mind, percept: Percept, likes: bytes, revisit: bool, l
         return False
 
     costs = costs_now(percept)
-    blocked = {*mind.memory.occupied, *mind.memory.walls}
+    blocked = {*state.memory.occupied, *state.memory.walls}
     for horizon in (_NEAR, limit):
         spread(ground, percept.cell, costs, visit, blocked=blocked, limit=horizon)
         if best_cell:
             break
     known_grass = revisit and best_cell and unknown.within(*divmod(best_cell, WIDTH), 3, 4) < 4
-    mind.lookout = best_cell
-    mind.lookout_unknown = _unknown_around(ground, best_cell) if best_cell and not known_grass else 0
+    state.lookout = best_cell
+    state.lookout_unknown = _unknown_around(ground, best_cell) if best_cell and not known_grass else 0
     if not best_cell:
-        mind.hopeless["lookout"] = percept.step + 30
+        state.hopeless["lookout"] = percept.step + 30

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .grid import DIRECTIONS, WIDTH, bearing, distance
 from .knowledge import GRASS, RIPE, RIPENING, UNKNOWN, WALKABLE
-from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put, use
 from .paths import spread
 from .percept import Percept
+from .state import Decision, State
 
 _LATEST = 125
 """The step after which a first sapling is planted anywhere, fence or no fence."""
@@ -19,46 +19,46 @@ _LINGER = 9
 """How near to a growing plant the agent waits."""
 
 
-def first_sapling(mind: Mind, percept: Percept) -> Decision | None:
+def first_sapling(state: State, percept: Percept) -> Decision | None:
     """Find a sapling early; it is kept for a garden, unless the first day passes without one."""
     if "place_plant" in percept.unlocked:
         return None
     if not percept.has("sapling"):
-        return seek_sapling(mind, percept)
+        return seek_sapling(state, percept)
     if percept.step <= _LATEST:
         return None
-    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
+    if state.memory.ground[percept.ahead] == GRASS and percept.ahead not in state.memory.occupied:
         return Decision("place_plant", "Planting the sapling")
-    return _face_grass(mind, percept, "Going to plant the sapling")
+    return _face_grass(state, percept, "Going to plant the sapling")
 
 
-def seek_sapling(mind: Mind, percept: Percept) -> Decision | None:
+def seek_sapling(state: State, percept: Percept) -> Decision | None:
     """Search the grass for a sapling: one try in ten finds one."""
-    if mind.memory.ground[percept.ahead] == GRASS and percept.ahead not in mind.memory.occupied:
+    if state.memory.ground[percept.ahead] == GRASS and percept.ahead not in state.memory.occupied:
         return Decision("do", "Searching the grass for a sapling")
-    return _face_grass(mind, percept, "Going to search the grass for a sapling")
+    return _face_grass(state, percept, "Going to search the grass for a sapling")
 
 
-def _face_grass(mind: Mind, percept: Percept, reason: str) -> Decision | None:
+def _face_grass(state: State, percept: Percept, reason: str) -> Decision | None:
     """Walk so that grass is ahead."""
-    memory = mind.memory
+    memory = state.memory
     for step in DIRECTIONS:
         if memory.free(percept.cell + step) and memory.ground[percept.cell + 2 * step] == GRASS:
-            return advance(mind, percept, percept.cell + step, reason)
-    following = head_for(mind, percept, "grass", wanted=bytes((GRASS,)))
-    return None if following is None else advance(mind, percept, following, reason)
+            return advance(state, percept, percept.cell + step, reason)
+    following = head_for(state, percept, "grass", wanted=bytes((GRASS,)))
+    return None if following is None else advance(state, percept, following, reason)
 
 
-def tended(mind: Mind, plant: int) -> bool:
+def tended(state: State, plant: int) -> bool:
     """Return whether a plant is fenced in on all four sides."""
-    return not any(True for _ in mind.memory.open_sides(plant))
+    return not any(True for _ in state.memory.open_sides(plant))
 
 
-def fence(mind: Mind, percept: Percept) -> Decision | None:
+def fence(state: State, percept: Percept) -> Decision | None:
     """Wall up the open sides of a plant close by."""
     if not percept.has("stone"):
         return None
-    memory = mind.memory
+    memory = state.memory
     for plant in memory.plants:
         if distance(plant, percept.cell) > _CLOSE or memory.ground[plant] == RIPE:
             continue
@@ -67,15 +67,15 @@ def fence(mind: Mind, percept: Percept) -> Decision | None:
         for side in sides:
             if side in memory.occupied:
                 continue
-            decision = put(mind, percept, side, "place_stone", "Fencing the sapling in")
+            decision = put(state, percept, side, "place_stone", "Fencing the sapling in")
             if decision is not None:
                 return decision
     return None
 
 
-def note_walls(mind: Mind) -> None:
+def note_walls(state: State) -> None:
     """Bring up to date which cells fence a plant in, so that no way leads through them."""
-    memory = mind.memory
+    memory = state.memory
     memory.walls = {
         plant + step: None
         for plant in memory.plants
@@ -84,46 +84,46 @@ def note_walls(mind: Mind) -> None:
     }
 
 
-def garden(mind: Mind, percept: Percept) -> Decision | None:
+def garden(state: State, percept: Percept) -> Decision | None:
     """Keep one fenced plant growing, until a ripe one has been eaten."""
     if "eat_plant" in percept.unlocked or not percept.has("wood_pickaxe"):
         return None
-    fencing = fence(mind, percept)
+    fencing = fence(state, percept)
     if fencing is not None:
         return fencing
-    if any(tended(mind, plant) or distance(plant, percept.cell) <= _CLOSE for plant in mind.memory.plants):
+    if any(tended(state, plant) or distance(plant, percept.cell) <= _CLOSE for plant in state.memory.plants):
         return None
     if percept.has("stone") < 3:
         return None
     if not percept.has("sapling"):
-        return seek_sapling(mind, percept) if _grass_close(mind, percept) else None
-    return _plant_in_garden(mind, percept)
+        return seek_sapling(state, percept) if _grass_close(state, percept) else None
+    return _plant_in_garden(state, percept)
 
 
-def _plant_in_garden(mind: Mind, percept: Percept) -> Decision | None:
+def _plant_in_garden(state: State, percept: Percept) -> Decision | None:
     """Plant the sapling where it is cheap to fence in."""
-    if not mind.garden or mind.memory.ground[mind.garden] != GRASS or mind.garden in mind.memory.occupied:
-        mind.garden = _find_garden(mind, percept)
-    if not mind.garden:
+    if not state.garden or state.memory.ground[state.garden] != GRASS or state.garden in state.memory.occupied:
+        state.garden = _find_garden(state, percept)
+    if not state.garden:
         return None
-    decision = put(mind, percept, mind.garden, "place_plant", "Planting the sapling where I can fence it in")
+    decision = put(state, percept, state.garden, "place_plant", "Planting the sapling where I can fence it in")
     if decision is None:
-        mind.garden = 0
+        state.garden = 0
     return decision
 
 
-def _grass_close(mind: Mind, percept: Percept) -> bool:
+def _grass_close(state: State, percept: Percept) -> bool:
     return any(
-        GRASS in mind.memory.ground[percept.cell + row - 3 : percept.cell + row + 4]
+        GRASS in state.memory.ground[percept.cell + row - 3 : percept.cell + row + 4]
         for row in (-2 * WIDTH, 0, 2 * WIDTH)
     )
 
 
-def _find_garden(mind: Mind, percept: Percept) -> int:
+def _find_garden(state: State, percept: Percept) -> int:
     """Return the grass cell that is cheapest to reach and to fence in, or 0."""
-    ground = mind.memory.ground
+    ground = state.memory.ground
     best_price, best = 1000, 0
-    if mind.hopeless.get("garden", -1) > percept.step:
+    if state.hopeless.get("garden", -1) > percept.step:
         return 0
 
     def visit(cell: int, price: int) -> bool:
@@ -141,17 +141,17 @@ def _find_garden(mind: Mind, percept: Percept) -> int:
             best_price, best = total, cell
         return False
 
-    spread(ground, percept.cell, costs_now(percept), visit, blocked=mind.memory.occupied, limit=_GARDEN_SEARCH)
+    spread(ground, percept.cell, costs_now(percept), visit, blocked=state.memory.occupied, limit=_GARDEN_SEARCH)
     if not best:
-        mind.hopeless["garden"] = percept.step + 20
+        state.hopeless["garden"] = percept.step + 20
     return best
 
 
-def harvest(mind: Mind, percept: Percept) -> Decision | None:
+def harvest(state: State, percept: Percept) -> Decision | None:
     """Eat a ripe plant, for the achievement or out of hunger."""
     if "eat_plant" in percept.unlocked and percept.food > 5:
         return None
-    memory = mind.memory
+    memory = state.memory
     ripe = [
         plant
         for plant, ticks in memory.plants.items()
@@ -161,7 +161,7 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
         return None
     plant = min(ripe, key=lambda cell: distance(cell, percept.cell))
     walls, memory.walls = memory.walls, {}
-    following = head_for(mind, percept, f"harvest@{plant}", cells=(plant,))
+    following = head_for(state, percept, f"harvest@{plant}", cells=(plant,))
     memory.walls = walls
     if following is None:
         return None
@@ -173,23 +173,25 @@ def harvest(mind: Mind, percept: Percept) -> Decision | None:
             "do" if ready else "noop",
             "Eating the ripe plant" if ready else "Waiting for the plant",
         )
-    return advance(mind, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
+    return advance(state, percept, following, f"Going to the ripe plant, {bearing(percept.cell, plant)}")
 
 
-def pluck(mind: Mind, percept: Percept) -> Decision | None:
+def pluck(state: State, percept: Percept) -> Decision | None:
     """Finish a harvest that is only a few steps away, whatever else there is: its fence may be open already."""
-    near = any(distance(plant, percept.cell) <= 4 and mind.memory.ground[plant] == RIPE for plant in mind.memory.plants)
-    return harvest(mind, percept) if near and percept.health >= 3 else None
+    near = any(
+        distance(plant, percept.cell) <= 4 and state.memory.ground[plant] == RIPE for plant in state.memory.plants
+    )
+    return harvest(state, percept) if near and percept.health >= 3 else None
 
 
-def linger(mind: Mind, percept: Percept) -> Decision | None:
+def linger(state: State, percept: Percept) -> Decision | None:
     """Stay where the plant grows, when there is nothing else to do."""
-    if "eat_plant" in percept.unlocked or not mind.memory.plants:
+    if "eat_plant" in percept.unlocked or not state.memory.plants:
         return None
-    plant = max(mind.memory.plants, key=mind.memory.plants.__getitem__)
+    plant = max(state.memory.plants, key=state.memory.plants.__getitem__)
     if distance(plant, percept.cell) > _LINGER:
-        following = head_for(mind, percept, f"linger@{plant}", cells=(plant,))
+        following = head_for(state, percept, f"linger@{plant}", cells=(plant,))
         if following is not None and following != plant:
-            return advance(mind, percept, following, "Going back to look after the plant")
-    mind.resting = "wait"
+            return advance(state, percept, following, "Going back to look after the plant")
+    state.resting = "wait"
     return None

@@ -1,10 +1,11 @@
-"""The map that the agent draws: ground seen, cows met, plants set, everything by memory of its own views."""
+"""The agent's map, from its own views: ground, cows and plants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+
+from wsap_core.protocol.values import JsonValue
 
 from .grid import DIRECTIONS, SIZE, VIEW_COLUMNS, VIEW_ROWS, WIDTH, distance
 from .knowledge import GRASS, PATH, RIPE, SAPLING, UNKNOWN, UPDATE_RANGE, WALKABLE
@@ -101,7 +102,7 @@ class Memory:
         """Return whether any ground of these kinds has been seen and is still there."""
         return any(code in self.ground for code in codes)
 
-    def to_json(self) -> dict[str, Any]:  # Any: plain JSON values
+    def to_json(self) -> dict[str, JsonValue]:
         """Return the memory as JSON values."""
         return {
             "ground": self.ground.decode("ascii"),
@@ -112,7 +113,7 @@ class Memory:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Memory:  # Any: plain JSON values
+    def from_json(cls, data: dict[str, JsonValue]) -> Memory:
         """Return the memory that `to_json` wrote.
 
         Raises:

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from .grid import DIRECTIONS, MOVE
 from .knowledge import WALKABLE, WATER, is_night
-from .mind import Decision, Mind
 from .paths import FAR, costs_for, find_route
 from .percept import Percept
+from .state import Decision, State
 
 _RETRY = 20
 """Steps before an errand without a way is tried again."""
@@ -20,7 +20,7 @@ def costs_now(percept: Percept) -> tuple[int, ...]:
 
 
 def head_for(
-    mind: Mind,
+    state: State,
     percept: Percept,
     errand: str,
     *,
@@ -32,16 +32,16 @@ def head_for(
     """Return the next cell on the way to the nearest goal (see `paths.find_route`); None if there is no way.
 
     The player's own cell is returned on arrival at a goal among `cells`; a goal of a `wanted` kind is returned
-    itself, from beside it. The way is kept in the mind as long as it leads to the same errand.
+    itself, from beside it. The way is kept in the state as long as it leads to the same errand.
     """
     here = percept.cell
     if here in cells:
         return here
-    if mind.errand == errand and _still_good(mind, percept, wanted, cells, avoid):
-        return mind.way[-1]
-    if mind.hopeless.get(errand, -1) > percept.step:
+    if state.errand == errand and _still_good(state, percept, wanted, cells, avoid):
+        return state.way[-1]
+    if state.hopeless.get(errand, -1) > percept.step:
         return None
-    memory = mind.memory
+    memory = state.memory
     blocked = {*memory.occupied, *memory.walls, *avoid}
     way = find_route(
         memory.ground,
@@ -54,15 +54,15 @@ def head_for(
         limit=limit,
     )
     if way is None:
-        mind.hopeless[errand] = percept.step + _RETRY
+        state.hopeless[errand] = percept.step + _RETRY
         return None
     way.reverse()
-    mind.errand, mind.way = errand, way
+    state.errand, state.way = errand, way
     return way[-1]
 
 
-def _still_good(mind: Mind, percept: Percept, wanted: bytes, cells: Collection[int], avoid: Collection[int]) -> bool:
-    way, memory = mind.way, mind.memory
+def _still_good(state: State, percept: Percept, wanted: bytes, cells: Collection[int], avoid: Collection[int]) -> bool:
+    way, memory = state.way, state.memory
     if way and way[-1] == percept.cell:
         way.pop()
     if not way or abs(way[-1] - percept.cell) not in (1, DIRECTIONS[2]):
@@ -80,11 +80,11 @@ def _still_good(mind: Mind, percept: Percept, wanted: bytes, cells: Collection[i
     )
 
 
-def advance(mind: Mind, percept: Percept, cell: int, reason: str) -> Decision:
+def advance(state: State, percept: Percept, cell: int, reason: str) -> Decision:
     """Return the action that gets the player into the neighbouring cell: a step, a blow, or a stone on water."""
     step = cell - percept.cell
-    ground = mind.memory.ground[cell]
-    if ground in WALKABLE and cell not in mind.memory.occupied:
+    ground = state.memory.ground[cell]
+    if ground in WALKABLE and cell not in state.memory.occupied:
         return Decision(MOVE[step], reason)
     if percept.facing != step:
         return Decision(MOVE[step], reason)
@@ -100,7 +100,7 @@ def use(percept: Percept, cell: int, action: str, reason: str) -> Decision:
 
 
 def fetch(
-    mind: Mind,
+    state: State,
     percept: Percept,
     errand: str,
     reason: str,
@@ -110,16 +110,16 @@ def fetch(
     limit: int = FAR,
 ) -> Decision | None:
     """Walk to the nearest goal and use it (`do`) from beside it; None if there is no way."""
-    target = head_for(mind, percept, errand, wanted=wanted, cells=cells, limit=limit)
+    target = head_for(state, percept, errand, wanted=wanted, cells=cells, limit=limit)
     if target is None:
         return None
-    if target == mind.way[0]:
+    if target == state.way[0]:
         return use(percept, target, "do", reason)
-    return advance(mind, percept, target, reason)
+    return advance(state, percept, target, reason)
 
 
 def put(
-    mind: Mind, percept: Percept, target: int, action: str, reason: str, avoid: Collection[int] = ()
+    state: State, percept: Percept, target: int, action: str, reason: str, avoid: Collection[int] = ()
 ) -> Decision | None:
     """Do `action` to a given free cell, which takes looking at it: walk so that the last step points there.
 
@@ -128,7 +128,7 @@ def put(
     """
     if percept.ahead == target:
         return Decision(action, reason)
-    memory = mind.memory
+    memory = state.memory
     costs = costs_now(percept)
     ground = memory.ground
     blocked = {*memory.occupied, *memory.walls, *avoid, target}
@@ -138,7 +138,7 @@ def put(
         if all(costs[ground[cell]] and (cell == percept.cell or cell not in blocked) for cell in (stand, run)):
             runs.setdefault(run, stand)
     if percept.cell in runs:
-        mind.way = []
-        return advance(mind, percept, runs[percept.cell], reason)
-    following = head_for(mind, percept, f"{action}@{target}", cells=runs, avoid=(target, *avoid))
-    return None if following is None else advance(mind, percept, following, reason)
+        state.way = []
+        return advance(state, percept, runs[percept.cell], reason)
+    following = head_for(state, percept, f"{action}@{target}", cells=runs, avoid=(target, *avoid))
+    return None if following is None else advance(state, percept, following, reason)

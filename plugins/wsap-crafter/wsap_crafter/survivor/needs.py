@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from .explore import explore
 from .grid import DIRECTIONS, bearing
 from .knowledge import BEDTIME, DAY, DUSK, MOST, RIPE, RIPENING, WATER, is_evening, is_night
-from .mind import Decision, Mind
 from .moves import advance, fetch, use
 from .percept import Percept
 from .shelter import build, sealed
+from .state import Decision, State
 
 _WATER = bytes((WATER,))
 _ANY = 1000
@@ -37,31 +37,31 @@ def _way_worth(step: int, level: int, ways: Mapping[str, tuple[int, ...]]) -> in
     return ways[hour][level] if level < MOST else 0
 
 
-def drink(mind: Mind, percept: Percept) -> Decision | None:
+def drink(state: State, percept: Percept) -> Decision | None:
     """Drink when thirsty, or when water is close; once begun, to the full."""
     level = percept.drink
     if level >= MOST:
-        mind.drinking = False
+        state.drinking = False
         return None
     limit = _way_worth(percept.step, level, _DRINK_WAYS)
-    if mind.drinking or "collect_drink" not in percept.unlocked:
+    if state.drinking or "collect_drink" not in percept.unlocked:
         limit = max(limit, 4)
     if not limit:
         return None
-    decision = fetch(mind, percept, f"water<{limit}", _thirst(mind, percept), wanted=_WATER, limit=limit)
-    mind.drinking = decision is not None
+    decision = fetch(state, percept, f"water<{limit}", _thirst(state, percept), wanted=_WATER, limit=limit)
+    state.drinking = decision is not None
     if decision is None and limit == _ANY:
-        return explore(mind, percept, b"~_", "water")
+        return explore(state, percept, b"~_", "water")
     return decision
 
 
-def _thirst(mind: Mind, percept: Percept) -> str:
-    if mind.errand.startswith("water") and mind.way:
-        return f"Thirsty ({percept.drink}/9): going to the water {bearing(percept.cell, mind.way[0])}"
+def _thirst(state: State, percept: Percept) -> str:
+    if state.errand.startswith("water") and state.way:
+        return f"Thirsty ({percept.drink}/9): going to the water {bearing(percept.cell, state.way[0])}"
     return f"Thirsty ({percept.drink}/9): going to the water"
 
 
-def eat(mind: Mind, percept: Percept) -> Decision | None:
+def eat(state: State, percept: Percept) -> Decision | None:
     """Eat a cow when hungry, or when one is close and there is room for it."""
     level, first = percept.food, "eat_cow" not in percept.unlocked
     limit = _way_worth(percept.step, level, _FOOD_WAYS)
@@ -69,22 +69,22 @@ def eat(mind: Mind, percept: Percept) -> Decision | None:
         limit = max(limit, 8)
     if not limit:
         return None
-    cows = tuple(mind.memory.cows)
+    cows = tuple(state.memory.cows)
     if cows:
         reason = f"Hungry ({level}/9): going for a cow" if level < MOST else "Going for a cow"
         errand = f"cow<{limit}@{','.join(map(str, cows))}"
-        decision = fetch(mind, percept, errand, reason, cells=cows, limit=limit)
+        decision = fetch(state, percept, errand, reason, cells=cows, limit=limit)
         if decision is not None:
             return decision
     # Towards dusk nobody sets out into the unknown for a meal that can wait until the morning.
     if limit < _ANY or (level >= 2 and percept.step % DAY > _LAST_CALL):
         return None
-    return explore(mind, percept, b".", "cows", revisit=True)
+    return explore(state, percept, b".", "cows", revisit=True)
 
 
-def _plant_growing(mind: Mind) -> bool:
+def _plant_growing(state: State) -> bool:
     """Return whether a plant is on its way and none is ripe."""
-    ticks = mind.memory.plants.values()
+    ticks = state.memory.plants.values()
     return bool(ticks) and max(ticks) < RIPENING
 
 
@@ -93,50 +93,50 @@ def _wounded(step: int) -> int:
     return 5 if is_night(step) or is_evening(step) else 2
 
 
-def decide_rest(mind: Mind, percept: Percept) -> None:
-    """Set or clear the mind's reason for rest."""
+def decide_rest(state: State, percept: Percept) -> None:
+    """Set or clear the state's reason for rest."""
     night = is_night(percept.step)
     needy = min(percept.food, percept.drink) <= (0 if percept.health <= 4 else 1)
-    if mind.resting:
+    if state.resting:
         over = {
             "sleep": percept.energy >= MOST,
             "heal": percept.health >= (8 if night else 5) or not percept.food or not percept.drink,
-            "wait": not _plant_growing(mind) or min(percept.food, percept.drink) <= 3,
+            "wait": not _plant_growing(state) or min(percept.food, percept.drink) <= 3,
             "night": not night,
-        }[mind.resting]
+        }[state.resting]
         if over or (needy and not night):
-            mind.resting, mind.refuge = "", ()
-    if mind.resting or (needy and not night):
+            state.resting, state.refuge = "", ()
+    if state.resting or (needy and not night):
         return
     late = night and not DUSK <= percept.step % DAY < BEDTIME
     if percept.energy <= 2 or (late and percept.energy <= 6):
-        mind.resting = "sleep"
+        state.resting = "sleep"
     elif percept.health <= _wounded(percept.step) and percept.food and percept.drink:
-        mind.resting = "heal"
+        state.resting = "heal"
 
 
-def _is_ripe(mind: Mind, cell: int) -> bool:
-    return mind.memory.ground[cell] == RIPE
+def _is_ripe(state: State, cell: int) -> bool:
+    return state.memory.ground[cell] == RIPE
 
 
-def _other_cell_has_something(mind: Mind, percept: Percept) -> int:
+def _other_cell_has_something(state: State, percept: Percept) -> int:
     """Return the shelter's other cell if water or food wanted now is in reach only from there, else 0."""
-    other = next((cell for cell in mind.refuge if cell != percept.cell), 0)
-    around = [mind.memory.ground[other + step] for step in DIRECTIONS] if other else []
+    other = next((cell for cell in state.refuge if cell != percept.cell), 0)
+    around = [state.memory.ground[other + step] for step in DIRECTIONS] if other else []
     thirsty = percept.drink <= 6 and WATER in around
     hungry = RIPE in around and (percept.food <= 6 or "eat_plant" not in percept.unlocked)
     return other if thirsty or hungry else 0
 
 
-def stay_in(mind: Mind, percept: Percept) -> Decision | None:
+def stay_in(state: State, percept: Percept) -> Decision | None:
     """Spend the rest of the night in a shelter."""
-    mind.resting = "night"
-    return rest(mind, percept)
+    state.resting = "night"
+    return rest(state, percept)
 
 
-def is_water(mind: Mind, cell: int) -> bool:
+def is_water(state: State, cell: int) -> bool:
     """Return whether one could drink from a cell."""
-    return mind.memory.ground[cell] == WATER
+    return state.memory.ground[cell] == WATER
 
 
 _WHY = {
@@ -147,25 +147,25 @@ _WHY = {
 }
 
 
-def rest(mind: Mind, percept: Percept) -> Decision | None:
+def rest(state: State, percept: Percept) -> Decision | None:
     """Seek a shelter and rest in it, if there is a reason to."""
-    decide_rest(mind, percept)
-    if not mind.resting:
+    decide_rest(state, percept)
+    if not state.resting:
         return None
-    why = _WHY[mind.resting]
-    if sealed(mind, percept):
+    why = _WHY[state.resting]
+    if sealed(state, percept):
         if percept.damage:
-            mind.refuge = ()  # an arrow came in over water: look for a better place
-        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(mind, cell)), 0)
+            state.refuge = ()  # an arrow came in over water: look for a better place
+        water = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if is_water(state, cell)), 0)
         if water and percept.drink < MOST:
             return use(percept, water, "do", f"{why}: drinking from inside the shelter")
-        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(mind, cell)), 0)
+        ripe = next((cell for cell in (percept.cell + step for step in DIRECTIONS) if _is_ripe(state, cell)), 0)
         if ripe and (percept.food <= 6 or "eat_plant" not in percept.unlocked):
             return use(percept, ripe, "do", f"{why}: eating from the garden")
-        elsewhere = _other_cell_has_something(mind, percept)
+        elsewhere = _other_cell_has_something(state, percept)
         if elsewhere:
-            return advance(mind, percept, elsewhere, f"{why}: moving over to the other side")
+            return advance(state, percept, elsewhere, f"{why}: moving over to the other side")
         if percept.energy < MOST:
             return Decision("sleep", f"{why}: sleeping in the shelter")
         return Decision("noop", f"{why}: resting in the shelter")
-    return build(mind, percept, why)
+    return build(state, percept, why)

@@ -1,10 +1,10 @@
-"""What the agent still means to do, in words."""
+"""The agent's plan, in words."""
 
 from __future__ import annotations
 
 from .grid import bearing
 from .knowledge import ACHIEVEMENTS
-from .mind import Mind
+from .state import State
 
 _STEPS = (
     ("collect_sapling", "Search the grass for a sapling"),
@@ -32,15 +32,15 @@ _STEPS = (
 )
 
 
-def outlook(mind: Mind) -> list[str]:
-    """Return what the agent is about now, then what is still to be achieved, in its usual order."""
+def outlook(state: State) -> list[str]:
+    """Return the current aim, then the achievements still missing, in the usual order."""
     now = []
-    if mind.doing:
-        now.append(f"Now: {mind.doing}")
-    for plant, ticks in mind.memory.plants.items():
-        where = bearing(mind.last_cell, plant) if mind.last_cell else "near"
+    if state.doing:
+        now.append(f"Now: {state.doing}")
+    for plant, ticks in state.memory.plants.items():
+        where = bearing(state.last_cell, plant) if state.last_cell else "near"
         now.append(f"Look after the plant {where}, about {ticks} steps old")
-    left = [words for name, words in _STEPS if name not in mind.unlocked]
+    left = [words for name, words in _STEPS if name not in state.unlocked]
     if not left:
         now.append(f"All {ACHIEVEMENTS} achievements are unlocked: live on, well fed and sheltered")
     return now + left

@@ -1,4 +1,4 @@
-"""Reading one observation: the only module that knows what a Crafter observation looks like."""
+"""Parsing of an observation: the only module that knows the shape of Crafter's observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which the agent's concerns are asked; the first that wants something decides."""
+"""The priority of the agent's concerns: the first that returns a decision wins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from . import combat, crafting, farm, needs
 from .explore import explore
 from .grid import DIRECTIONS
 from .knowledge import is_night
-from .mind import Decision, Mind
 from .moves import advance
 from .percept import Percept
+from .state import Decision, State
 
 _BY_DAY = (
     combat.defend,
@@ -45,46 +45,46 @@ _STUCK = 60
 """Decisions on one cell after which the agent shakes itself loose."""
 
 
-def think(mind: Mind, percept: Percept) -> Decision:
-    """Take in what is seen and return what to do next."""
-    mind.memory.update(percept)
-    farm.note_walls(mind)
-    mind.step, mind.unlocked = percept.step, percept.unlocked
-    decision = _choose(mind, percept)
-    mind.doing = decision.reason
+def think(state: State, percept: Percept) -> Decision:
+    """Take in a percept and return the next decision."""
+    state.memory.update(percept)
+    farm.note_walls(state)
+    state.step, state.unlocked = percept.step, percept.unlocked
+    decision = _choose(state, percept)
+    state.doing = decision.reason
     return decision
 
 
-def _choose(mind: Mind, percept: Percept) -> Decision:
+def _choose(state: State, percept: Percept) -> Decision:
     if percept.sleeping:
         return Decision("sleep", "Sleeping")
-    if percept.cell == mind.last_cell and not mind.resting:
-        mind.standing += 1
+    if percept.cell == state.last_cell and not state.resting:
+        state.standing += 1
     else:
-        mind.last_cell, mind.standing = percept.cell, 0
-    if mind.standing > _STUCK and mind.standing % 10 < 3:
-        loose = _shake(mind, percept)
+        state.last_cell, state.standing = percept.cell, 0
+    if state.standing > _STUCK and state.standing % 10 < 3:
+        loose = _shake(state, percept)
         if loose is not None:
             return loose
     night = is_night(percept.step) and percept.has("wood_pickaxe")
     for concern in _BY_NIGHT if night else _BY_DAY:
-        decision = concern(mind, percept)
+        decision = concern(state, percept)
         if decision is not None:
             return decision
-    return idle(mind, percept)
+    return idle(state, percept)
 
 
-def _shake(mind: Mind, percept: Percept) -> Decision | None:
+def _shake(state: State, percept: Percept) -> Decision | None:
     """Step aside and plan everything anew, after having stood on one cell for too long."""
-    mind.way, mind.errand, mind.refuge, mind.garden, mind.lookout = [], "", (), 0, 0
+    state.way, state.errand, state.refuge, state.garden, state.lookout = [], "", (), 0, 0
     for turn in range(4):
         cell = percept.cell + DIRECTIONS[(percept.step + turn) % 4]
-        if mind.memory.free(cell):
-            return advance(mind, percept, cell, "Getting nowhere here: trying another way")
+        if state.memory.free(cell):
+            return advance(state, percept, cell, "Getting nowhere here: trying another way")
     return None
 
 
-def idle(mind: Mind, percept: Percept) -> Decision:
+def idle(state: State, percept: Percept) -> Decision:
     """Do something sensible when every goal is reached or out of reach."""
-    decision = explore(mind, percept, b".:T~", "anything new")
+    decision = explore(state, percept, b".:T~", "anything new")
     return decision or Decision("noop", "Enjoying the view")

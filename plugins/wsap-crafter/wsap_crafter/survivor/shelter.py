@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from .grid import DIRECTIONS
 from .knowledge import LAVA, PATH, UNKNOWN, WALKABLE, WATER
-from .mind import Decision, Mind
 from .moves import advance, costs_now, head_for, put
 from .paths import spread
 from .percept import Percept
+from .state import Decision, State
 
 _SEARCH = 45
 """The price within which a place for a shelter is sought."""
@@ -36,14 +36,14 @@ def ends(pair: tuple[int, ...]) -> tuple[int, int]:
     return 2 * one - two, 2 * two - one
 
 
-def _open(mind: Mind, cell: int) -> bool:
-    return mind.memory.ground[cell] in WALKABLE
+def _open(state: State, cell: int) -> bool:
+    return state.memory.ground[cell] in WALKABLE
 
 
-def sealed(mind: Mind, percept: Percept) -> bool:
+def sealed(state: State, percept: Percept) -> bool:
     """Return whether the player stands in a finished shelter."""
-    pair = mind.refuge
-    return percept.cell in pair and not any(_open(mind, cell) for cell in (*sides(pair), *ends(pair)))
+    pair = state.refuge
+    return percept.cell in pair and not any(_open(state, cell) for cell in (*sides(pair), *ends(pair)))
 
 
 def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
@@ -56,11 +56,11 @@ def draughty(ground: bytearray, pair: tuple[int, ...]) -> bool:
     return False
 
 
-def find_refuge(mind: Mind, percept: Percept) -> bool:
+def find_refuge(state: State, percept: Percept) -> bool:
     """Choose the cheapest place for a shelter; False if there is none with the stones at hand."""
-    if mind.hopeless.get("refuge", -1) > percept.step:
+    if state.hopeless.get("refuge", -1) > percept.step:
         return False
-    memory = mind.memory
+    memory = state.memory
     ground, costs = memory.ground, costs_now(percept)
     stones, digs = percept.has("stone"), percept.has("wood_pickaxe")
     best_price = 10_000
@@ -96,42 +96,42 @@ def find_refuge(mind: Mind, percept: Percept) -> bool:
 
     spread(ground, percept.cell, costs, visit, blocked={*memory.occupied, *memory.walls}, limit=_SEARCH)
     if not best:
-        mind.hopeless["refuge"] = percept.step + 15
+        state.hopeless["refuge"] = percept.step + 15
         return False
-    mind.refuge = best
+    state.refuge = best
     return True
 
 
-def build(mind: Mind, percept: Percept, reason: str) -> Decision | None:
+def build(state: State, percept: Percept, reason: str) -> Decision | None:
     """Return the next action towards standing in a finished shelter; None if it can't be done."""
-    if not mind.refuge and not find_refuge(mind, percept):
+    if not state.refuge and not find_refuge(state, percept):
         return None
-    decision = _build(mind, percept, mind.refuge, reason)
+    decision = _build(state, percept, state.refuge, reason)
     if decision is None:
-        mind.refuge = ()
+        state.refuge = ()
     return decision
 
 
-def _build(mind: Mind, percept: Percept, pair: tuple[int, ...], reason: str) -> Decision | None:
-    needed = sum(_open(mind, cell) for cell in (*sides(pair), *ends(pair)))
-    solid = sum(not _open(mind, cell) for cell in pair)
+def _build(state: State, percept: Percept, pair: tuple[int, ...], reason: str) -> Decision | None:
+    needed = sum(_open(state, cell) for cell in (*sides(pair), *ends(pair)))
+    solid = sum(not _open(state, cell) for cell in pair)
     if needed > percept.has("stone") + solid or (needed and not percept.has("stone") and not solid):
         return None
     for side in sides(pair):
-        if _open(mind, side):
+        if _open(state, side):
             if not percept.has("stone"):
                 break
-            if side in mind.memory.occupied:
+            if side in state.memory.occupied:
                 continue
-            walled = [wall for wall in sides(pair) if not _open(mind, wall)]
-            return put(mind, percept, side, "place_stone", f"{reason}: walling up a side", walled)
+            walled = [wall for wall in sides(pair) if not _open(state, wall)]
+            return put(state, percept, side, "place_stone", f"{reason}: walling up a side", walled)
     if percept.cell not in pair:
-        following = head_for(mind, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
-        return None if following is None else advance(mind, percept, following, f"{reason}: going to a shelter")
+        following = head_for(state, percept, f"refuge@{pair[0]}", cells=pair, avoid=sides(pair))
+        return None if following is None else advance(state, percept, following, f"{reason}: going to a shelter")
     here = pair.index(percept.cell)
     own_end, other = ends(pair)[here], pair[1 - here]
-    if _open(mind, own_end) and percept.ahead == own_end and percept.has("stone"):
-        if own_end in mind.memory.occupied:
+    if _open(state, own_end) and percept.ahead == own_end and percept.has("stone"):
+        if own_end in state.memory.occupied:
             return Decision("do", f"{reason}: something stands in the door")
         return Decision("place_stone", f"{reason}: closing the shelter")
-    return advance(mind, percept, other, f"{reason}: turning round in the shelter")
+    return advance(state, percept, other, f"{reason}: turning round in the shelter")

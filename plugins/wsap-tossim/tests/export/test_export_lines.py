@@ -85,7 +85,7 @@ def test_a_line_in_which_somebody_speaks_twice_in_a_row_is_refused(talk: Talk) -
 
 
 def test_only_those_who_were_asked_for_are_exported(talk: Talk) -> None:
-    record = replace(talk(2, "five"), minds=("a", "b", "a", "b", "a"))
+    record = replace(talk(2, "five"), played_by=("a", "b", "a", "b", "a"))
     ending = record.game.ending
     assert ending is not None
     everybody = {row["player"] for row in chat(record)[0]}
@@ -94,8 +94,8 @@ def test_only_those_who_were_asked_for_are_exported(talk: Talk) -> None:
         Wanted(winners=True): set(ending.winners),
         Wanted(factions=("Town",)): {n for n, r in enumerate(roles) if r.faction == "Town"},
         Wanted(roles=("Mafioso", "Doctor")): {n for n, r in enumerate(roles) if r.name in ("Mafioso", "Doctor")},
-        Wanted(minds=("b",)): {1, 3},
-        Wanted(minds=("c",)): set(),
+        Wanted(played_by=("b",)): {1, 3},
+        Wanted(played_by=("c",)): set(),
     }
     for wanted, players in kinds.items():
         assert {row["player"] for row in chat(record, wanted)[0]} == players & everybody

@@ -105,6 +105,6 @@ def test_a_word_said_in_jail_reaches_the_prisoner_and_the_jailor_alone(talk: Cal
 
 def test_a_mind_is_told_of_its_own_seat_alone(talk: Callable[..., Record]) -> None:
     record = talk(3, "five")
-    record = replace(record, minds=tuple(f"mind-{n}" for n in range(5)))
+    record = replace(record, played_by=tuple(f"mind-{n}" for n in range(5)))
     for player, lines in written(record).items():
         assert set(re.findall(r"mind-\d", "".join(lines))) <= {f"mind-{player}"}

@@ -13,13 +13,13 @@ from wsap_tossim.engine.model import Faction
 from wsap_tossim.engine.rules import CLASSIC, rule_set
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.knowledge import Knowledge, Seen
+from wsap_tossim.players.decider import Decider
 from wsap_tossim.players.match import Played, play_match
-from wsap_tossim.players.minds import Mind
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 
 NAMES = ("Ann", "Bo", "Cy", "Dana", "Eve", "Finn", "Gus", "Hal", "Ivy", "Jon", "Kim", "Lea", "Max", "Ned", "Oda")
 
-Maker = Callable[[int, random.Random, Sequence[str]], Mind]
+Maker = Callable[[int, random.Random, Sequence[str]], Decider]
 
 
 def played(
@@ -27,8 +27,8 @@ def played(
     seed: int,
     *,
     rules: str = "classic",
-    town: Maker = ScriptedMind,
-    others: Maker = ScriptedMind,
+    town: Maker = ScriptedDecider,
+    others: Maker = ScriptedDecider,
     roles: Sequence[str] | None = None,
     beliefs: bool = False,
 ) -> Played:
@@ -37,9 +37,9 @@ def played(
     return play_match(game, minds_for(game, seed, town, others), beliefs=beliefs)
 
 
-def minds_for(game: Game, seed: int, town: Maker = ScriptedMind, others: Maker = ScriptedMind) -> list[Mind]:
+def minds_for(game: Game, seed: int, town: Maker = ScriptedDecider, others: Maker = ScriptedDecider) -> list[Decider]:
     rng = random.Random(seed)
-    minds: list[Mind] = []
+    minds: list[Decider] = []
     for player in game.state.players:
         maker = town if player.role.faction is Faction.TOWN else others
         minds.append(maker(player.number, rng, NAMES[: len(game.state.players)]))
@@ -80,7 +80,7 @@ class Story:
 
     def beliefs(self) -> dict[str, float]:
         assert self.knowledge.player is not None
-        mind = ScriptedMind(self.knowledge.player, None, NAMES[: self.knowledge.players], seed=1)
+        mind = ScriptedDecider(self.knowledge.player, None, NAMES[: self.knowledge.players], seed=1)
         return {NAMES[n]: p for n, p in mind.beliefs(self.knowledge).items()}
 
 
@@ -95,7 +95,7 @@ def play() -> Callable[..., Played]:
 
 
 @pytest.fixture
-def seated() -> Callable[..., list[Mind]]:
+def seated() -> Callable[..., list[Decider]]:
     return minds_for
 
 

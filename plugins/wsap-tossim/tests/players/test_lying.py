@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from wsap_tossim.engine.model import Option, Verb
+from wsap_tossim.players.coordination import common_target
 from wsap_tossim.players.notes import Notes
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.players.stories import cover_role, jester_manner, nights_of, told_as
-from wsap_tossim.players.together import common_target
 from wsap_tossim.players.view import Character, View
 
 VAMPIRES = ("Vampire Hunter", "Investigator", "Sheriff", "Doctor", "Escort", "Lookout", "Vampire", "Vampire", "Jester")
@@ -99,7 +99,7 @@ def test_a_side_that_is_half_of_the_town_judges_openly(story: Any, names: tuple[
         told.see("trial", player=names.index(accused), number=1)
         told.phase = "judgement"
         told.see("phase", name="judgement")
-        mind = ScriptedMind(0, None, names[:6], seed=1)
+        mind = ScriptedDecider(0, None, names[:6], seed=1)
         options = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), Option(Verb.WAIT))
         assert mind.turn(told.knowledge, options).choice.verb == verdict
 
@@ -149,6 +149,6 @@ def test_the_mafia_condemns_anybody_once_one_more_lynching_would_do(
     told.see("phase", name="judgement")
     options = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), Option(Verb.WAIT))
     verdicts = [
-        ScriptedMind(0, None, names[:10], seed=seed).turn(told.knowledge, options).choice.verb for seed in range(12)
+        ScriptedDecider(0, None, names[:10], seed=seed).turn(told.knowledge, options).choice.verb for seed in range(12)
     ]
     assert set(verdicts) == {verdict} if dead else verdict in verdicts

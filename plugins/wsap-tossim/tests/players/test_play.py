@@ -23,9 +23,9 @@ from wsap_tossim.engine.rules import CLASSIC, RULE_SETS, rule_set
 from wsap_tossim.engine.setups import MODES, setup
 from wsap_tossim.knowledge import Knowledge, seen_by
 from wsap_tossim.players.claims import named, read
+from wsap_tossim.players.decider import RandomDecider, Turn
 from wsap_tossim.players.match import Played, play_match
-from wsap_tossim.players.minds import RandomMind, Turn
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 
 Play = Callable[..., Played]
 ONE_FIXTURE = [HealthCheck.function_scoped_fixture]
@@ -57,7 +57,7 @@ def at_least_better(won: int, than: int, games: int) -> float:
 def ends() -> Callable[[str, str], list[str | None]]:
     """Return who won each of some games of seven, by who played the Town and who the Mafia."""
     kept: dict[tuple[str, str], list[str | None]] = {}
-    makers = {"scripted": ScriptedMind, "by lot": RandomMind}
+    makers = {"scripted": ScriptedDecider, "by lot": RandomDecider}
 
     def of(town: str, mafia: str) -> list[str | None]:
         if (town, mafia) not in kept:
@@ -297,10 +297,10 @@ def test_a_mind_made_again_in_the_middle_goes_on_the_same(seated: Any) -> None:
         choices = {}
         for n in game.waiting:
             knowledge = trace(game.log, n)
-            again = ScriptedMind(n, None, minds[n].names, seed=minds[n].seed)
+            again = ScriptedDecider(n, None, minds[n].names, seed=minds[n].seed)
             taken = again.turn(knowledge, game.options(n))
             if turn % 5 == 0:
-                assert taken == ScriptedMind(n, None, minds[n].names, seed=minds[n].seed).turn(
+                assert taken == ScriptedDecider(n, None, minds[n].names, seed=minds[n].seed).turn(
                     trace(game.log, n), game.options(n)
                 )
                 compared += 1
@@ -320,10 +320,10 @@ from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.rules import CLASSIC
 from wsap_tossim.engine.setups import setup
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 names = [f"Player {n + 1}" for n in range(15)]
 rng = random.Random(5)
-played = play_match(Game(setup("any"), CLASSIC, 5), [ScriptedMind(n, rng, names) for n in range(15)])
+played = play_match(Game(setup("any"), CLASSIC, 5), [ScriptedDecider(n, rng, names) for n in range(15)])
 text = json.dumps([played.game.to_json(), played.thoughts, played.beliefs])
 print(hashlib.sha256(text.encode()).hexdigest())
 """
@@ -355,7 +355,7 @@ EVERY = [*MODES, "any:5", "any:9", "lesson:9:2"]
 def test_every_role_plays_by_the_rules_in_every_mode_and_rule_set(
     play: Play, mode: str, rules: str, seed: int, alone: bool
 ) -> None:
-    result = play(mode, seed, rules=rules, town=RandomMind if alone else ScriptedMind, beliefs=True)
+    result = play(mode, seed, rules=rules, town=RandomDecider if alone else ScriptedDecider, beliefs=True)
     assert result.game.over
     assert result.refused == []
     for _, player, beliefs in result.beliefs:
@@ -414,7 +414,7 @@ def test_names_may_be_words_of_the_game() -> None:
     names = ["Doc", "Will", "Player 2", "N1", "I", "Not", "A & B", "Mr. X.", "{who}"]
     game = Game(setup("nine"), CLASSIC, 3)
     rng = random.Random(1)
-    result = play_match(game, [ScriptedMind(n, rng, names) for n in range(9)])
+    result = play_match(game, [ScriptedDecider(n, rng, names) for n in range(9)])
     assert result.game.over
     assert result.refused == []
 
@@ -424,7 +424,7 @@ def test_players_keep_to_very_short_texts() -> None:
     game = Game(setup("twelve"), rules, 3)
     rng = random.Random(1)
     names = [f"Player {n + 1}" for n in range(12)]
-    result = play_match(game, [ScriptedMind(n, rng, names) for n in range(12)])
+    result = play_match(game, [ScriptedDecider(n, rng, names) for n in range(12)])
     assert result.game.over
     assert result.refused == []
 

@@ -15,7 +15,7 @@ from wsap_core.protocol import Observation
 from wsap_tossim.engine.model import Verb
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.agent import TownPlayer
-from wsap_tossim.players.minds import RandomMind
+from wsap_tossim.players.decider import RandomDecider
 from wsap_tossim.plugin import wsap_adapters, wsap_agents
 from wsap_tossim.world import Town
 
@@ -120,7 +120,7 @@ def test_one_who_comes_in_the_middle_of_a_game_waits() -> None:
 
 def test_a_player_by_lot_says_nothing() -> None:
     world = town()
-    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n, RandomMind) for n in range(7)]), 100))
+    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n, RandomDecider) for n in range(7)]), 100))
     assert not [e for e in world.game.log if e.kind in ("speech", "whisper", "said")]
 
 

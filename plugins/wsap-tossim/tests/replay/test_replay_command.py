@@ -112,7 +112,7 @@ def test_a_recorded_run_is_the_game_that_was_played(there: Path, capsys: pytest.
         assert all(known[n] == event for n, event in told.items())
     reasons = [r["body"]["reasoning"] for r in rows[1:] if r["kind"] == "chosen" and r["body"]["reasoning"]]
     assert [text for _, _, text in record.thoughts] == reasons
-    assert set(record.minds) == {"tossim-player"}
+    assert set(record.played_by) == {"tossim-player"}
 
 
 def test_agents_with_names_of_their_own_have_the_seats_in_order(
@@ -125,7 +125,7 @@ def test_agents_with_names_of_their_own_have_the_seats_in_order(
     one, other = (record_of_run(map(json.loads, t.splitlines()), "run") for t in (text, renamed))
     assert one.game.ending is not None
     # A name is part of an agent's seed, so these would be other scripted players, of whose beliefs nothing is known.
-    assert (one.game.to_json(), one.minds, one.thoughts) == (other.game.to_json(), other.minds, other.thoughts)
+    assert (one.game.to_json(), one.played_by, one.thoughts) == (other.game.to_json(), other.played_by, other.thoughts)
     assert set(one.found_out) - set(other.found_out) >= {0, 3}
 
 

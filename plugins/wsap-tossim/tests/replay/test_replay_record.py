@@ -34,7 +34,7 @@ def test_a_record_is_loaded_as_it_was_saved(play: Callable[..., Any], tmp_path: 
     found = load_record(tmp_path / "town.json")
     assert found.game.log == kept.game.log
     assert found.to_json() == kept.to_json()
-    assert (tuple(found.names), tuple(found.minds)) == (NAMES, ("scripted", "a", "b", "c", "d"))
+    assert (tuple(found.names), tuple(found.played_by)) == (NAMES, ("scripted", "a", "b", "c", "d"))
     assert list(found.beliefs) == list(kept.beliefs)
     assert found.page() == kept.page()
     assert found.page(3) == kept.page(3)

@@ -19,9 +19,9 @@ from wsap_tossim.engine.events import EVENTS, TOLD
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Event, Phase
 from wsap_tossim.knowledge import seen_by
+from wsap_tossim.replay.event_lines import KINDS, line
 from wsap_tossim.replay.page import embedded, page_of
 from wsap_tossim.replay.story import Story, View, page_data, view_named
-from wsap_tossim.replay.words import KINDS, line
 
 ANN, BOB, CID, DORA, EVE = range(5)
 OPEN = {"OPEN-WORDS-OF-ANN", "WILL-OF-EVE", "DEFENSE-OF-BOB"}
@@ -180,7 +180,7 @@ def test_no_words_make_elements(name: str, said: str, mode: str) -> None:
     game = Game.from_json(_SHORT)
     log = [*game.log, Event(len(game.log), 1, Phase.DISCUSSION, "speech", game.log[0].known_by,
                             {"player": 0, "text": said + "</ScRiPt ><!--<script>"})]  # fmt: skip
-    story = Story(log, [name, "b", "c", "d", "e"], mode, "classic", thoughts=(), minds=[said] * 5)
+    story = Story(log, [name, "b", "c", "d", "e"], mode, "classic", thoughts=(), played_by=[said] * 5)
     page = page_of(story)
     found, usual = Tags(), Tags()
     found.feed(page)

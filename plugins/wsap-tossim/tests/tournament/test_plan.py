@@ -59,7 +59,7 @@ def test_names_are_shuffled_and_seeds_differ() -> None:
     assert len({g.names for g in games}) == 20
     assert all(len(set(g.names)) == 5 for g in games)
     assert len({g.seed for g in games}) == 10
-    assert len({s for g in games for s in g.mind_seeds}) == 100
+    assert len({s for g in games for s in g.decider_seeds}) == 100
     named = Settings(cup.entrants, {"mode": "five", "names": "Al, Bea, Col, Dot, Em"}, 1)
     assert {frozenset(fixture(named, n).names) for n in range(4)} == {frozenset(("Al", "Bea", "Col", "Dot", "Em"))}
     assert fixture(cup, 3) == fixture(cup, 3) != fixture(Settings(cup.entrants, cup.options, 2), 3)

@@ -12,7 +12,7 @@ from wsap_llm.strict_schema import strict_violation
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.tournament.questions import evenings, percentages, question, schema, scripted_beliefs
 
 NAMES = ("Ann", "Bo", "Cy", "Dana", "Eve")
@@ -58,7 +58,7 @@ def test_an_answer_is_bound_to_the_living_others_within_what_every_engine_takes(
 def played(seed: int) -> tuple[Game, tuple[str, ...], list[tuple[int, int, dict[int, float]]]]:
     options = TownOptions.read({"mode": "nine"})
     game = Game(options.setup, options.rules, seed)
-    minds = [ScriptedMind(n, random.Random(n), options.names) for n in range(9)]
+    minds = [ScriptedDecider(n, random.Random(n), options.names) for n in range(9)]
     return game, options.names, play_match(game, minds).beliefs
 
 
@@ -86,7 +86,7 @@ def test_a_question_holds_nothing_that_came_later_and_no_secret_of_others() -> N
     for player in range(5):
         game.write(player, "will", f"SECRET-WILL-{player}")
         game.write(player, "notebook", f"SECRET-BOOK-{player}")
-    play_match(game, [ScriptedMind(n, random.Random(n), options.names) for n in range(5)], beliefs=False)
+    play_match(game, [ScriptedDecider(n, random.Random(n), options.names) for n in range(5)], beliefs=False)
     whole = [question(e, options.names) for e in evenings(game)]
     first = [q for q in whole if q.day == 1]
     assert len(first) == 5

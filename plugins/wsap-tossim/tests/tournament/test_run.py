@@ -52,7 +52,7 @@ def test_a_tournament_leaves_its_tables_and_games_that_can_be_looked_at(cup: Set
         assert record.game.ending is not None
         assert list(record.game.ending.winners) == line["winners"]
         assert [p.first_role.name for p in record.game.state.players] == line["roles"]
-        assert list(record.minds) == line["entrants"] == [("one", "two")[n] for n in line["seats"]]
+        assert list(record.played_by) == line["entrants"] == [("one", "two")[n] for n in line["seats"]]
         assert fixture(cup, line["game"]).names == record.names
 
 

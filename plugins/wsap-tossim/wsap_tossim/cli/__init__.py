@@ -1,4 +1,4 @@
-"""`wsap tossim`: what there is to do around the game. Each command is imported when it is used."""
+"""`wsap tossim`: the commands of the game. Each is imported when it is used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "replay": (f"{_HERE}.replay:replay", "Make one HTML file of a game: what everyone knew, thought and said."),
     "tournament": (f"{_HERE}.tournament:tournament", "Let entrants play many games against each other, and rate them."),
 }
-"""Name -> where it is, and its line in the help."""
+"""Name -> import path, and its line in the help."""
 
 
 tossim = lazy_group(

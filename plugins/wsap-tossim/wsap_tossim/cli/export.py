@@ -1,4 +1,4 @@
-"""`wsap tossim export`: games as data to learn from."""
+"""`wsap tossim export`: games as training data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORMS = ("chat", "episodes")
 )
 @click.option("--faction", "factions", multiple=True, metavar="FACTION",
               help="Only players who ended in this faction; may be repeated.")  # fmt: skip
-@click.option("--mind", "minds", multiple=True, metavar="NAME",
+@click.option("--played-by", multiple=True, metavar="NAME",
               help="Only seats played by this model or agent; may be repeated.")  # fmt: skip
 @click.option(
     "--forced", is_flag=True, help="Keep turns that were taken for a player: missed deadlines, unread replies."
@@ -50,14 +50,14 @@ FORMS = ("chat", "episodes")
 @click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def export(
     sources: tuple[str, ...], *, form: str, dialect: str, observations: str, prompts: str, winners: bool,
-    roles: tuple[str, ...], factions: tuple[str, ...], minds: tuple[str, ...], forced: bool, advantage: str,
+    roles: tuple[str, ...], factions: tuple[str, ...], played_by: tuple[str, ...], forced: bool, advantage: str,
     bare: bool, out: Path | None, force: bool, schema: bool, database: str | None,
 ) -> None:  # fmt: skip
-    """Write games as data to learn from: each player's turns, as that player was shown them and nothing more.
+    """Export games as training data: the turns of each player, with only what that player saw.
 
     FILE is a game's record (town.json), an exported run, a file of records (JSON lines) or a folder with
-    such files; RUN is the id of a recorded run, the beginning or end of it, or last. Every line is held
-    against its JSON Schema before it is written.
+    such files; RUN is the id of a recorded run, the beginning or end of it, or last. Every line is validated against
+    its JSON Schema before it is written.
     """
     # Deferred for weight: the engine, the prompts, pydantic.
     from wsap_core.errors import UsageError
@@ -75,7 +75,7 @@ def export(
         raise UsageError("--bare goes with --format chat: without its reward an episode is none.")
     if out is not None and out.exists() and not force:
         raise UsageError(f"There is a file {out} already; choose another name, or write over it with --force.")
-    wanted = Wanted(dialect, observations == "inline", winners, roles, factions, minds, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
+    wanted = Wanted(dialect, observations == "inline", winners, roles, factions, played_by, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
     games = named(sources, database)
     with contextlib.ExitStack() as open_files:
         file = sys.stdout if out is None else open_files.enter_context(written_to(out))

@@ -1,4 +1,4 @@
-"""`wsap tossim fork`: a game gone on with from any of its rounds."""
+"""`wsap tossim fork`: continue a game differently from any of its rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wsap_tossim.replay.record import Record
 
 LONGEST = 60
-"""Characters of what somebody said, in the list of rounds."""
+"""Maximum characters of a speech in the list of rounds."""
 
 
 @click.command()
@@ -22,7 +22,7 @@ LONGEST = 60
 @click.option("--at", type=click.IntRange(0), metavar="ROUND", help="How many rounds are kept; --list lists them.")
 @click.option("--list", "--rounds", "rounds", is_flag=True,
               help="List the game's rounds, and what was decided in each, and do nothing else.")  # fmt: skip
-@click.option("--set", "picks", multiple=True, metavar="PLAYER=ACTION",
+@click.option("--set", "typed", multiple=True, metavar="PLAYER=ACTION",
               help="What a player decides in round --at, typed as at the keyboard: 'player-3=vote Player 4'; "
               "may be repeated.")  # fmt: skip
 @click.option("--others", type=click.Choice(["keep", "ask"]), default="keep", show_default=True,
@@ -42,25 +42,25 @@ LONGEST = 60
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 @click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def fork(
-    source: str, *, play_options: tuple[str, ...], at: int | None, rounds: bool, picks: tuple[str, ...], others: str,
+    source: str, *, play_options: tuple[str, ...], at: int | None, rounds: bool, typed: tuple[str, ...], others: str,
     agent: str | None, seats: tuple[str, ...], model: str | None, agent_options: tuple[str, ...], as_run: bool,
     as_json: bool, seed: int, out: Path | None, force: bool, database: str | None,
 ) -> None:  # fmt: skip
-    """Go on with a game from any of its rounds, otherwise than it went.
+    """Continue a game differently from any of its rounds.
 
     FILE is a game's record (town.json) or an exported run; RUN is the id of a recorded run, the beginning
-    or end of it, or last. What was before the round stays as it was, to the letter. --set decides for
-    players in that round; from there on scripted or random players play, and what comes of it is written
-    as a record. With agents, models or a person among them it is a run, as of `wsap play`, whose options can
-    follow after --. Records and runs alike are read by `wsap tossim replay`, `fork` and `export`.
+    or end of it, or last. Everything before the round stays unchanged. --set decides for players in that round;
+    afterwards scripted or random players play, and the new game is written as a record. With agents, models
+    or a person among them it is a run, as of `wsap play`, whose options can follow after --. Both records and
+    runs are read by `wsap tossim replay`, `fork` and `export`.
     """
     # Deferred for weight: the engine and the players.
     from wsap_core.errors import UsageError
     from wsap_core.untrusted import one_line
     from wsap_tossim.cli.play_on import play_on, seating
     from wsap_tossim.cli.sources import file_name, found, is_path
-    from wsap_tossim.fork import MINDS, forked, parted
-    from wsap_tossim.picks import picks_of
+    from wsap_tossim.forced_choices import forced_choices_of
+    from wsap_tossim.fork import DECIDERS, forked, parted
     from wsap_tossim.replay.record import save_record
 
     game = found(source, database)
@@ -74,11 +74,11 @@ def fork(
         return
     if at is None:
         raise UsageError(f"Say where to fork: --at 0 to --at {record.game.round}; --list lists the rounds.")
-    if others == "ask" and not picks:
+    if others == "ask" and not typed:
         raise UsageError("--others says what becomes of the others where --set decides for somebody; leave it out.")
     named = _seated(seats, record.names)
-    picked, ask_others = picks_of(picks, record.names, record.game), others == "ask"
-    if as_run or as_json or model or agent_options or play_options or not {agent, *named.values()} <= {None, *MINDS}:
+    picked, ask_others = forced_choices_of(typed, record.names, record.game), others == "ask"
+    if as_run or as_json or model or agent_options or play_options or not {agent, *named.values()} <= {None, *DECIDERS}:
         if out is not None or force:
             raise UsageError(
                 "--out and --force go with a record that is written. With agents, models or a person this is a run, "
@@ -94,7 +94,7 @@ def fork(
     if target.exists() and not force:
         raise UsageError(f"There is a file {target} already; choose another name, or write over it with --force.")
     otherwise = agent or "scripted"
-    made = forked(record, at, named, seed=seed, otherwise=otherwise, picks=picked, ask_others=ask_others)
+    made = forked(record, at, named, seed=seed, otherwise=otherwise, forced_choices=picked, ask_others=ask_others)
     save_record(target, made)
     picking = f", {len(picked)} set by hand" if picked else ""
     click.echo(f"{at} rounds kept, {made.game.round - at} played{picking}. {_outcome(made)}")
@@ -102,14 +102,14 @@ def fork(
 
 
 def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
-    """Return who plays on for single players.
+    """Return who plays for each named player.
 
     Raises:
         UsageError: one is not of its form, nobody is called so, or one is named twice.
     """
     from wsap_core.errors import UsageError
     from wsap_core.untrusted import one_line
-    from wsap_tossim.picks import player_named
+    from wsap_tossim.forced_choices import player_named
 
     seated: dict[int, str] = {}
     for word in words:
@@ -139,7 +139,7 @@ def _list(record: Record) -> None:
 
 
 def _decided(one: Round, names: Sequence[str]) -> str:
-    """Return what was decided in a round, as it would be typed after `--set`."""
+    """Return the decisions of a round, as typed after `--set`."""
     from wsap_core.untrusted import one_line
 
     found = []

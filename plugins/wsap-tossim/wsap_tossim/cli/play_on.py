@@ -1,4 +1,4 @@
-"""A game that was forked, played on as a run of `wsap play`."""
+"""Continue a forked game as a run of `wsap play`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from wsap_tossim.fork import Start
 
 AGENTS = {"scripted": "tossim-player", "random": "tossim-random"}
-"""Who plays on without a run -> the agent that is the same."""
+"""Name of a player without a run -> the agent that plays the same."""
 KEPT = ("tool_calls", "watch", "own_summaries")
-"""Options of a run that are no part of the game, and go on as they were."""
+"""Options of a run that do not belong to the game; the new run keeps them."""
 
 
 def seating(agent: str | None, seats: Mapping[int, str], model: str | None) -> list[str]:
-    """Return who plays on, as `wsap play` is told it.
+    """Return the seating as arguments of `wsap play`.
 
     Args:
         agent: who takes the seats that are not named; the scripted player where there is no model either.
@@ -45,7 +45,7 @@ def seating(agent: str | None, seats: Mapping[int, str], model: str | None) -> l
 
 
 def play_on(start: Start, before: Mapping[str, Any], told: Sequence[str]) -> None:
-    """Play a game on, as a run of its own.
+    """Continue a game as a new run.
 
     Args:
         start: where it parts from the other game.
@@ -58,8 +58,8 @@ def play_on(start: Start, before: Mapping[str, Any], told: Sequence[str]) -> Non
         ConfigError: the players have names that a run can't have.
     """
     play = runtime_command("play", "Agents, models and people play by the runtime")
-    past = start.past()
-    options = {"past": past.to_option(), **{name: before[name] for name in KEPT if name in before}}
+    history = start.history()
+    options = {"past": history.to_option(), **{name: before[name] for name in KEPT if name in before}}
     arguments = ["tossim"]
     for name, value in options.items():
         arguments += ["--option", f"{name}={value if name == 'past' else json.dumps(value)}"]

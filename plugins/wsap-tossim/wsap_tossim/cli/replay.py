@@ -16,7 +16,7 @@ import click
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 @click.option("--database", metavar="PATH", help="For a RUN: the database, as `wsap play` takes it.")
 def replay(source: str, *, out: Path | None, view: str, force: bool, database: str | None) -> None:
-    """Make one HTML file of a game: what everyone knew, thought and said.
+    """Make one HTML file of a game: what each player knew, thought and said.
 
     FILE is a game's record (town.json) or an exported run; RUN is the id of a recorded run of tossim,
     the beginning or end of it, or last. The page needs no network and shows all views, unless --view

@@ -1,4 +1,4 @@
-"""Games that are named on the command line: files, folders, and recorded runs."""
+"""Games named on the command line: files, folders and recorded runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_path(word: str) -> bool:
 
 
 def file_name(run: str) -> str:
-    """Return a name for files that are made of a run, from how the run was named."""
+    """Return a base name for files made from a run."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in run)[:80] or "town"
 
 
@@ -33,7 +33,7 @@ def runtime_command(name: str, needed: str) -> click.Command:
 
     Args:
         name: of the command.
-        needed: what it is needed for, for a message.
+        needed: the purpose, for the error message.
 
     Raises:
         MissingServiceError: the runtime is not installed.
@@ -57,7 +57,7 @@ def exported(run: str, database: str | None) -> bytes:
     export = runtime_command("export", "A recorded run is read by the runtime")
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "run.jsonl"
-        with contextlib.redirect_stderr(io.StringIO()):  # it says how many lines it wrote, which is nobody's business
+        with contextlib.redirect_stderr(io.StringIO()):  # it reports the number of lines, which is noise here
             click.get_current_context().invoke(
                 export, run=run, form="jsonl", output=lines, force=True, database=database
             )
@@ -65,17 +65,17 @@ def exported(run: str, database: str | None) -> bytes:
 
 
 class Found(NamedTuple):
-    """A game that was named on the command line."""
+    """A game named on the command line."""
 
     record: Record
     called: str
-    """How it is named on a command line again, quoted: a file without its folders, or a run's id."""
+    """Its name for another command line, quoted: a file without its folders, or a run's id."""
     options: Mapping[str, Any]
-    """Of the run that it was played in; empty for a game's record."""
+    """Options of the run in which it was played; empty for a game's record."""
 
 
 def found(word: str, database: str | None) -> Found:
-    """Return the game that is named: a game's record, an exported run, or a recorded run.
+    """Return the named game: a game's record, an exported run, or a recorded run.
 
     Raises:
         UsageError: a file can't be read.
@@ -101,7 +101,7 @@ def found(word: str, database: str | None) -> Found:
 
 
 def named(words: tuple[str, ...], database: str | None) -> Iterator[Source]:
-    """Give the games that were named, one by one.
+    """Yield the named games.
 
     Raises:
         UsageError: a file can't be read.

@@ -1,4 +1,4 @@
-"""`wsap tossim tournament`: many games with a field of entrants, rated."""
+"""`wsap tossim tournament`: play many games between entrants and rate them."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def tournament(
     resamples: int,
     as_json: bool,
 ) -> None:
-    """Let entrants play many games against each other, and rate them.
+    """Play many games between entrants and rate them.
 
-    An ENTRANT is scripted, random, or a model's address such as ollama/qwen3:8b; LABEL=ENTRANT names it
-    otherwise. Roles go round, names are shuffled, and everything follows from the seed. Started again with
-    the same folder it goes on where it was stopped, or plays more games.
+    An ENTRANT is scripted, random, or a model's address such as ollama/qwen3:8b; LABEL=ENTRANT gives it another name.
+    Roles rotate, names are shuffled, and the seed determines everything. Run again with the same folder to continue,
+    or to play more games.
 
     Once a game with models is over, the line of progress says what all games take at this rate. Each --limit
     holds for the whole tournament, before and after it is resumed.
@@ -141,7 +141,7 @@ def _refuse(word: str) -> None:
 
 
 class _Progress:
-    """Says how far it is: at a terminal on one line that is written over, elsewhere after each tenth."""
+    """Progress: at a terminal one line that is overwritten, elsewhere a line after each tenth."""
 
     def __init__(self, games: int) -> None:
         self.live = sys.stderr.isatty()

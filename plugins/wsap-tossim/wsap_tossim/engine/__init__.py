@@ -1,3 +1,3 @@
-"""The rules, without text, models or time: a game is its set-up, its seed, and the choices made."""
+"""The rules, without text, models or time: a game follows from its set-up, its seed and its choices."""
 
 from __future__ import annotations

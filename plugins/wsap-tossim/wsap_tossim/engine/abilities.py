@@ -10,13 +10,13 @@ __all__ = ["can_use", "dusk_options", "forced_verb", "hunting_night", "is_biter"
 
 _NONE: tuple[Option, ...] = ()
 _ALONE = frozenset({Verb.ALERT, Verb.HEAL_SELF, Verb.IGNITE, Verb.VEST})
-"""What takes no target."""
+"""Verbs without a target."""
 _AT_TIMES = frozenset({Verb.BITE, Verb.EXECUTE, Verb.HAUNT, Verb.MAUL, Verb.SHOOT})
-"""What not every night is for."""
+"""Verbs that are not available every night."""
 _OF_THEIR_OWN = frozenset({Verb.CONTROL, Verb.EXECUTE, Verb.HEAL, Verb.RAISE, Verb.REMEMBER, Verb.TRANSPORT})
-"""What can't be done to just any other who lives."""
+"""Verbs that have other targets than all the other living players."""
 _TEAMS = frozenset({Faction.MAFIA, Faction.VAMPIRES})
-"""Those who act together, and at night on others only."""
+"""Factions that act together, and at night only on others."""
 _FORCIBLE = frozenset(
     {
         Verb.BITE,
@@ -40,7 +40,7 @@ _FORCIBLE = frozenset(
         Verb.WATCH,
     }
 )
-"""What the Witch can make others do."""
+"""Verbs that the Witch can force."""
 
 
 def night_options(state: State, player: Player) -> tuple[Option, ...]:

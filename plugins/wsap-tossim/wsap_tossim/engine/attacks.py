@@ -1,4 +1,4 @@
-"""The attacks of a night: who strikes whom, who stands in between, and who dies of what."""
+"""The attacks of a night: who attacks whom, who is protected, and who dies of what."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _DIRECT = {
     Verb.BITE: VAMPIRE,
     Verb.MAUL: WEREWOLF,
 }
-"""Attacks at the one who is met, in the order in which Bodyguards take them."""
+"""Attacks on the visited player, in the order in which Bodyguards intercept them."""
 _AT_HOME = ("Serial Killer", "Werewolf")
-"""Those who strike at some who come to them."""
+"""Roles that attack some of their visitors."""
 _FROM_AFAR = (Verb.EXECUTE, Verb.HAUNT, Verb.IGNITE)
-"""Attacks that nothing helps against, in the order of those who strike."""
+"""Attacks that nothing stops, in their order."""
 _NOTED = frozenset({MAFIA, VIGILANTE, SERIAL_KILLER, HUNTER, VAMPIRE, WEREWOLF, ARSONIST, JAILOR})
 """Causes of death at which the killer leaves its note."""
 
 
 class _Fight:
-    """What has been struck so far tonight."""
+    """The attacks carried out so far tonight."""
 
     __slots__ = ("defenses", "night", "survived")
 
@@ -58,7 +58,7 @@ class _Fight:
         return known
 
     def strike(self, attacker: int, target: int, strength: Attack, cause: str, *, noted: bool = False) -> bool:
-        """Let one attack meet its target; return whether it kills."""
+        """Carry out one attack; return whether it kills."""
         night = self.night
         defense = self.defense(target)
         kills = strength > defense
@@ -84,7 +84,7 @@ class _Fight:
         return kills
 
     def direct(self, attacker: int, target: int, strength: Attack, cause: str) -> None:
-        """Let one attack somebody whom it met, unless a Bodyguard steps in."""
+        """Let a player attack the one it visits, unless a Bodyguard intervenes."""
         if self.guarded(attacker, target, strength, cause):
             return
         if not self.strike(attacker, target, strength, cause, noted=True):
@@ -165,7 +165,7 @@ def _maul_visitors(fight: _Fight, number: int, where: int) -> None:
 
 
 def _strike_back(fight: _Fight) -> None:
-    """Let those strike who wait for others to come: Serial Killers, Werewolves, Veterans."""
+    """Carry out attacks on visitors: Serial Killers, Werewolves, Veterans."""
     night = fight.night
     state = night.state
     prisoner = state.prisoner
@@ -196,7 +196,7 @@ def _break_out(fight: _Fight, prisoner: int) -> None:
 
 
 def _from_afar(fight: _Fight) -> None:
-    """Carry out what nothing helps against: execution, fire, haunting, guilt."""
+    """Carry out what nothing stops: execution, fire, haunting, guilt."""
     night = fight.night
     state = night.state
     burning = False

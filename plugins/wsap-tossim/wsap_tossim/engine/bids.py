@@ -1,4 +1,4 @@
-"""Who has the floor by day where players bid for it."""
+"""Bidding for the floor by day."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wsap_tossim.engine.state import State
 __all__ = ["BIDS", "Bids"]
 
 BIDS: Mapping[Verb, int] = {Verb.BID_1: 1, Verb.BID_2: 2, Verb.BID_3: 3}
-"""What one can bid, and how much each bid is."""
+"""Bidding verb -> amount."""
 
 
 class Bids:
-    """Gives the floor of one day to whoever bids most for it.
+    """Gives the floor to the highest bidder, for one day.
 
     Args:
         state: the game.
@@ -23,7 +23,7 @@ class Bids:
     def __init__(self, state: State) -> None:
         self._state = state
         self.turns_left = 0
-        """How often somebody can still have the floor in this part of the day; set by whoever begins it."""
+        """How many turns are left in this part of the day; set by the caller that begins it."""
         self._had: dict[int, int] = {}
         """How often each has had the floor today, in all parts of the day."""
 

@@ -34,7 +34,7 @@ class Daytime(Progress):
         self._open(self._turns(self.rules.discussion_rounds))
 
     def _turns(self, rounds: int) -> int:
-        """Return how long all talk in so many rounds: in turns where they bid for these, and else in rounds."""
+        """Return the length of a part of the day: in turns under bidding, otherwise in rounds."""
         return rounds * len(self.state.others()) if self.rules.floor == "bids" else rounds
 
     def _open(self, turns: int, *, until_idle: bool = False) -> None:
@@ -83,7 +83,7 @@ class Daytime(Progress):
         self._step = self._after_floor
 
     def _all_have_talked(self) -> None:
-        """Go on to the next part of the day."""
+        """Enter the next part of the day."""
         state = self.state
         if state.phase is Phase.DISCUSSION and not (state.day == 1 and self.rules.first_day == "talk"):
             if self.rules.lynching == "ballot":
@@ -257,4 +257,4 @@ _ON_FLOOR: Mapping[Verb, Callable[[Daytime, int, Choice], None]] = {
     Verb.UNVOTE: Daytime._unvote,
     Verb.REVEAL: Daytime._reveal,
 }
-"""What one does who has the floor and does not wait."""
+"""Verb -> method, for a player who has the floor."""

@@ -1,4 +1,4 @@
-"""Death by night and by day, and all that follows from it; and what is fixed before the first day."""
+"""Death by night and by day and its consequences; and the set-up before the first day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def die(
     forged: str | None = None,
     notes: Iterable[str] = (),
 ) -> None:
-    """Let a player die: tell all what they learn of it, and no more. What follows from it is `settle`.
+    """Let a player die, and tell everybody what they may know of it. The consequences follow in `settle`.
 
     Args:
         state: the game.
@@ -55,7 +55,7 @@ def die(
 
 
 def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
-    """Let a player be lynched, with all that follows.
+    """Lynch a player, with all consequences.
 
     Args:
         state: the game.
@@ -77,7 +77,7 @@ def lynch(state: State, player: int, guilty: Iterable[int] = ()) -> None:
 
 
 def settle(state: State, dead: Sequence[int]) -> None:
-    """Let those change whose role depends on who lives: Executioners, the Mafia, Vampire Hunters.
+    """Change roles that depend on who lives: Executioners, the Mafia, Vampire Hunters.
 
     Args:
         state: the game.
@@ -119,7 +119,7 @@ def new_target(state: State, one: Player) -> int | None:
 
 
 def set_up(state: State) -> None:
-    """Fix what is fixed once roles are dealt, and tell each player its role."""
+    """Set up what follows from the roles dealt, and tell each player its role."""
     for one in state.players:
         if one.role.name == "Executioner":
             one.target = new_target(state, one)

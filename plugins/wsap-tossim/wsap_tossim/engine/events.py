@@ -1,4 +1,4 @@
-"""What can happen, as kinds of events with their data, and who may know each.
+"""The kinds of events: their data, and who may know each.
 
 An event is known by those whose bit is set in `Event.known_by`. `everyone` is fixed when a game
 begins and holds the dead too; what only the living may know names them one by one.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 __all__ = ["EVENTS", "HIDDEN", "TOLD", "bit", "bits"]
 
 HIDDEN = 0
-"""Known by nobody before the game is over: the resolver's trace."""
+"""Known by nobody until the game is over: the resolver's trace."""
 
 EVENTS: Mapping[str, str] = {
     # how it begins and goes on

@@ -1,4 +1,4 @@
-"""What is found out at night."""
+"""Investigation results of a night."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GROUP_OF: Mapping[str, tuple[str, ...]] = {name: group for group in GROUPS for 
 
 
 def investigate(night: Night) -> None:
-    """Tell all who look what they find."""
+    """Tell each investigator its result."""
     state = night.state
     for number, act in enumerate(night.acts):
         if act is not None and act.verb in _LOOKS:

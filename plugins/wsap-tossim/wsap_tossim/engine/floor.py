@@ -1,4 +1,4 @@
-"""Who has the floor by day, one after the other."""
+"""The floor by day, in turns."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A game: asks players, carries out what they choose, and ends.
+"""A game: asks players, carries out their choices, and ends.
 
     game = Game(setup("classic"), CLASSIC, seed=1)
     while not game.over:
         game.resolve({player: choose(game.options(player)) for player in game.waiting})
 
-A game is a function of its set-up, its rules, its seed and what was chosen (`Game.record`), so it can be
-played again from these and gone on with differently from any point (`Game.fork`).
+A game is a function of its set-up, rules, seed and choices (`Game.record`), so it can be replayed from these and
+continued differently from any point (`Game.fork`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Game(Offers, Daytime, Nighttime):
         self.carry_out(choices, forced)
 
     def carry_out(self, choices: Mapping[int, Choice], forced: frozenset[int] = frozenset()) -> None:
-        """Do as `resolve`, for choices that are known to be possible."""
+        """Like `resolve`, for choices that are known to be legal."""
         if self.over:
             return
         asked = self.waiting
@@ -118,7 +118,7 @@ class Game(Offers, Daytime, Nighttime):
     # --- again, and otherwise --------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """Return all that is needed to play the game again; JSON-ready."""
+        """Return everything needed to replay the game; JSON-ready."""
         return {
             "format": 1,
             "mode": self.setup.name,
@@ -131,7 +131,7 @@ class Game(Offers, Daytime, Nighttime):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], *, rounds: int | None = None) -> Game:
-        """Return a game played again from its record.
+        """Return a game replayed from its record.
 
         Args:
             data: what `to_json` gave.
@@ -156,7 +156,7 @@ class Game(Offers, Daytime, Nighttime):
         return game
 
     def repeat(self, entries: Sequence[Entry], rounds: int | None = None) -> None:
-        """Carry out what is recorded.
+        """Carry out a record.
 
         Raises:
             SnapshotError: it does not fit this game.
@@ -179,7 +179,7 @@ class Game(Offers, Daytime, Nighttime):
                 raise SnapshotError(f"The record does not fit in round {self.round}: {error}") from error
 
     def fork(self, rounds: int | None = None) -> Game:
-        """Return a game of its own with the same past, up to a round; what follows can be chosen otherwise.
+        """Return an independent copy of the game up to a round; later choices can differ.
 
         Args:
             rounds: how many rounds of this game to keep; all when None.

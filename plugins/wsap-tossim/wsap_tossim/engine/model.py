@@ -1,4 +1,4 @@
-"""The words of the game: roles, choices, what happened, and who may know it."""
+"""The data model of the game: roles, choices, events, and who may know them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Faction(StrEnum):
-    """Whose victory a role shares. Neutrals each have a goal of their own; see `Role.goal`."""
+    """The side that a role wins with. Each neutral role has its own goal; see `Role.goal`."""
 
     TOWN = "Town"
     MAFIA = "Mafia"
@@ -31,7 +31,7 @@ class Faction(StrEnum):
 
 
 class Category(StrEnum):
-    """What a role is for; role lists ask for "Town Support" or "Random Neutral"."""
+    """The kind of a role; role lists ask for "Town Support" or "Random Neutral"."""
 
     GOVERNMENT = "Town Government"
     INVESTIGATIVE = "Town Investigative"
@@ -57,7 +57,7 @@ class Attack(IntEnum):
 
 
 class Defense(IntEnum):
-    """How well one is defended."""
+    """How strong a defense is."""
 
     NONE = 0
     BASIC = 1
@@ -66,7 +66,7 @@ class Defense(IntEnum):
 
 
 class Phase(StrEnum):
-    """Where in a day the game is. Every phase but TALK_AT_NIGHT, DUSK and NIGHT is seen by all."""
+    """A part of the day. Every phase but TALK_AT_NIGHT, DUSK and NIGHT is seen by all."""
 
     DISCUSSION = "discussion"
     """Talk in turns, no votes."""
@@ -168,7 +168,7 @@ class Option(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened. The log of these is the game; everything anybody knows is a part of it."""
+    """An event. The log of events is the game; what a player knows is a part of it."""
 
     number: int
     """From 0, without gaps. Never shown to a player: it would tell how much is hidden."""

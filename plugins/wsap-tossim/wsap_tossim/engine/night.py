@@ -1,4 +1,4 @@
-"""A night from first to last: the steps of `docs/reference/tossim-rules.md`, in their order."""
+"""The resolution of a night: the steps of `docs/reference/tossim-rules.md`, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["resolve_night"]
 
 
 def resolve_night(state: State, choices: Mapping[int, Choice]) -> None:
-    """Let a night happen.
+    """Resolve a night.
 
     Args:
         state: the game, with tonight's prisoner.
@@ -41,7 +41,7 @@ def resolve_night(state: State, choices: Mapping[int, Choice]) -> None:
 
 
 def _regret(night: Night) -> None:
-    """Let those know what they have done who killed their own."""
+    """Tell Vigilantes that they killed one of the Town."""
     state = night.state
     forfeited = [
         number
@@ -135,7 +135,7 @@ def _take_up(state: State, one: Player, role: str) -> None:
 
 
 def _close(night: Night) -> None:
-    """Leave the night as the next day finds it."""
+    """Reset the state of the night for the next day."""
     state = night.state
     lasts = state.rules.frame_lasts
     for p in state.players:

@@ -1,4 +1,4 @@
-"""The night: what is chosen at dusk, who talks with whom, and what is done unseen."""
+"""The night: choices at dusk, private talk, and actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a player can do when it is asked, and why something else is refused."""
+"""The legal choices of a player, and the reasons for refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNSEEN = frozenset({Phase.DUSK, Phase.NIGHT})
 
 
 class Offers(Progress):
-    """The part of a game that says what can be chosen."""
+    """The part of a game that computes legal choices."""
 
     def options(self, player: int, *, talk: bool = True) -> tuple[Option, ...]:
         """Return everything a player can do now, `wait` included; nothing if it is not asked.

@@ -1,4 +1,4 @@
-"""How far a game is: who is asked, what stands between one choice and the next, and how it ended."""
+"""The progress of a game: who is asked, the state between two rounds, and the ending."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Progress:
     """
 
     _step: Callable[[Mapping[int, Choice]], None]
-    """What carries out the choices of those who are asked; set by whoever asks."""
+    """The method that carries out the next choices; set together with `waiting`."""
 
     def __init__(self, setup: Setup, rules: RuleSet, seed: int, *, roles: Sequence[str] | None = None) -> None:
         self.setup = setup
@@ -43,7 +43,8 @@ class Progress:
         self.round = 0
         """How many rounds have been resolved."""
         self.waiting: tuple[int, ...] = ()
-        """Who is asked now, by number; nobody when the game is over. A round is resolved with all of their choices."""
+        """Players who are asked now, by number; empty when the game is over. A round is resolved with all of their
+        choices."""
         self.over = False
         """Whether the game has ended."""
         self.ending: Ending | None = None
@@ -55,7 +56,7 @@ class Progress:
         self.accused: int | None = None
         """Who is on trial."""
         self.mayors: list[int] = []
-        """Those who have revealed, whatever they have become since."""
+        """Players who have revealed as Mayor, even if their role has changed since."""
         self.votes: dict[int, int] = {}
         """Standing votes for a trial: who -> whom."""
         self._offered: dict[tuple[int, int | None, bool], tuple[Option, ...]] = {}
@@ -125,12 +126,12 @@ class Progress:
     # --- for day and night -----------------------------------------------------------------
 
     def _enter(self, phase: Phase, known_by: int | None = None) -> None:
-        """Go on to another part of the day, and tell all or some of it."""
+        """Enter another part of the day, and tell all or some players."""
         self._turn_to(phase)
         self.state.tell("phase", self.state.everyone if known_by is None else known_by, name=phase.value)
 
     def _turn_to(self, phase: Phase) -> None:
-        """Go on to another part of the day."""
+        """Enter another part of the day."""
         self.state.phase = phase
         self._offered.clear()
 

@@ -1,4 +1,4 @@
-"""The middle of a night: who is protected, and who deceives."""
+"""The middle of a night: protection and deception."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["defense_of", "prepare"]
 
 
 def prepare(night: Night) -> None:
-    """Put up what protects, and carry out what deceives."""
+    """Set up protections, and carry out deceptions."""
     _wash(night)
     for number, act in enumerate(night.acts):
         if act is not None:
@@ -48,7 +48,7 @@ _DECEPTIONS = {
 
 
 def _wash(night: Night) -> None:
-    """Let Arsonists who are idle clean themselves."""
+    """Clean idle Arsonists of gasoline."""
     state = night.state
     for p in state.players:
         if (

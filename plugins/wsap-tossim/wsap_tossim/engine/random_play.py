@@ -1,4 +1,4 @@
-"""Players who do anything that is possible: a baseline, and what the engine is tried with."""
+"""Random legal play: a baseline, and a way to test the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was chosen and written in a game, in order: enough, with the seed, to play it again."""
+"""The record of a game: choices and writings in order, enough to replay it with the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versioned rule sets: every rule that editions of the game disagree on is a switch here.
+"""Versioned rule sets: every rule on which editions of the game disagree is a switch.
 
 The reference in the documentation (`docs/reference/tossim-rules.md`) says what each switch does; a
 change of what a value means gives the rule set a new version.

@@ -1,4 +1,4 @@
-"""Role lists: named modes, lists of one's own, and the roles that are dealt from them."""
+"""Role lists: named modes, custom lists, and the roles dealt from them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ MODES: Mapping[str, tuple[str, ...]] = {
 
 
 def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Setup:
-    """Return a mode by name, or a list of one's own.
+    """Return a mode by name, or a custom list.
 
     Args:
         mode: a name in `MODES`, `any:PLAYERS`, or `lesson:PLAYERS:MAFIOSI`.
@@ -92,8 +92,8 @@ def setup(mode: str = "classic", roles: Sequence[str] | str | None = None) -> Se
 def deal(chosen: Setup, seed: int) -> list[Role]:
     """Return the role of each player, shuffled over the seats.
 
-    Roles are drawn evenly among those that a slot allows, narrow slots first. A draw in which only one
-    side has come up, so that there is no game, is drawn again.
+    Roles are drawn uniformly among those that a slot allows, narrow slots first. A draw with only one side, which
+    would be no game, is repeated.
 
     Raises:
         ConfigError: no draw is playable.

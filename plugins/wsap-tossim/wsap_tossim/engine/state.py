@@ -1,4 +1,4 @@
-"""The state of a game: who is who, who lives, and what has been written down."""
+"""The state of a game: roles, the living, and papers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Player:
 
 
 class State:
-    """Everything that what happens next depends on, and the log of what happened."""
+    """The complete state of a game, and its log."""
 
     def __init__(self, rules: RuleSet, roles: list[Role], seed: int) -> None:
         self.rules = rules

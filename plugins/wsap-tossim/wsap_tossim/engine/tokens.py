@@ -1,6 +1,7 @@
-"""How many tokens words count where a player has only so many for a day.
+"""The token count of a text, for rules with a daily token limit.
 
-This is a rule and no guess at a model: it must stay as it is, because a recorded game is played again by it.
+This is a game rule, not an estimate of a model's tokenizer: it must not change, because recorded games are replayed
+by it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A night being resolved: what one step hands to the next."""
+"""The state of a night while it is resolved."""
 
 from __future__ import annotations
 

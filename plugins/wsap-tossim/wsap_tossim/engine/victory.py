@@ -1,4 +1,4 @@
-"""When a game is over, and who has won it. The reference's section "How it ends" is the text to this."""
+"""The end of a game, and its winners. The reference's section "How it ends" is the text to this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first half of a night: jail, transports, the Witch, the Mafia's order, blocks; then who goes to whom."""
+"""The first half of a night: jail, transports, the Witch, the Mafia's order, blocks; then visits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_HOME = frozenset(
 
 
 def plan(night: Night, choices: Mapping[int, Choice]) -> None:
-    """Take the choices and fix who does what to whom."""
+    """Determine from the choices who does what to whom."""
     _choose(night, choices)
     _transport(night)
     controlled = _control(night)

@@ -1,4 +1,4 @@
-"""Games as data to learn from: each player's turns as that player was shown them, and what came of them.
+"""Games as training data: each player's turns as that player saw them, and their outcome.
 
 sources    recorded runs, game records and results of tournaments, as games that can be walked through
 walk       a game played again through the world, turn by turn

@@ -1,4 +1,4 @@
-"""Games as lines of the two formats."""
+"""Games as lines of the two export formats."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Wanted:
     """Only players with one of these roles at the end; all when empty."""
     factions: Sequence[str] = ()
     """Only players of these factions at the end; all when empty."""
-    minds: Sequence[str] = ()
-    """Only seats that one of these played; all when empty."""
+    played_by: Sequence[str] = ()
+    """Only seats played by one of these models or agents; all when empty."""
     forced: bool = False
-    """Whether turns are kept that somebody else took for the player."""
+    """Whether turns that were decided for the player are kept."""
     sent: bool = True
     """Whether a turn begins with what the player's model was sent, where that is recorded, and in this dialect; all
     others are in the kernel's own words."""
@@ -51,28 +51,28 @@ class Wanted:
                 raise UsageError(f"There is no faction {faction[:40]!r}; there are: {', '.join(sorted(known))}.")
 
     def takes(self, role: str, mind: str, *, won: bool | None) -> bool:
-        """Return whether a player is one of those that were asked for."""
+        """Return whether a player is among those asked for."""
         return not (
             (self.winners and not won)
             or (self.roles and role not in self.roles)
             or (self.factions and ROLES[role].faction.value not in self.factions)
-            or (self.minds and mind not in self.minds)
+            or (self.played_by and mind not in self.played_by)
         )
 
 
 @dataclass
 class Tally:
-    """What an export came to."""
+    """Counts of an export."""
 
     games: int = 0
     lines: int = 0
     turns: int = 0
     forced: int = 0
-    """Turns left out because somebody else took them."""
+    """Turns left out because they were decided for the player."""
     unreadable: int = 0
-    """Turns left out because they would not be read back as what was done."""
+    """Turns left out because they would not parse to the recorded action."""
     sent: int = 0
-    """Turns that begin with what their models were sent."""
+    """Turns that begin with the recorded prompt."""
     translated: int = 0
     """Turns whose models were asked in the other dialect."""
     unfinished: list[str] = field(default_factory=list)
@@ -102,10 +102,10 @@ class _Player:
 
     @property
     def mind(self) -> str:
-        return self.source.minds[self.number]
+        return self.source.played_by[self.number]
 
     def head(self) -> dict[str, Any]:
-        """Return what every line says of its player."""
+        """Return the fields of a player that every line has."""
         return {
             "game": self.source.id,
             "player": self.number,

@@ -1,4 +1,4 @@
-"""The formats of what is exported: every line is one of these, and is held against it before it is written."""
+"""The export formats; every line is validated against its format before it is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Seat(_Strict):
 
 
 class ChatLine(_Seat):
-    """One turn of one player, as a conversation to learn from."""
+    """One turn of one player, as a training conversation."""
 
     format: Literal["wsap-tossim-chat"] = "wsap-tossim-chat"
     version: Literal[1] = 1
@@ -63,7 +63,7 @@ class ChatLine(_Seat):
 
 
 class Done(_Strict):
-    """What ended a turn."""
+    """The action that ended a turn."""
 
     name: Annotated[str, Field(min_length=1)]
     parameters: dict[str, Any]
@@ -87,7 +87,7 @@ class Decision(_Strict):
 
 
 class EpisodeLine(_Seat):
-    """One player's whole game, with what came of it."""
+    """One player's whole game, with its outcome."""
 
     format: Literal["wsap-tossim-episode"] = "wsap-tossim-episode"
     version: Literal[1] = 1
@@ -126,7 +126,7 @@ def _alternate(messages: list[Message], spans: list[Span]) -> None:
 
 
 FORMATS: dict[str, type[ChatLine] | type[EpisodeLine]] = {"chat": ChatLine, "episodes": EpisodeLine}
-"""Name -> what a line of it is."""
+"""Name -> type of its lines."""
 
 
 def schema_of(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What models were sent in a recorded run, put together again from its events `call`."""
+"""The prompts sent to models in a recorded run, reconstructed from its `call` events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BEGINS = "decide"
 
 
 class Heard:
-    """What each seat's model was sent last.
+    """The last prompt of each seat's model.
 
     A call is recorded without the messages that it shares with the one before of the same seat.
     """
@@ -22,7 +22,7 @@ class Heard:
         self._begun: dict[str, Sequence[tuple[str, str]]] = {}
 
     def call(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Take note of a call. Any: JSON data.
+        """Take in a `call` event. Any: JSON data.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: it is damaged.
@@ -47,7 +47,7 @@ def _message(message: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _is_conversation(messages: Sequence[tuple[str, str]]) -> bool:
-    """Return whether it is what a line of an export can begin with: system, then user and assistant by turns."""
+    """Return whether messages can begin an exported line: system, then user and assistant alternating."""
     roles = [role for role, _ in messages]
     turns = ["user", "assistant"] * len(roles)
     return (

@@ -1,4 +1,4 @@
-"""Where games come from: exported runs, game records, and lines of records as tournaments keep them."""
+"""Sources of games: exported runs, game records, and JSON lines of records as tournaments write them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol import Action
+from wsap_core.protocol.values import JsonValue
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.export.sent import Heard
@@ -28,7 +29,7 @@ _HOLDS = ("record", "town", "game")
 
 
 def sources_in(path: Path) -> Iterator[Source]:
-    """Give the games in a file or in a folder's files (`*.json`, `*.jsonl`), one by one.
+    """Yield the games in a file or in a folder's files (`*.json`, `*.jsonl`), one by one.
 
     A file is a game's record, an exported run, or JSON lines of records: each line is one, or has one in its
     member `record`, `town` or `game`; other lines are passed over.
@@ -76,8 +77,7 @@ def _in_lines(data: bytes, name: str, *, anything: bool) -> Iterator[Source]:
         raise WireError(f"{name!r} has no game of the town in it.")
 
 
-def _record_in(row: Any) -> Mapping[str, Any] | None:
-    # Any: JSON from outside.
+def _record_in(row: JsonValue) -> Mapping[str, JsonValue] | None:
     if not isinstance(row, dict):
         return None
     for held in (row, *(row.get(name) for name in _HOLDS)):
@@ -87,7 +87,7 @@ def _record_in(row: Any) -> Mapping[str, Any] | None:
 
 
 def source_of_record(record: Record) -> Source:
-    """Return a record as a game to walk through. Which tools were looked things up with is not in a record."""
+    """Return a record as a game to walk through. A record does not contain lookups."""
     game = record.game
     options = TownOptions(game.setup, game.rules, tuple(record.names), 8, "public")
     thoughts: dict[tuple[int, int], list[str]] = {}
@@ -107,12 +107,12 @@ def source_of_record(record: Record) -> Source:
         why = "\n".join(thoughts.get((entry.round, entry.player), ())) or None
         choice = Choice(Verb(entry.verb), entry.targets, entry.text)
         deeds.append(Deed(entry.player, to_action(choice, record.names, why), entry.forced))
-    minds = tuple(record.minds) or ("",) * len(record.names)
-    return Source(_digest(game), options, game.fork(0), deeds, minds)
+    played_by = tuple(record.played_by) or ("",) * len(record.names)
+    return Source(_digest(game), options, game.fork(0), deeds, played_by)
 
 
 def _added(before: str, after: str) -> str:
-    """Return what was added to a notebook, from which lines may have been left out at its beginning."""
+    """Return what was added to a notebook; lines at its beginning may have been dropped."""
     at = 0
     while before:
         if after.startswith(f"{before}\n"):
@@ -154,7 +154,7 @@ def _games(rows: Iterator[Mapping[str, Any]], name: str) -> Iterator[Source]:
     def source() -> Source:
         assert seed is not None, "an episode has begun"
         begins = options.begin(seed)
-        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.minds, head.styles)
+        return Source(f"{head.run}/{episode + 1}", options, begins, tuple(deeds), head.played_by, head.styles)
 
     for row in rows:
         kind = row.get("kind")

@@ -1,4 +1,4 @@
-"""A game played again through the world itself, so that every turn is what its player was shown."""
+"""Replay a game through the world itself, so that every turn is what its player saw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Deed", "Source", "Turn", "Walked", "walk"]
 
 @dataclass(frozen=True)
 class Deed:
-    """Something that a player did, in the order in which the world heard of it."""
+    """An action of a player, in the order in which the world received it."""
 
     player: int
     action: Action | None
@@ -35,15 +35,15 @@ class Deed:
 
 @dataclass(frozen=True)
 class Source:
-    """A game that can be walked through."""
+    """A game that can be replayed."""
 
     id: str
-    """What it is called in what is exported; says nothing of what happens in it."""
+    """Its id in exports; reveals nothing about the game."""
     options: TownOptions
     begins: Game
     """The game before anything was chosen."""
     deeds: Sequence[Deed]
-    minds: Sequence[str]
+    played_by: Sequence[str]
     """Who played each seat; empty where it is not known."""
     styles: Sequence[str] = ()
     """How each seat's model was asked, in JSON or tags, so far as models played; empty where none is known to have."""
@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of one player, from being asked to its choice."""
+    """One turn of one player, from the question to the choice."""
 
     player: int
     number: int
@@ -72,7 +72,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Walked:
-    """What a walk through a game gives."""
+    """The result of replaying a game."""
 
     game: Game
     """As it stands at the end."""
@@ -96,7 +96,7 @@ class _Open:
 
 
 def walk(source: Source) -> Walked:
-    """Play a game again, and return each turn as its player was shown it.
+    """Replay a game, and return each turn as its player saw it.
 
     It runs an event loop of its own, so it can't be called from a coroutine.
 
@@ -133,7 +133,7 @@ class _Walker:
         self._waiting: list[asyncio.Task[ActionResult]] = []
 
     async def take(self, deed: Deed) -> None:
-        """Do it, and note the turn that it ends."""
+        """Carry out an action, and store the turn that it ends."""
         town, player = self._town, deed.player
         seat = town.seats[player]
         if deed.action is None:
@@ -174,7 +174,7 @@ class _Walker:
         return self._open[player]
 
     async def stop(self) -> None:
-        """Let nobody wait any more."""
+        """Cancel whatever still waits."""
         for task in self._waiting:
             task.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Lines into a file, whole or not at all, or to the standard output."""
+"""Write lines atomically into a file, or to standard output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["write_chat", "write_episodes", "written_to"]
 
 @contextlib.contextmanager
 def written_to(path: Path) -> Iterator[IO[str]]:
-    """Give a file to write to, which takes its place under its name when all is written.
+    """Open a temporary file that replaces the named one once everything is written.
 
     Raises:
         UsageError: it can't be written.

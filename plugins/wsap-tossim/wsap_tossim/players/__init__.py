@@ -1,1 +1,1 @@
-"""Players without a model: by lot, and scripted ones that claim, doubt, vote with reasons and lie."""
+"""Players without a model: random ones, and scripted ones that claim, doubt, vote with reasons and lie."""

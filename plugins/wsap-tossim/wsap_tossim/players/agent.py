@@ -1,4 +1,4 @@
-"""The players as agents of the protocol: what they are told at each turn is all they know."""
+"""The players as agents of the protocol; they know only what each turn tells them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observat
 from wsap_core.seams.context import Context
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.observation import TownObservation
-from wsap_tossim.players.minds import Mind, RandomMind, Turn, lots
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.decider import Decider, RandomDecider, Turn, lots
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.verbs import to_action
 
 __all__ = ["TownPlayer", "create", "create_random"]
 
 WAIT = Action("wait")
-_Maker = Callable[[int, random.Random, Sequence[str]], Mind]
+_Maker = Callable[[int, random.Random, Sequence[str]], Decider]
 
 
 class TownPlayer:
-    """A mind of the town as an agent.
+    """A decider as an agent of the protocol.
 
     It keeps the events that it was told, and nothing else: with these and its seed it can be made again.
 
     Args:
         seed: of all that is left to chance.
-        maker: gives the mind for a seat.
+        maker: returns the decider of a seat.
     """
 
-    def __init__(self, seed: int, maker: _Maker = ScriptedMind) -> None:
+    def __init__(self, seed: int, maker: _Maker = ScriptedDecider) -> None:
         self._seed = seed
         self._maker = maker
         self._forget()
 
     def _forget(self) -> None:
         self._knowledge: Knowledge | None = None
-        self._mind: Mind | None = None
+        self._decider: Decider | None = None
         self._names: tuple[str, ...] = ()
         self._planned: list[Action] = []
         """What is left to do in this turn: papers first, then the choice."""
@@ -66,9 +66,9 @@ class TownPlayer:
         if knowledge is None or not observation.options:
             return WAIT
         if not self._planned or self._planned_at != observation.step:
-            mind = self._mind
-            assert mind is not None, "a mind is made with the knowledge"
-            turn = mind.turn(knowledge, observation.possible())
+            decider = self._decider
+            assert decider is not None, "a decider is made with the knowledge"
+            turn = decider.turn(knowledge, observation.possible())
             self._planned = _steps(turn, knowledge, observation)
             self._planned_at = observation.step
         return self._planned.pop(0)
@@ -94,7 +94,7 @@ class TownPlayer:
     def _know(self, player: int, names: Sequence[str]) -> Knowledge:
         self._names = tuple(names)
         self._knowledge = Knowledge(player)
-        self._mind = self._maker(player, lots(self._seed, player), self._names)
+        self._decider = self._maker(player, lots(self._seed, player), self._names)
         return self._knowledge
 
     # --- kept and made again -------------------------------------------------------------------
@@ -149,7 +149,7 @@ def create(context: Context) -> TownPlayer:
 
 def create_random(context: Context) -> TownPlayer:
     """Return a player that does anything that is possible."""
-    return TownPlayer(context.seed, RandomMind)
+    return TownPlayer(context.seed, RandomDecider)
 
 
 def _steps(turn: Turn, knowledge: Knowledge, observation: TownObservation) -> list[Action]:

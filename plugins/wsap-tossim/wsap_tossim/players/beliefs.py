@@ -1,4 +1,4 @@
-"""How likely each player is an enemy of the Town, from claims, findings, votes and deaths, with the reasons for it.
+"""The probability that each player is an enemy of the Town, from claims, findings, votes and deaths, with reasons.
 
 Every clue moves the odds of a player; the odds are then shifted together until they add up to the number
 of enemies that the role list leaves. The weights are log-odds, set by hand and tried in play.
@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import exp, log
 
 from wsap_tossim.knowledge import Knowledge
-from wsap_tossim.players.chances import RoleList, is_enemy, is_town, role_list
 from wsap_tossim.players.counting import HUNTER, Standing, claim_of, count_claims
 from wsap_tossim.players.notes import Clue, Finding, Notes
+from wsap_tossim.players.priors import RoleList, is_enemy, is_town, role_list
 
 __all__ = ["Beliefs", "believe"]
 
@@ -28,7 +28,7 @@ _VISITING = frozenset(
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What somebody thinks of all the living."""
+    """Beliefs about all living players."""
 
     enemy: dict[int, float]
     """Each other living player -> how likely it is an enemy of the Town."""

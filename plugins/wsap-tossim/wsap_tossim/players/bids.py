@@ -1,4 +1,4 @@
-"""What a scripted player bids for the floor: as much as what it would do with it is worth."""
+"""A scripted player's bid for the floor: the worth of what it would do with it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What was said: role claims, findings, accusations and questions, read out of anybody's words.
+"""Statements read from speeches: role claims, findings, accusations and questions.
 
 The reader is tolerant: it knows the sentences of the scripted players and the usual ways in which
-people and models say the same. What it does not understand it leaves out; nothing that is said can
-make it fail.
+people and models say the same. It skips what it does not understand, and no text makes it fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims counted against the places of the role list: who can be what is claimed, when others claim it too.
+"""Role claims counted against the slots of the role list, when several players claim the same role.
 
 Each place of the list is one player's. A place is open until somebody who had it is dead. Those who claim
 a role compete for the open places that can hold it; somebody who has none of them must have one of the
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.engine.roles import ROLES
-from wsap_tossim.players.chances import RoleList, is_enemy, is_town, role_list
+from wsap_tossim.players.priors import RoleList, is_enemy, is_town, role_list
 
 __all__ = ["HUNTER", "SILENT", "Standing", "claim_of", "count_claims"]
 
@@ -65,13 +65,13 @@ def count_claims(slots: tuple[str, ...], gone: tuple[str, ...], claims: tuple[st
         claims: of all others, in any order that does not depend on who they are; `SILENT` for none.
     """
     roles = role_list(slots)
-    room = _open(roles, gone)
+    open_slots = _open(roles, gone)
     makers: dict[str, int] = {}
     for claim in claims:
         makers[claim] = makers.get(claim, 0) + 1
     taken = [name for name in gone if name in ROLES and ROLES[name].unique]
-    weights = {claim: [_weights(roles, slot, claim, taken) for slot in room] for claim in makers}
-    places = list(room.values())
+    weights = {claim: [_weights(roles, slot, claim, taken) for slot in open_slots] for claim in makers}
+    places = list(open_slots.values())
     scale = len(claims) / max(1, sum(places))
     fair = {c: [sum(kinds) for kinds in row] for c, row in weights.items()}
     pull = [1.0] * len(places)
@@ -122,18 +122,18 @@ def _shares(row: list[_Kinds], push: float, pull: list[float], most: float) -> t
 
 def _open(roles: RoleList, gone: tuple[str, ...]) -> dict[str, int]:
     """Return the places that are left, by their slot: each one gone takes the narrowest place that can hold it."""
-    room: dict[str, int] = {}
+    open_slots: dict[str, int] = {}
     for slot in roles.slots:
-        room[slot] = room.get(slot, 0) + 1
+        open_slots[slot] = open_slots.get(slot, 0) + 1
     for name in gone:
         narrow = min(
-            (slot for slot, left in room.items() if left and name in roles.pools[slot]),
+            (slot for slot, left in open_slots.items() if left and name in roles.pools[slot]),
             key=lambda slot: len(roles.pools[slot]),
             default=None,
         )
         if narrow is not None:
-            room[narrow] -= 1
-    return {slot: left for slot, left in room.items() if left}
+            open_slots[narrow] -= 1
+    return {slot: left for slot, left in open_slots.items() if left}
 
 
 @lru_cache(maxsize=8192)

@@ -1,14 +1,14 @@
-"""A scripted player by day: what it says, whom it votes for, and how it judges."""
+"""A scripted player by day: speeches, votes and verdicts."""
 
 from __future__ import annotations
 
 from wsap_tossim.engine.model import WAIT, Choice, Phase, Verb
 from wsap_tossim.players.claims import named, read
+from wsap_tossim.players.coordination import one_short
+from wsap_tossim.players.lynch_risk import caution, schemers_left
+from wsap_tossim.players.phrases import cut, say
 from wsap_tossim.players.stories import jester_manner
-from wsap_tossim.players.together import one_short
 from wsap_tossim.players.view import View
-from wsap_tossim.players.wariness import caution, schemers_left
-from wsap_tossim.players.words import cut, say
 
 __all__ = ["Answer", "by_day", "must_be_heard"]
 
@@ -17,7 +17,7 @@ Answer = tuple[Choice, str]
 
 
 def by_day(view: View) -> Answer:
-    """Return what the player does by day, and its reason in a sentence."""
+    """Return the player's choice by day, and its reason in a sentence."""
     phase = view.knowledge.phase
     if phase == Phase.JUDGEMENT:
         return _judge(view)

@@ -1,4 +1,4 @@
-"""A whole game at the level of the engine: minds at every seat, each with its own knowledge and nothing else."""
+"""A whole game at the level of the engine: a decider at every seat, each with only its own knowledge."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import WAIT, Choice, Phase
 from wsap_tossim.knowledge import Knowledge, share
-from wsap_tossim.players.minds import Mind
+from wsap_tossim.players.decider import Decider
 
 __all__ = ["Played", "play_match"]
 
@@ -31,7 +31,7 @@ class Played:
 
 def play_match(
     game: Game,
-    minds: Mapping[int, Mind] | Sequence[Mind],
+    deciders: Mapping[int, Decider] | Sequence[Decider],
     *,
     beliefs: bool = True,
     given: Mapping[int, Choice] | None = None,
@@ -40,12 +40,12 @@ def play_match(
 
     Args:
         game: from any point on.
-        minds: who plays each seat.
+        deciders: who plays each seat.
         beliefs: whether to ask everybody each day what it believes.
         given: what some choose in the first round, who are not asked then.
     """
     settled = dict(given or {})
-    seats = [minds[n] for n in range(len(game.state.players))]
+    seats = [deciders[n] for n in range(len(game.state.players))]
     known = {n: Knowledge(n) for n in range(len(seats))}
     played = Played(game)
     told = asked_on = 0
@@ -75,7 +75,7 @@ def play_match(
     return played
 
 
-def _ask(game: Game, seats: Sequence[Mind], known: Mapping[int, Knowledge], played: Played) -> None:
+def _ask(game: Game, seats: Sequence[Decider], known: Mapping[int, Knowledge], played: Played) -> None:
     for player in game.state.living():
         number = player.number
         played.beliefs.append((game.state.day, number, dict(seats[number].beliefs(known[number]))))

@@ -1,13 +1,13 @@
-"""A scripted player at dusk and at night: whom it visits."""
+"""A scripted player at dusk and at night."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from wsap_tossim.engine.model import WAIT, Choice, Verb
-from wsap_tossim.players.chances import is_enemy, is_town
+from wsap_tossim.players.coordination import attacked_before, common_target, why_kill
+from wsap_tossim.players.priors import is_enemy, is_town
 from wsap_tossim.players.stories import diary
-from wsap_tossim.players.together import attacked_before, common_target, why_kill
 from wsap_tossim.players.view import WORTH, View
 
 __all__ = ["at_night"]

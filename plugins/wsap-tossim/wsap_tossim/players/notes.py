@@ -1,4 +1,4 @@
-"""What a scripted player has made of its events: claims, findings, accusations, votes, and how they stood the test.
+"""The notes of a scripted player on its events: claims, findings, accusations, votes, and which proved true.
 
 `Notes` follow from the events alone. They are kept up to date event by event only because that is faster
 than reading everything again each turn.
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from wsap_tossim.engine.model import Phase
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.players.chances import is_enemy, is_town
 from wsap_tossim.players.claims import Said, read, read_will
+from wsap_tossim.players.priors import is_enemy, is_town
 
 __all__ = ["Clue", "Finding", "Notes"]
 
@@ -24,7 +24,7 @@ class Clue(NamedTuple):
     weight: float
     """In log-odds of being an enemy of the Town; below 0 it speaks for the player."""
     code: str
-    """Names the sentence in `wsap_tossim.players.words` that tells it."""
+    """Names the sentence in `wsap_tossim.players.phrases` that tells it."""
     other: int | None = None
     """Another player whom that sentence names."""
     role: str = ""

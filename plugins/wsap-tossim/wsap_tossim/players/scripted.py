@@ -1,4 +1,4 @@
-"""A scripted player: claims, doubts, checks what others claim, votes with reasons, and lies if its side must."""
+"""A scripted player: claims, doubts, checks the claims of others, votes with reasons, and lies if its side must."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from wsap_tossim.engine.model import WAIT, Choice, Option, Phase, Verb
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.bids import bid
-from wsap_tossim.players.chances import is_town
+from wsap_tossim.players.coordination import in_secret
 from wsap_tossim.players.day import by_day
-from wsap_tossim.players.minds import Turn
+from wsap_tossim.players.decider import Turn
 from wsap_tossim.players.night import at_night
 from wsap_tossim.players.notes import Notes
+from wsap_tossim.players.priors import is_town
 from wsap_tossim.players.stories import PAST, diary_line, nights_of, will_of
-from wsap_tossim.players.together import in_secret
 from wsap_tossim.players.view import Character, View
 
-__all__ = ["ScriptedMind"]
+__all__ = ["ScriptedDecider"]
 
 
-class ScriptedMind:
+class ScriptedDecider:
     """Plays one seat by rules of thumb.
 
-    Every turn follows from the player's knowledge, the options and the seed: a mind that is made again with the
+    Every turn follows from the player's knowledge, the options and the seed: a decider that is made again with the
     same seed, in another process, at any point of the game, goes on in the same way.
 
     Args:

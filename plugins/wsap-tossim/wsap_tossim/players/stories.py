@@ -1,4 +1,4 @@
-"""What a player says of its nights: the truth as it stands in its results and notebook, or a cover story.
+"""A player's account of its nights: the truth from its results and notebook, or a cover story.
 
 A cover is a Town role that the list has room for, with nights to go with it: nobody in it is visited who
 was dead, nights in jail or spent blocked are told as they were, since somebody may know of them, and what
@@ -15,11 +15,11 @@ from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Verb
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import Knowledge, Seen
-from wsap_tossim.players.chances import is_enemy, is_town, role_list
 from wsap_tossim.players.claims import named
 from wsap_tossim.players.counting import claim_of, count_claims
 from wsap_tossim.players.notes import Notes
-from wsap_tossim.players.words import listed
+from wsap_tossim.players.phrases import listed
+from wsap_tossim.players.priors import is_enemy, is_town, role_list
 
 __all__ = ["cover_role", "diary", "diary_line", "nights_of", "told_as", "will_of"]
 
@@ -140,8 +140,8 @@ def cover_role(knowledge: Knowledge, notes: Notes, seed: int) -> str:
         lot = 0.3 + rng.random()
         if roles.most.get(name, 0) <= taken.get(name, 0) or (name == "Vampire Hunter" and knowledge.role == "Vampire"):
             continue  # there is no room for one more, or the one whom it would meet hunts it
-        room = roles.expected[name] - taken.get(name, 0)  # below 0 where one more can be, but hardly is
-        worth = lot * min(1.0, 0.15 + room) if room > 0 else 0.3 * lot * room
+        left = roles.expected[name] - taken.get(name, 0)  # below 0 where one more can be, but hardly is
+        worth = lot * min(1.0, 0.15 + left) if left > 0 else 0.3 * lot * left
         if name in ACCUSING:
             # what one says one found can be found wrong, but who blames somebody must have found something
             worth = worth + 3.0 if knowledge.role == "Executioner" else 0.6 * worth

@@ -1,4 +1,4 @@
-"""One decision of a scripted player: what it knows, what it makes of it, and the lot it draws from."""
+"""The inputs of one decision of a scripted player: knowledge, notes, options and random numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from wsap_tossim.engine.tokens import CHARACTERS
 from wsap_tossim.knowledge import Knowledge
 from wsap_tossim.players.beliefs import Beliefs, believe
 from wsap_tossim.players.notes import Clue, Notes
+from wsap_tossim.players.phrases import cut, reason, say
 from wsap_tossim.players.stories import nights_of, told_as
-from wsap_tossim.players.words import cut, reason, say
 
 __all__ = ["WORTH", "Character", "View", "side_of_role"]
 
@@ -76,7 +76,7 @@ def side_of_role(role: str) -> str:
 
 
 class View:
-    """All that one decision is made from.
+    """The inputs of one decision.
 
     Args:
         knowledge: what the player knows.

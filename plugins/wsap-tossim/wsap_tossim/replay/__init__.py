@@ -1,4 +1,4 @@
-"""A finished game to look back at: one HTML file that needs nothing else, and the record that it is made from.
+"""Replays: one self-contained HTML file of a game, and the record that it is made from.
 
 record     a game with what was thought in it, as one JSON file
 words      events as sentences

@@ -1,4 +1,4 @@
-"""The page: one HTML file that needs no network, with all words of players and models in it as data.
+"""The replay page: one HTML file without network access, with all texts of players and models embedded as data.
 
 What may run in it is named by its hash in the page's Content-Security-Policy, so whatever else somebody
 managed to get in would not run, and nothing can be fetched or sent.
@@ -39,7 +39,7 @@ def replay_page(
     beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
     view: View | None = None,
     *,
-    minds: Sequence[str] = (),
+    played_by: Sequence[str] = (),
 ) -> str:
     """Return the page of a game, over or not, as HTML.
 
@@ -49,12 +49,12 @@ def replay_page(
         thoughts: what they thought, in the order in which they did: round, player, text.
         beliefs: whom they took for evil: day, player, and a probability for each other player.
         view: the one view it is made for: nothing that this one doesn't know is in the page. None for all views.
-        minds: who played each seat.
+        played_by: who played each seat.
 
     Raises:
         UsageError: there are not as many names as players, or there is no such player.
     """
-    return page_of(Story.of(game, names, thoughts, beliefs, minds), view)
+    return page_of(Story.of(game, names, thoughts, beliefs, played_by), view)
 
 
 def write_replay(
@@ -65,14 +65,14 @@ def write_replay(
     beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
     view: View | None = None,
     *,
-    minds: Sequence[str] = (),
+    played_by: Sequence[str] = (),
 ) -> None:
     """Write the page of a game, whole or not at all; a file that is there is written over.
 
     Raises:
         UsageError: as `replay_page`, or it can't be written.
     """
-    write_text(path, replay_page(game, names, thoughts, beliefs, view, minds=minds))
+    write_text(path, replay_page(game, names, thoughts, beliefs, view, played_by=played_by))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A game with all that was thought in it, as one JSON file: `town.json`.
+"""A game with the thoughts of its players, as one JSON file: `town.json`.
 
     {"format": "wsap-tossim-game", "version": 1, "game": what `Game.to_json` gives, "names": [...],
      "minds": [...], "thoughts": [[round, player, text], ...], "beliefs": [[day, player, {"3": 0.25}], ...],
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError, WireError
+from wsap_core.protocol.values import JsonValue
 from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.page import page_of, write_text
 from wsap_tossim.replay.story import Belief, Story, Thought, View
@@ -31,11 +32,11 @@ LARGEST = 64_000_000
 
 @dataclass(frozen=True)
 class Record:
-    """A game, who played it, and what they thought."""
+    """A game, its players, and their thoughts."""
 
     game: Game
     names: Sequence[str]
-    minds: Sequence[str] = ()
+    played_by: Sequence[str] = ()
     """Who played each seat; empty where it is not known."""
     thoughts: Sequence[tuple[int, int, str]] = ()
     """Round, player, what was thought; see `Thought`."""
@@ -54,7 +55,7 @@ class Record:
         Raises:
             UsageError: there are not as many names as players, or there is no such player.
         """
-        story = Story.of(self.game, self.names, self.thoughts, self.beliefs, self.minds)
+        story = Story.of(self.game, self.names, self.thoughts, self.beliefs, self.played_by)
         return page_of(replace(story, found_out=tuple(self.found_out), called=called), view)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class Record:
             "version": VERSION,
             "game": self.game.to_json(),
             "names": list(self.names),
-            "minds": list(self.minds),
+            "minds": list(self.played_by),
             "thoughts": [list(row) for row in self.thoughts],
             "beliefs": [[day, who, {str(p): e for p, e in sorted(evil.items())}] for day, who, evil in self.beliefs],
             **({"found_out": list(self.found_out)} if self.found_out else {}),
@@ -145,9 +146,11 @@ def record_from_json(data: Any, source: str = "The record") -> Record:
         raise SnapshotError(f"{source!r} can't be played again: {error}") from error
     count = len(game.state.players)
     names = [reader.text(name, f"names[{n}]") for n, name in enumerate(reader.rows(fields.get("names"), "names"))]
-    minds = [reader.text(m, f"minds[{n}]") for n, m in enumerate(reader.rows(fields.get("minds", []), "minds"))]
-    if len(names) != count or len(minds) not in (0, count):
-        raise reader.damaged(f"the game has {count} players, but there are {len(names)} names and {len(minds)} minds")
+    played_by = [reader.text(m, f"minds[{n}]") for n, m in enumerate(reader.rows(fields.get("minds", []), "minds"))]
+    if len(names) != count or len(played_by) not in (0, count):
+        raise reader.damaged(
+            f"the game has {count} players, but there are {len(names)} names and {len(played_by)} minds"
+        )
     thoughts = [
         Thought(reader.number(r, where, 0, 10**6), reader.number(p, where, 0, count - 1), reader.text(t, where))
         for (r, p, t), where in reader.triples(fields.get("thoughts", []), "thoughts")
@@ -160,14 +163,14 @@ def record_from_json(data: Any, source: str = "The record") -> Record:
         reader.number(player, f"found_out[{n}]", 0, count - 1)
         for n, player in enumerate(reader.rows(fields.get("found_out", []), "found_out"))
     ]
-    return Record(game, tuple(names), tuple(minds), tuple(thoughts), tuple(beliefs), tuple(found_out))
+    return Record(game, tuple(names), tuple(played_by), tuple(thoughts), tuple(beliefs), tuple(found_out))
 
 
-def until(minds: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, ...]:
+def until(played_by: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, ...]:
     """Return who played each seat, where others play from a round on."""
     return tuple(
         then if was == then else f"{was or 'somebody'} until round {at}, then {then}"
-        for was, then in zip(minds, now, strict=True)
+        for was, then in zip(played_by, now, strict=True)
     )
 
 
@@ -178,35 +181,33 @@ def _refuse(word: str) -> None:
 class _Reader:
     """Checks data from outside, and says where it is not what it should be."""
 
-    # Any: that is what the data is until it has been looked at.
-
     def __init__(self, source: str) -> None:
         self.source = source
 
     def damaged(self, what: str) -> WireError:
         return WireError(f"{self.source!r} is damaged: {what}.")
 
-    def table(self, value: Any, where: str) -> Mapping[str, Any]:
+    def table(self, value: JsonValue, where: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
             raise self.damaged(f"{where} is no object")
         return value
 
-    def rows(self, value: Any, where: str) -> list[Any]:
+    def rows(self, value: JsonValue, where: str) -> list[Any]:
         if not isinstance(value, list):
             raise self.damaged(f"{where} is no list")
         return value
 
-    def text(self, value: Any, where: str) -> str:
+    def text(self, value: JsonValue, where: str) -> str:
         if not isinstance(value, str):
             raise self.damaged(f"{where} holds something else than a text where one belongs")
         return value
 
-    def number(self, value: Any, where: str, low: int, high: int) -> int:
+    def number(self, value: JsonValue, where: str, low: int, high: int) -> int:
         if type(value) is not int or not low <= value <= high:
             raise self.damaged(f"{where} holds {str(value)[:20]!r} in place of a whole number from {low} to {high}")
         return value
 
-    def triples(self, value: Any, where: str) -> list[tuple[tuple[Any, Any, Any], str]]:
+    def triples(self, value: JsonValue, where: str) -> list[tuple[tuple[Any, Any, Any], str]]:
         found: list[tuple[tuple[Any, Any, Any], str]] = []
         for n, row in enumerate(self.rows(value, where)):
             if not isinstance(row, list) or len(row) != 3:
@@ -214,7 +215,7 @@ class _Reader:
             found.append(((row[0], row[1], row[2]), f"{where}[{n}]"))
         return found
 
-    def evil(self, value: Any, where: str, count: int) -> dict[int, float]:
+    def evil(self, value: JsonValue, where: str, count: int) -> dict[int, float]:
         found: dict[int, float] = {}
         for key, share in self.table(value, where).items():
             player = int(key) if key.isascii() and key.isdigit() and len(key) <= 3 else -1

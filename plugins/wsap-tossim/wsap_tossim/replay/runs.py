@@ -1,4 +1,4 @@
-"""A recorded run of `wsap play tossim` as a game's record: every seat's choices are carried out again, in their order.
+"""A recorded run of `wsap play tossim` as a game's record: every seat's choices are carried out again, in order.
 
 What is read is the export of the run (`wsap export RUN`): a line that describes it, then one for each event. The
 `chosen` events are in the order in which the world heard of the choices, so the game goes as it went.
@@ -19,8 +19,8 @@ from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.engine.model import WAIT, Choice
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.options import TownOptions, seat_name
+from wsap_tossim.replay.belief_replay import replay_beliefs, seeds_of
 from wsap_tossim.replay.record import FORMAT, Record, record_from_json, until
-from wsap_tossim.replay.second_sight import beliefs_again, seeds_of
 from wsap_tossim.replay.story import Thought
 from wsap_tossim.tool_use import barred, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
@@ -88,7 +88,7 @@ class Seats:
 
 @dataclass(frozen=True)
 class RunHead:
-    """What the first line of an exported run says."""
+    """The first line of an exported run."""
 
     run: str | None
     options: TownOptions
@@ -115,12 +115,14 @@ class RunHead:
         return tuple(styles)
 
     @cached_property
-    def minds(self) -> tuple[str, ...]:
+    def played_by(self) -> tuple[str, ...]:
         """Who plays, by player: a model's address or an agent; empty for a seat that the run did not have."""
-        minds = [""] * len(self.options.names)
+        played_by = [""] * len(self.options.names)
         for seat in self.config["seats"]:
-            minds[self.seats.player(str(seat["name"]))] = str((seat.get("options") or {}).get("model") or seat["agent"])
-        return tuple(minds)
+            played_by[self.seats.player(str(seat["name"]))] = str(
+                (seat.get("options") or {}).get("model") or seat["agent"]
+            )
+        return tuple(played_by)
 
 
 def head_of(rows: Iterator[Mapping[str, Any]], source: str) -> RunHead:
@@ -141,7 +143,7 @@ def head_of(rows: Iterator[Mapping[str, Any]], source: str) -> RunHead:
 
 @contextlib.contextmanager
 def telling_damage(source: str) -> Iterator[None]:
-    """Tell what goes wrong while an export is read as damage of it.
+    """Report any error while an export is read as damage to it.
 
     Raises:
         WireError: something did.
@@ -195,7 +197,7 @@ def _read(rows: Iterator[Mapping[str, Any]], source: str) -> tuple[RunHead, Reco
         raise nothing_played(source)
     before = _before(head, again)
     options = head.options
-    beliefs = beliefs_again(options.begin(again.seed), again.game, options.names, head.seeds, frozenset(options.given))
+    beliefs = replay_beliefs(options.begin(again.seed), again.game, options.names, head.seeds, frozenset(options.given))
     found_out = {player for _, player, _ in beliefs} | set(before.found_out)
     first = beliefs[0].day if beliefs else again.game.state.day + 1
     return head, replace(
@@ -208,19 +210,21 @@ def _read(rows: Iterator[Mapping[str, Any]], source: str) -> tuple[RunHead, Reco
 
 def _before(head: RunHead, again: _Again) -> Record:
     """Return the game, with who played and what was thought before the run began, if it was forked off another one."""
-    names, past = head.options.names, head.options.past
-    if past is None:
-        return Record(again.game, names, head.minds)
+    names, history = head.options.names, head.options.history
+    if history is None:
+        return Record(again.game, names, head.played_by)
     # What was before is looked at as any record from outside.
-    kept = {name: past.aside[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in past.aside}
-    data = {"format": FORMAT, "version": 1, **kept, "game": past.game.to_json(), "names": list(names)}
+    kept = {
+        name: history.aside[name] for name in ("minds", "thoughts", "beliefs", "found_out") if name in history.aside
+    }
+    data = {"format": FORMAT, "version": 1, **kept, "game": history.game.to_json(), "names": list(names)}
     before = record_from_json(data, "The past")
-    minds = before.minds or ("",) * len(names)
-    return replace(before, game=again.game, minds=until(minds, int(past.aside["at"]), head.minds))
+    played_by = before.played_by or ("",) * len(names)
+    return replace(before, game=again.game, played_by=until(played_by, int(history.aside["at"]), head.played_by))
 
 
 class _Again:
-    """A game that is played again, as the world did it; see `wsap_tossim.world`."""
+    """A game that is replayed as the world played it; see `wsap_tossim.world`."""
 
     def __init__(self, options: TownOptions, seed: int) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""What a page is given: the part of a game that its view may show, with thoughts and beliefs in their places.
+"""The data of a page: the part of a game that its view may show, with thoughts and beliefs in place.
 
 A page made for one view is given nothing else, so nothing hidden can be found in it. A page for all views
 is given everything, with who may know each event, and shows each view what `knowledge.seen_by` gives it.
@@ -16,7 +16,7 @@ from wsap_tossim.engine.game import Entry, Game
 from wsap_tossim.engine.model import Event, Phase
 from wsap_tossim.engine.roles import ROLES
 from wsap_tossim.knowledge import as_seen
-from wsap_tossim.replay.words import STEPS, line
+from wsap_tossim.replay.event_lines import STEPS, line
 
 __all__ = ["Belief", "Story", "Thought", "View", "page_data", "view_named"]
 
@@ -55,7 +55,7 @@ class Story:
     record: Sequence[Entry] = ()
     thoughts: Sequence[Thought] = ()
     beliefs: Sequence[Belief] = ()
-    minds: Sequence[str] = field(default=())
+    played_by: Sequence[str] = field(default=())
     """Who played each seat: a scripted player, a model, a person. Empty where it is not known."""
     found_out: Sequence[int] = ()
     """Players whose beliefs were not recorded, but found out afterwards from what they knew."""
@@ -69,20 +69,22 @@ class Story:
         names: Sequence[str],
         thoughts: Iterable[tuple[int, int, str]] = (),
         beliefs: Iterable[tuple[int, int, Mapping[int, float]]] = (),
-        minds: Sequence[str] = (),
+        played_by: Sequence[str] = (),
     ) -> Story:
         """Return the story of a game, whether it is over or not; see `Thought` and `Belief` for what is in the tuples.
 
         Raises:
-            UsageError: there are not as many names (or minds, where there are any) as players.
+            UsageError: there are not as many names (or entries of `played_by`, if any) as players.
         """
         count = len(game.state.players)
-        if len(names) != count or (minds and len(minds) != count):
-            raise UsageError(f"The game has {count} players; there are {len(names)} names and {len(minds)} minds.")
+        if len(names) != count or (played_by and len(played_by) != count):
+            raise UsageError(
+                f"The game has {count} players; there are {len(names)} names and {len(played_by)} who played them."
+            )
         rules = f"{game.rules.name} (version {game.rules.version})"
         return cls(
             game.log, tuple(names), game.setup.name, rules, tuple(game.starts), tuple(game.record),
-            tuple(Thought(*t) for t in thoughts if t[2]), tuple(Belief(*b) for b in beliefs), tuple(minds),
+            tuple(Thought(*t) for t in thoughts if t[2]), tuple(Belief(*b) for b in beliefs), tuple(played_by),
         )  # fmt: skip
 
 
@@ -136,7 +138,7 @@ def page_data(story: Story, view: View | None = None) -> dict[str, Any]:
         "format": 1,
         "view": "all" if view is None else view,
         "names": list(story.names),
-        "minds": [mind if view in (None, n) else "" for n, mind in enumerate(story.minds)],
+        "minds": [mind if view in (None, n) else "" for n, mind in enumerate(story.played_by)],
         "mode": story.mode,
         "rules": story.rules,
         "factions": {role.name: role.faction.value for role in ROLES.values()},

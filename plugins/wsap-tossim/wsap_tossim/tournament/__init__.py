@@ -1,1 +1,1 @@
-"""Tournaments: many games with a field of entrants, what they come to, and a report of it."""
+"""Tournaments: many games between entrants, their results, and a report."""

@@ -1,4 +1,4 @@
-"""Asking models what they believe, once their game is over: each question once, whatever happens in between."""
+"""Ask models for their beliefs after a game: each question once, also across restarts."""
 
 from __future__ import annotations
 

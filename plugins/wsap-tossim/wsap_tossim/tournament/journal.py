@@ -1,4 +1,4 @@
-"""A file that only grows: a line of JSON for each thing that must not be done twice."""
+"""An append-only file: one line of JSON for each thing that must not be done twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a tournament: its settings, and one line of JSON for each game that was played.
+"""The folder of a tournament: its settings, and one line of JSON for each finished game.
 
     tournament.json   {"format": "wsap-tossim-tournament", "version": 1, "settings": {...}}
     games.jsonl       a line for each finished game, in the order in which they were finished

@@ -1,4 +1,4 @@
-"""What can be said of a finished game from its ground truth alone; docs/reference/tossim-measures.md has the formulas.
+"""Measures of a finished game from its ground truth; docs/reference/tossim-measures.md has the formulas.
 
 Enemies of the Town are the Mafia, the Vampires, the neutral killers and the Witch; a player's role is the
 one it has at that moment, for roles change.
@@ -11,8 +11,8 @@ from math import log
 from typing import Any
 
 from wsap_tossim.engine.model import Event
-from wsap_tossim.players.chances import is_enemy, is_town
 from wsap_tossim.players.claims import read
+from wsap_tossim.players.priors import is_enemy, is_town
 
 __all__ = ["COUNTS", "SHARPEST", "measure"]
 

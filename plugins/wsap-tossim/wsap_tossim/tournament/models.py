@@ -1,4 +1,4 @@
-"""Playing the games in which models take part: several at once, through the runtime's own service, recorded.
+"""Games with models: several at once, through the runtime's service, recorded.
 
 Each game is a run in the tournament's own database, `runs.db` beside the games. Which run a game is, is
 written down before it begins, so that one that was cut off is gone on with and asks no model twice. What models
@@ -23,7 +23,7 @@ from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import WAIT
 from wsap_tossim.engine.record import Entry
 from wsap_tossim.options import seat_name
-from wsap_tossim.players.minds import Mind
+from wsap_tossim.players.decider import Decider
 from wsap_tossim.replay.runs import LEAVES, RUN_FORMAT, record_of_run
 from wsap_tossim.tournament.asking import Answers, ask_day, manner_of
 from wsap_tossim.tournament.journal import Journal
@@ -145,13 +145,13 @@ class _Tables:
         """Return what everybody believed at the end of each day, as far as it can be asked, and what asking took."""
         settings = self._settings
         kinds = [settings.entrants[e].kind for e in drawn.seats]
-        minds: dict[int, Mind] = {}
+        deciders: dict[int, Decider] = {}
         known: list[tuple[int, int, Mapping[int, float] | None]] = []
         questions = []
         for evening in evenings(game):
             day, player, _ = evening
             if kinds[player] != "model":
-                known.append((day, player, scripted_beliefs(kinds[player], evening, drawn.names, minds)))
+                known.append((day, player, scripted_beliefs(kinds[player], evening, drawn.names, deciders)))
             elif settings.beliefs:
                 known.append((day, player, None))
                 questions.append(question(evening, drawn.names))

@@ -1,4 +1,4 @@
-"""What is played in a tournament: which entrant sits where in which game, all from one seed.
+"""The plan of a tournament: which entrant plays which seat in which game, all from one seed.
 
 Games come in blocks of as many as there are entrants. All games of a block have the same deal: the same
 roles at the same seats and the same lots. The seats are put in an order by lot, and in game b of the block
@@ -39,7 +39,7 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Entrant:
-    """Somebody who takes part."""
+    """A participant of a tournament."""
 
     label: str
     """What it is called in the report; of one line, different from all others."""
@@ -85,7 +85,7 @@ def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that the games of a tournament follow from."""
+    """The settings that determine the games of a tournament."""
 
     entrants: tuple[Entrant, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Fixture:
     """Seat -> entrant, by number."""
     names: tuple[str, ...]
     """Seat -> what its player is called."""
-    mind_seeds: tuple[int, ...]
+    decider_seeds: tuple[int, ...]
     """Seat -> the seed of who plays it."""
 
     def has_models(self, entrants: Sequence[Entrant]) -> bool:

@@ -1,4 +1,4 @@
-"""Playing single games of a tournament at the level of the engine, without models, in this process or in others."""
+"""Single games of a tournament at the level of the engine, without models, in this process or in others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from wsap_core.seams.agent import Usage
 from wsap_tossim.engine.game import Game
 from wsap_tossim.options import TownOptions
+from wsap_tossim.players.decider import Decider, RandomDecider
 from wsap_tossim.players.match import play_match
-from wsap_tossim.players.minds import Mind, RandomMind
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.replay.record import Record
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import measure
@@ -21,9 +21,9 @@ from wsap_tossim.tournament.spending import packed
 __all__ = ["line_of", "play_all", "play_one"]
 
 Beliefs = Sequence[tuple[int, int, Mapping[int, float]]]
-_MINDS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Mind]] = {
-    "scripted": ScriptedMind,
-    "random": RandomMind,
+_DECIDERS: Mapping[str, Callable[[int, random.Random, Sequence[str]], Decider]] = {
+    "scripted": ScriptedDecider,
+    "random": RandomDecider,
 }
 
 
@@ -32,12 +32,12 @@ def play_one(settings: Settings, number: int) -> Line:
     drawn = fixture(settings, number)
     options = TownOptions.read(settings.options)
     game = Game(options.setup, options.rules, drawn.seed)
-    minds: list[Mind] = []
+    deciders: list[Decider] = []
     for seat, entrant in enumerate(drawn.seats):
-        maker = _MINDS[settings.entrants[entrant].kind]
-        minds.append(maker(seat, random.Random(drawn.mind_seeds[seat]), drawn.names))  # play, not secrets
-    played = play_match(game, minds)
-    refused = [0] * len(minds)
+        maker = _DECIDERS[settings.entrants[entrant].kind]
+        deciders.append(maker(seat, random.Random(drawn.decider_seeds[seat]), drawn.names))  # play, not secrets
+    played = play_match(game, deciders)
+    refused = [0] * len(deciders)
     for _, player, _ in played.refused:
         refused[player] += 1
     return line_of(settings, drawn, game, played.beliefs, refused)
@@ -54,7 +54,7 @@ def line_of(
     usage: Sequence[Usage | None] | None = None,
     asked: Sequence[Usage | None] | None = None,
 ) -> Line:
-    """Return what is kept of a finished game.
+    """Return the line that is stored for a finished game.
 
     Args:
         settings: of the tournament.

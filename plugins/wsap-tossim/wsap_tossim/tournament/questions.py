@@ -1,4 +1,4 @@
-"""What the players of a finished game are asked about each of its days, and how their answers are read.
+"""Belief questions to the players of a finished game about each of its days, and the parsing of the answers.
 
 A question is made from what its player knew when that day ended, and from nothing that came later. It is asked
 when the game is over, so that nothing of it can get into the game: not into a prompt, not into a lot.
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import harmless
 from wsap_llm.kit import find_values, split_thinking
 from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
 from wsap_tossim.knowledge import Knowledge, share
-from wsap_tossim.players.minds import Mind, RandomMind
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.decider import Decider, RandomDecider
+from wsap_tossim.players.scripted import ScriptedDecider
 
 __all__ = ["ANSWER", "Question", "evenings", "percentages", "schema", "scripted_beliefs"]
 
@@ -75,20 +76,22 @@ def question(evening: Evening, names: Sequence[str]) -> Question:
     return Question(day, player, about, text)
 
 
-def scripted_beliefs(kind: str, evening: Evening, names: Sequence[str], minds: dict[int, Mind]) -> dict[int, float]:
+def scripted_beliefs(
+    kind: str, evening: Evening, names: Sequence[str], deciders: dict[int, Decider]
+) -> dict[int, float]:
     """Return what a player without a model believes.
 
     Args:
         kind: `scripted` or `random`.
         evening: whom to ask, and when.
         names: of all players.
-        minds: those of the same game that were asked before, by player.
+        deciders: those of the same game that were asked before, by player.
     """
     _, player, knowledge = evening
-    if player not in minds:
-        maker = ScriptedMind if kind == "scripted" else RandomMind
-        minds[player] = maker(player, random.Random(0), names)  # no lot is drawn for a belief
-    return dict(minds[player].beliefs(knowledge))
+    if player not in deciders:
+        maker = ScriptedDecider if kind == "scripted" else RandomDecider
+        deciders[player] = maker(player, random.Random(0), names)  # no lot is drawn for a belief
+    return dict(deciders[player].beliefs(knowledge))
 
 
 # --- what is answered -------------------------------------------------------------------------
@@ -140,8 +143,7 @@ def _members(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
             yield from _members(inner, depth + 1)
 
 
-def _percentage(value: Any) -> float | None:
-    # Any: whatever stands there.
+def _percentage(value: JsonValue) -> float | None:
     if isinstance(value, str):
         digits = value.strip().removesuffix("%").strip()
         value = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 3 else None

@@ -1,18 +1,17 @@
-"""Ratings: how strong each entrant is in each faction, and in each role that it played often enough.
+"""Ratings of each entrant in each faction, and in each role that it played often enough.
 
 Each game is a match of teams, by the roles at the start: the players of a side together, and everybody who
 wins beside others as a team of one. The winners come first together, all others second. Ratings
 are OpenSkill's, by the model of Plackett and Luce (Weng and Lin, "A Bayesian approximation method for
-online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game. In which order
-the games are taken makes a difference, which is nothing about the entrants; so they are taken in many orders drawn
-by lot, and the rating is the mean.
+online ranking", Journal of Machine Learning Research 12 (2011), 267 to 300), updated game by game. The result depends
+on the order of the games, which says nothing about the entrants; so the rating is the mean over many random orders.
 
-What is rated is an entrant as one faction or role. A team is as strong as its seats on average: its mean is
+Each entrant is rated separately as each faction or role. A team's strength is the average over its seats: its mean is
 the sum of w times mu over what is rated, with w the share of the team's seats, and its variance the sum of
 w squared times sigma squared. OpenSkill updates the team, and each member takes its part of that, as in a
 linear model with Gaussian noise: mu moves by w sigma^2 / s^2 times what the team's mean moved (s^2: the
 team's variance), and sigma^2 shrinks by w^2 sigma^2 / s^2 times the share by which s^2 shrank. Without that, a
-side would be rated by how many it is. Nobody learns during a tournament, so tau, the drift of OpenSkill, is 0.
+side would be rated by how many it is. Entrants do not learn during a tournament, so OpenSkill's drift tau is 0.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ __all__ = ["Rating", "faction_of", "rate", "rated", "resampled", "wins"]
 Key = tuple[int, str]
 """An entrant, and what it plays as: a faction or a role."""
 ORDERS, ORDERS_AGAIN = 25, 2
-"""In how many orders games are taken for a rating, and for each resample of its interval."""
+"""Number of random orders for a rating, and for each resample of its interval."""
 
 
 @dataclass(frozen=True)
 class Rating:
-    """How strong an entrant is as something."""
+    """The strength of an entrant as one faction or role."""
 
     mu: float
     """The mean; 25 at the beginning."""
@@ -48,28 +47,28 @@ class Rating:
     """The deviation; 25/3 at the beginning."""
     low: float
     high: float
-    """The 95 % bootstrap interval of the mean; the mean is in it."""
+    """The 95 % bootstrap interval of `mu`, widened to contain it."""
     ordinal_low: float
     ordinal_high: float
-    """That of the ordinal."""
+    """The same interval of the ordinal."""
 
     @property
     def ordinal(self) -> float:
-        """mu - 3 sigma, as OpenSkill ranks: what it surely is, the normal distribution given; 0 at the beginning."""
+        """mu - 3 sigma, by which OpenSkill ranks: a lower bound of the strength; 0 at the beginning."""
         return self.mu - 3 * self.sigma
 
 
 def faction_of(role: str) -> str:
-    """Return the faction of a role: what a player began as is what it is rated as."""
+    """Return the faction of a role at the start, as which a player is rated."""
     return ROLES[role].faction.value
 
 
 def rate(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant as everything that it played, after games in one order.
+    """Return mean and deviation of every entrant in every faction or role that it played, after games in one order.
 
     Args:
         lines: games, in their order.
-        kind: role -> what it is rated as.
+        kind: role -> the faction or role that is rated.
     """
     return _rate([_teams(line, kind) for line in lines])
 
@@ -87,10 +86,9 @@ def rated(
     Args:
         lines: games, by number.
         kind: role -> what it is rated as.
-        resamples: how often blocks of games are drawn again, with replacement; 0 for no intervals, which are
-            then the rating alone.
-        seed: of the lots.
-        among: which keys are wanted.
+        resamples: number of bootstrap resamples of whole blocks; with 0 each interval is the rating alone.
+        seed: of orders and resamples.
+        among: filter for the keys to return.
     """
     matches = {line["game"]: _teams(line, kind) for line in lines}
     lots = random.Random(f"{seed}:orders")  # play, not secrets
@@ -104,7 +102,8 @@ def rated(
 
 
 def _mean(matches: list[_Match], orders: int, lots: random.Random) -> dict[Key, tuple[float, float]]:
-    """Return mean and deviation of every entrant as everything that it played, averaged over random orders."""
+    """Return mean and deviation of every entrant in every faction or role that it played, averaged over random
+    orders."""
     found: dict[Key, list[tuple[float, float]]] = {}
     for _ in range(orders):
         lots.shuffle(matches)
@@ -125,9 +124,9 @@ def _interval(drawn: Sequence[float], value: float) -> tuple[float, float]:
 
 
 def resampled(lines: Sequence[Line], resamples: int, seed: int) -> list[list[Line]]:
-    """Return the games drawn again so many times: whole blocks, with replacement, in the order drawn.
+    """Return bootstrap resamples of the games: whole blocks, drawn with replacement, in the order drawn.
 
-    Games of a block share their deal, so they are no independent draws; blocks are.
+    Games of a block share their deal, so only blocks are independent.
     """
     blocks: dict[int, list[Line]] = {}
     for line in lines:
@@ -144,7 +143,7 @@ class _Match:
 
     @cached_property
     def shares(self) -> list[dict[Key, float]]:
-        """For each team: what is rated -> its share of the team's seats."""
+        """For each team: key -> its share of the team's seats."""
         return [{key: team.count(key) / len(team) for key in dict.fromkeys(team)} for team in self.teams]
 
 
@@ -183,7 +182,7 @@ def _rate(matches: Sequence[_Match]) -> dict[Key, tuple[float, float]]:
 
 
 class _Team:
-    """A team in one game: as strong as its seats on average."""
+    """A team in one game, with the average strength of its seats."""
 
     def __init__(self, shares: Mapping[Key, float], ratings: Sequence[tuple[float, float]]) -> None:
         self._members = [(key, w, sigma) for (key, w), (_, sigma) in zip(shares.items(), ratings, strict=True)]
@@ -191,7 +190,7 @@ class _Team:
         self.sigma = sqrt(sum((w * sigma) ** 2 for _, w, sigma in self._members))
 
     def parts(self, mu: float, sigma: float) -> Iterator[tuple[Key, float, float]]:
-        """Give for each member by how much its mean moves and to which share its variance shrinks."""
+        """Yield for each member the change of its mean and the factor of its variance."""
         variance = self.sigma**2
         shrunk = 1 - (sigma / self.sigma) ** 2
         for key, w, own in self._members:
@@ -199,7 +198,7 @@ class _Team:
 
 
 def wins(lines: Sequence[Line], kind: Callable[[str], str] = faction_of) -> Mapping[Key, tuple[int, int]]:
-    """Return seats that won and all seats of every entrant as everything that it played."""
+    """Return the number of seats won and of all seats, by key."""
     found: dict[Key, tuple[int, int]] = {}
     for line in lines:
         winners = set(line["winners"])

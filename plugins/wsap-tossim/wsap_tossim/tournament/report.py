@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network and no script, with every word of others escaped."""
+"""The report: one HTML file without network access or scripts, with all foreign text escaped."""
 
 from __future__ import annotations
 

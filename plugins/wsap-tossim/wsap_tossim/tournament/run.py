@@ -1,4 +1,4 @@
-"""A tournament from the first game that is missing to its tables and report."""
+"""A tournament from the first missing game to its tables and report."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Outcome", "run_tournament", "write_results"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call came to."""
+    """The result of running a tournament."""
 
     summary: dict[str, Any]
     """What `summary.json` holds."""
     before: int
-    """Games that had been played already."""
+    """Games that had been played before."""
     stopped: bool
-    """Whether it was stopped by Ctrl-C, so that games are missing."""
+    """Whether Ctrl-C stopped it before all games were played."""
     limit: str
     """Which limit of calls, tokens or cost it was stopped by, in a sentence; empty if by none."""
     spent: Usage
@@ -56,11 +56,11 @@ def run_tournament(
     """Play the games of a tournament that are missing, and write its results.
 
     Args:
-        folder: where games are kept and results go; a tournament that is there is gone on with.
-        settings: what is played.
-        games: how many games there are to be in all.
+        folder: where games and results are stored; a tournament that is there is continued.
+        settings: of the tournament.
+        games: the total number of games.
         jobs: processes that play games without models, and games with models at once.
-        resamples: how often games are drawn again for the intervals.
+        resamples: number of bootstrap resamples for the intervals.
         limits: the most that models may take in all, before and after the tournament is resumed.
         prices: address -> what a model costs, where its backend does not know it.
         progress: told after each game how many of how many are played, and what the models take in all at this

@@ -1,4 +1,4 @@
-"""What a tournament came to, as tables: ratings, win rates and measures of each entrant."""
+"""Results of a tournament as tables: ratings, win rates and measures of each entrant."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from wsap_tossim.tournament.statistics import percentile_interval, wilson
 __all__ = ["ENOUGH", "FEW", "MEASURES", "RESAMPLES", "games_csv", "ratings_csv", "spending_csv", "summary_of"]
 
 ENOUGH = 20
-"""Seats that an entrant must have played a role at for a rating in it."""
+"""Number of seats that an entrant must have played in a role to be rated in it."""
 FEW = 5
-"""Blocks below which a bootstrap interval says little: there is little to draw from."""
+"""Minimum number of blocks for a meaningful bootstrap interval."""
 RESAMPLES = 200
-"""How often games are drawn again for the intervals, unless another number is given."""
+"""Default number of bootstrap resamples."""
 Sums = Mapping[str, float]
 
 
@@ -93,16 +93,16 @@ MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
         lambda sums: 1 - sums["false_claims"] / sums["claims"] if sums["claims"] else None,
     ),
 }
-"""Name -> what it tells of, in words, and its formula from the sums of `COUNTS` over all seats of an entrant."""
+"""Name -> topic, description, and formula from the sums of `COUNTS` over all seats of an entrant."""
 
 
 def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RESAMPLES) -> dict[str, Any]:
-    """Return all that a tournament came to; JSON-ready, and the same for the same games.
+    """Return all results of a tournament; JSON-ready, and the same for the same games.
 
     Args:
         settings: of the tournament.
         lines: its games, by number.
-        resamples: how often blocks of games are drawn again for the intervals.
+        resamples: number of bootstrap resamples for the intervals.
     """
     labels = [e.label for e in settings.entrants]
     sides: dict[str, int] = {}
@@ -130,7 +130,7 @@ def _refused(lines: Sequence[Line], entrant: int) -> int:
 def _rows(
     settings: Settings, lines: Sequence[Line], resamples: int, kind: Callable[[str], str], enough: int
 ) -> list[dict[str, Any]]:
-    """Return a row for each entrant as each faction or role that it has played often enough to be rated."""
+    """Return a row for each entrant in each faction or role that it played."""
     counts = wins(lines, kind)
     ratings = rated(
         lines,

@@ -1,9 +1,9 @@
-"""When not to lynch: whom a Jester or an Executioner would have the town hang, and whom nothing contradicts."""
+"""The risk of lynching the wrong player: a Jester, an Executioner's target, or one whom nothing contradicts."""
 
 from __future__ import annotations
 
-from wsap_tossim.players.chances import is_town, role_list
 from wsap_tossim.players.notes import Clue
+from wsap_tossim.players.priors import is_town, role_list
 from wsap_tossim.players.view import View
 
 __all__ = ["caution", "jesters_left", "schemers_left"]

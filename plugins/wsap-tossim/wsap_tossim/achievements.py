@@ -1,4 +1,4 @@
-"""What a player can be proud of, computed from what happened; the catalogue is in `wsap_tossim.plugin`."""
+"""Achievements of players, computed from events; the catalogue is in `wsap_tossim.plugin`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Event, Faction
 
-__all__ = ["TELLS_NOTHING", "honours"]
+__all__ = ["TELLS_NOTHING", "achievements"]
 
 TELLS_NOTHING = frozenset({"speak_up", "night_finding", "survive_trial", "survive_attack"})
 """Achievements that are made of what their player knows anyway. All others would tell it who was its enemy, and wait
@@ -19,7 +19,7 @@ _WINS = {Faction.TOWN: "win_as_town", Faction.MAFIA: "win_as_mafia"}
 _SAVED = ("healed", "guarded", "defended", "fought", "behind_bars")
 
 
-def honours(game: Game, events: Sequence[Event], votes: Mapping[int, int]) -> dict[int, list[str]]:
+def achievements(game: Game, events: Sequence[Event], votes: Mapping[int, int]) -> dict[int, list[str]]:
     """Return the achievements that the events of a round earned, by player; the same one may come again.
 
     Args:

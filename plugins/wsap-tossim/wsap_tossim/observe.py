@@ -1,4 +1,4 @@
-"""Showing a player the town: its observation, from what it knows and what it can do."""
+"""The observation of a player, from its knowledge and its options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["observed"]
 
 
 def observed(options: TownOptions, game: Game, place: Place, *, described: str | None = None) -> TownObservation:
-    """Return what a player is shown now.
+    """Return the player's observation.
 
     Args:
         options: of the town.

@@ -32,10 +32,10 @@ def believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Believed:
     def watched(self: TownPlayer, observation: Any) -> Action:
         action = decide(self, observation)
         if isinstance(observation, TownObservation) and observation.status["phase"] in BY_NIGHT:
-            mind, knowledge = self._mind, self._knowledge
-            assert mind is not None
+            decider, knowledge = self._decider, self._knowledge
+            assert decider is not None
             assert knowledge is not None
-            held.setdefault((knowledge.day, observation.player), dict(mind.beliefs(knowledge)))
+            held.setdefault((knowledge.day, observation.player), dict(decider.beliefs(knowledge)))
         return action
 
     monkeypatch.setattr(TownPlayer, "decide", watched)

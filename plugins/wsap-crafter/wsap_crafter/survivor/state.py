@@ -1,15 +1,17 @@
-"""The state of one career: the map, the way being walked, and what the agent has set itself to do."""
+"""The agent's state: the map, the current path, and its current aims."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from wsap_core.protocol.values import JsonValue
 
 from .memory import Memory
 
 
 class Decision(NamedTuple):
-    """What to do next, and why."""
+    """The next action, and why."""
 
     action: str
     """The name of one of Crafter's actions."""
@@ -18,12 +20,12 @@ class Decision(NamedTuple):
 
 
 @dataclass
-class Mind:
+class State:
     """Everything that the agent carries from one decision to the next."""
 
     memory: Memory = field(default_factory=Memory)
     errand: str = ""
-    """What the present way leads to; a way is planned anew when the errand changes."""
+    """The aim of the current path; a new path is planned when the errand changes."""
     way: list[int] = field(default_factory=list)
     """The cells still to walk, the last one first."""
     hopeless: dict[str, int] = field(default_factory=dict)
@@ -53,14 +55,14 @@ class Mind:
     doing: str = ""
     """The reason of the last decision."""
 
-    def to_json(self) -> dict[str, Any]:  # Any: plain JSON values
-        """Return the mind as JSON values, `from_json`'s counterpart."""
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the state as JSON values, `from_json`'s counterpart."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "memory"}
         return {**values, "hopeless": list(self.hopeless.items()), "memory": self.memory.to_json()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Mind:  # Any: plain JSON values
-        """Return the mind that `to_json` wrote."""
+    def from_json(cls, data: dict[str, JsonValue]) -> State:
+        """Return the state that `to_json` wrote."""
         return cls(**{
             **data,
             "memory": Memory.from_json(data["memory"]),

@@ -1,4 +1,4 @@
-"""MiniGrid in words: its rules, its actions, its things, and what things of other worlds are here."""
+"""MiniGrid's description, actions and map legend, its portable things, and the mapping of foreign items."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ LEGEND = {
     ".": "floor", "#": "wall", "G": "goal", "~": "lava", "k": "key", "o": "ball", "b": "box",
     "_": "open door", "D": "closed door", "L": "locked door", " ": "not seen",
 }  # fmt: skip
-"""Character of a map -> what it stands for; you face where the arrow points."""
+"""Map character -> meaning; the arrow points where you face."""
 
 THINGS = "kob_DL"
-"""The characters of what is told of by name, too."""
+"""Characters of things that are also listed as entities."""
 
 FACINGS = ("east", "south", "west", "north")
 COLOURS = ("red", "green", "blue", "purple", "yellow", "grey")
@@ -51,12 +51,11 @@ USELESS = {
     "currency": "there is nobody to buy from in these rooms",
     "material": "nothing is built in these rooms",
 }
-"""Category -> why it is not let in, unless it is from here."""
+"""Category -> why a foreign item of it is refused."""
 
 
 def name_of(thing: Any) -> str:
     """Return a thing of MiniGrid in words: "yellow key", "locked red door", "floor"."""
-    # Any: a WorldObj of any kind; which attributes there are depends on the kind.
     if thing is None:
         return "floor"
     if thing.type in ("wall", "goal", "lava"):
@@ -66,8 +65,7 @@ def name_of(thing: Any) -> str:
 
 
 def character_of(thing: Any) -> str:
-    """Return what a thing of MiniGrid is on a map."""
-    # Any: as above.
+    """Return the map character of a thing of MiniGrid."""
     state, _, kind = name_of(thing).rpartition(" ")
     return _CHARACTERS[f"{state.split()[0]} door" if kind == "door" else kind]
 
@@ -76,13 +74,13 @@ _CHARACTERS = {name: character for character, name in LEGEND.items()}
 
 
 def is_portable(name: str) -> bool:
-    """Return whether a thing of MiniGrid leaves it with an agent: "yellow key"."""
+    """Return whether a thing of MiniGrid is portable: "yellow key"."""
     colour, _, kind = name.partition(" ")
     return colour in COLOURS and kind in PORTABLE
 
 
 def thing_of(item: PortableItem) -> str | Refused:
-    """Return what an item is here: what left MiniGrid is itself again, a tool is a tool, any key a key."""
+    """Return the thing that an item becomes, or why it is refused: what left MiniGrid becomes itself again."""
     hint = item.hints.get("minigrid", "")
     if is_portable(hint) and PORTABLE[hint.split()[1]][0] == item.category:
         return hint

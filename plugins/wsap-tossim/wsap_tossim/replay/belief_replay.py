@@ -1,4 +1,4 @@
-"""What scripted players believed in a recorded run, which does not say so: found out again from what they knew.
+"""The beliefs of scripted players in a recorded run, recomputed by replaying the players.
 
 A scripted player follows from its seed and what it was told, so one that is made again thinks the same. Whether it is
 the same is seen from its choices: where they are others than the recorded ones, as with another version of the players,
@@ -15,12 +15,12 @@ from wsap_tossim.engine.game import WRITINGS, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.engine.record import Entry, steps_of
 from wsap_tossim.knowledge import Knowledge, share
+from wsap_tossim.players.decider import lots
 from wsap_tossim.players.match import AFTER_THE_DAY
-from wsap_tossim.players.minds import lots
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.replay.story import Belief
 
-__all__ = ["AGENT", "beliefs_again", "seeds_of"]
+__all__ = ["AGENT", "replay_beliefs", "seeds_of"]
 
 AGENT = "tossim-player"
 """The agent that is a scripted player."""
@@ -37,10 +37,10 @@ def seeds_of(config: Mapping[str, Any], players: Mapping[str, int]) -> dict[int,
     return {players[name]: derive_seed(int(config["seed"]), "agent", name) for name in seats}
 
 
-def beliefs_again(
+def replay_beliefs(
     begins: Game, game: Game, names: Sequence[str], seeds: Mapping[int, int], given: Collection[int] = ()
 ) -> list[Belief]:
-    """Return whom scripted players held for evil, once a day as long as they lived.
+    """Return the beliefs of scripted players, once a day as long as they lived.
 
     Args:
         begins: the game as it was when they began to play; it is played on.
@@ -50,8 +50,8 @@ def beliefs_again(
         given: players for whom somebody else decided in the first round.
     """
     first = begins.round
-    minds = {n: ScriptedMind(n, lots(seed, n), names) for n, seed in seeds.items()}
-    known = {n: Knowledge(n) for n in minds}
+    deciders = {n: ScriptedDecider(n, lots(seed, n), names) for n, seed in seeds.items()}
+    known = {n: Knowledge(n) for n in deciders}
     found: list[Belief] = []
     expected: dict[int, Choice] = {}
     told, asked_on, at = 0, 0, -1
@@ -62,17 +62,17 @@ def beliefs_again(
             told = len(begins.log)
             if begins.phase in AFTER_THE_DAY and asked_on != begins.state.day:
                 asked_on = begins.state.day
-                living = [one.number for one in begins.state.living() if one.number in minds]
-                found += [Belief(asked_on, n, dict(minds[n].beliefs(known[n]))) for n in living]
-            asked = [n for n in begins.waiting if n in minds]
-            expected = {n: minds[n].turn(known[n], begins.options(n)).choice for n in asked}
+                living = [one.number for one in begins.state.living() if one.number in deciders]
+                found += [Belief(asked_on, n, dict(deciders[n].beliefs(known[n]))) for n in living]
+            asked = [n for n in begins.waiting if n in deciders]
+            expected = {n: deciders[n].turn(known[n], begins.options(n)).choice for n in asked}
         for entry in step:
             if entry.round == first and entry.player in given:
                 continue
-            if entry.player in minds and not _fits(entry, expected.get(entry.player)):
-                del minds[entry.player], known[entry.player]
+            if entry.player in deciders and not _fits(entry, expected.get(entry.player)):
+                del deciders[entry.player], known[entry.player]
         begins.repeat(step)
-    return [belief for belief in found if belief.player in minds]
+    return [belief for belief in found if belief.player in deciders]
 
 
 def _fits(entry: Entry, expected: Choice | None) -> bool:

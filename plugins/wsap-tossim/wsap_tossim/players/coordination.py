@@ -1,4 +1,4 @@
-"""A scripted player together with others at night: what it says on a channel, and whom its side attacks."""
+"""Coordination of scripted players at night: talk on a channel, and the common target of a side."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wsap_tossim.engine.model import WAIT, Choice, Verb
 from wsap_tossim.players.claims import named
+from wsap_tossim.players.phrases import say
 from wsap_tossim.players.stories import diary
 from wsap_tossim.players.view import View
-from wsap_tossim.players.words import say
 
 __all__ = ["attacked_before", "common_target", "in_secret", "leader", "one_short", "why_kill"]
 

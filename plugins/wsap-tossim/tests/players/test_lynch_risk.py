@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from wsap_tossim.engine.model import Option, Verb
+from wsap_tossim.players.lynch_risk import caution, jesters_left
 from wsap_tossim.players.notes import Notes
-from wsap_tossim.players.scripted import ScriptedMind
+from wsap_tossim.players.scripted import ScriptedDecider
 from wsap_tossim.players.view import Character, View
-from wsap_tossim.players.wariness import caution, jesters_left
 
 NINE = ("Jailor", "Investigator", "Sheriff", "Doctor", "Lookout", "Escort", "Godfather", "Mafioso")
 JUDGE = (Option(Verb.GUILTY), Option(Verb.INNOCENT), Option(Verb.ABSTAIN), Option(Verb.WAIT))
@@ -27,7 +27,7 @@ def judged(told: Any, names: tuple[str, ...], accused: str, seed: int = 1) -> st
     told.see("trial", player=names.index(accused), number=1)
     told.phase = "judgement"
     told.see("phase", name="judgement")
-    mind = ScriptedMind(told.knowledge.player, None, names[: told.knowledge.players], seed=seed)
+    mind = ScriptedDecider(told.knowledge.player, None, names[: told.knowledge.players], seed=seed)
     return str(mind.turn(told.knowledge, JUDGE).choice.verb)
 
 

@@ -1,4 +1,4 @@
-"""What a town goes on from: the past of another game, as the one option `past` of a run.
+"""The history of another game that a town continues, as the option `past` of a run.
 
 It is text that `wsap tossim fork` makes, not people: the game so far, and what some decide next, as JSON, compressed
 and in base64. A run that was forked off another one so holds all that is needed to play, resume and replay it.
@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wsap_core.errors import ConfigError, SnapshotError
+from wsap_core.protocol.values import JsonValue
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.names import checked_names
 
-__all__ = ["Past", "choices_in", "rows_of_choices"]
+__all__ = ["History", "choices_in", "rows_of_choices"]
 
 FORMAT = 1
 LARGEST = 64_000_000
@@ -27,8 +28,8 @@ LARGEST = 64_000_000
 
 
 @dataclass(frozen=True)
-class Past:
-    """A game that is gone on with."""
+class History:
+    """A game to be continued."""
 
     game: Game
     """As it stands; whoever plays it takes a fork of it."""
@@ -52,7 +53,7 @@ class Past:
         return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
     @classmethod
-    def from_option(cls, text: Any) -> Past:
+    def from_option(cls, text: Any) -> History:
         """Return it from its text.
 
         Args:
@@ -99,8 +100,7 @@ def choices_in(rows: Iterable[Any]) -> dict[int, Choice]:
     return {int(n): Choice(Verb(verb), tuple(int(t) for t in targets), str(text)) for n, verb, targets, text in rows}
 
 
-def _unpacked(text: Any) -> bytes:
-    # Any: from outside.
+def _unpacked(text: JsonValue) -> bytes:
     if not isinstance(text, str):
         raise TypeError("it is no text")
     unpacking = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""What happened, in sentences for a player. Everything that somebody wrote is made harmless here."""
+"""Events as sentences for a player, with sanitized player text."""
 
 from __future__ import annotations
 

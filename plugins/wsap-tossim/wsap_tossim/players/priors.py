@@ -1,4 +1,5 @@
-"""What the role list alone says: which roles there can be, how many, and how likely each is an enemy of the Town."""
+"""Prior probabilities from the role list alone: possible roles, their counts, and how likely each is an enemy of the
+Town."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, said in words: each event of the log as a sentence with the players in it by number.
+"""Each event of the log as a sentence, with the players in it by number.
 
 The sentences name everybody in the third person, so that one sentence does for every view.
 """

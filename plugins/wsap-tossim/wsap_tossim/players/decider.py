@@ -1,4 +1,4 @@
-"""What a player of the game is to a match: it is asked, and answers from what it knows."""
+"""The interface of a player in a match: it is asked, and answers from what it knows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from wsap_tossim.engine.model import Choice, Option, Verb
 from wsap_tossim.engine.random_play import filled
 from wsap_tossim.knowledge import Knowledge
 
-__all__ = ["Mind", "RandomMind", "Turn", "lots"]
+__all__ = ["Decider", "RandomDecider", "Turn", "lots"]
 
 
 def lots(seed: int, player: int) -> random.Random:
-    """Return what a player of a seed draws its lots from: the same wherever it is made, so that it thinks the same."""
+    """Return the random generator of a player; the same seed and seat give the same one."""
     return random.Random(f"{seed}:{player}")  # play, not secrets
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a player does when it is asked."""
+    """The answer of a player: a choice, and papers to write."""
 
     choice: Choice
     writings: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Turn:
     """Why, in a sentence or two."""
 
 
-class Mind(Protocol):
+class Decider(Protocol):
     """Plays one seat. It sees nothing but its player's `Knowledge`, and answers with one of the options."""
 
     def turn(self, knowledge: Knowledge, options: Sequence[Option]) -> Turn:
@@ -47,8 +47,8 @@ class Mind(Protocol):
         ...
 
 
-class RandomMind:
-    """Does anything that is possible, each verb alike, then each target alike: a baseline.
+class RandomDecider:
+    """Chooses uniformly among the legal verbs, then among their targets: a baseline.
 
     Args:
         player: its seat.

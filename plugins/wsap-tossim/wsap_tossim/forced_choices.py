@@ -1,4 +1,4 @@
-"""Decisions that are picked by hand, as a person at the keyboard types them: `player-3=vote Player 4`."""
+"""Choices forced by hand, as typed on the command line: `player-3=vote Player 4`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from wsap_tossim.replay.story import view_named
 from wsap_tossim.tool_use import WRITES, write_down
 from wsap_tossim.verbs import TOOLS, action_space, choice_of
 
-__all__ = ["Pick", "decided", "picks_of", "player_named"]
+__all__ = ["ForcedChoice", "decided", "forced_choices_of", "player_named"]
 
 
 @dataclass(frozen=True)
-class Pick:
-    """What one player is to do in the round that a game is forked at."""
+class ForcedChoice:
+    """A forced action of one player in the round of the fork."""
 
     player: int
     action: Action
     """A choice, or a paper to write before it."""
     typed: str
-    """As it was typed, for refusals."""
+    """As typed, for error messages."""
 
     @property
     def is_choice(self) -> bool:
@@ -48,8 +48,8 @@ def player_named(word: str, names: Sequence[str]) -> int | None:
     return None
 
 
-def picks_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> tuple[Pick, ...]:
-    """Return what was typed as PLAYER=ACTION, repeatedly.
+def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> tuple[ForcedChoice, ...]:
+    """Parse words of the form PLAYER=ACTION.
 
     Args:
         words: what was typed.
@@ -60,7 +60,7 @@ def picks_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> t
         UsageError: there is no such player or action, it only looks something up, or a player is given two choices.
     """
     space = action_space(record_names, list(ROLES), game.rules)
-    picks: list[Pick] = []
+    found: list[ForcedChoice] = []
     for word in words:
         name, equals, rest = word.partition("=")
         shown = one_line(word)[:80]
@@ -79,34 +79,34 @@ def picks_of(words: Iterable[str], record_names: Sequence[str], game: Game) -> t
                 f"--set {shown!r}: {action.name} only looks something up or reminds; what can be set is what a player "
                 f"decides, and what it writes ({', '.join(WRITES)})."
             )
-        pick = Pick(player, action, shown)
-        if pick.is_choice and any(p.is_choice and p.player == player for p in picks):
+        choice = ForcedChoice(player, action, shown)
+        if choice.is_choice and any(p.is_choice and p.player == player for p in found):
             raise UsageError(
                 f"--set {shown!r}: {one_line(record_names[player])} is given two decisions; leave one out."
             )
-        picks.append(pick)
-    return tuple(picks)
+        found.append(choice)
+    return tuple(found)
 
 
-def decided(game: Game, picks: Iterable[Pick], names: Sequence[str]) -> dict[int, Choice]:
+def decided(game: Game, found: Iterable[ForcedChoice], names: Sequence[str]) -> dict[int, Choice]:
     """Write down the papers that were picked, and return the choices by player, which are not carried out.
 
     Raises:
         UsageError: somebody is not asked in this round, or can't do this; the words are those of the game.
     """
     choices: dict[int, Choice] = {}
-    for pick in picks:
-        if pick.player not in game.waiting:
+    for choice in found:
+        if choice.player not in game.waiting:
             asked = ", ".join(one_line(names[n]) for n in game.waiting) or "nobody, because the game is over"
             raise UsageError(
-                f"--set {pick.typed!r}: {one_line(names[pick.player])} is not asked in round {game.round}; "
+                f"--set {choice.typed!r}: {one_line(names[choice.player])} is not asked in round {game.round}; "
                 f"asked are: {asked}. --list shows all rounds."
             )
-        if pick.is_choice:
-            choices[pick.player] = choice_of(pick.action, names)
-            reason = game.refusal(pick.player, choices[pick.player])
+        if choice.is_choice:
+            choices[choice.player] = choice_of(choice.action, names)
+            reason = game.refusal(choice.player, choices[choice.player])
         else:
-            reason = write_down(game, pick.player, pick.action) or ""
+            reason = write_down(game, choice.player, choice.action) or ""
         if reason:
-            raise UsageError(f"--set {pick.typed!r}: {reason}")
+            raise UsageError(f"--set {choice.typed!r}: {reason}")
     return choices

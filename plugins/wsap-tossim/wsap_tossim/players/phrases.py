@@ -1,4 +1,4 @@
-"""What scripted players say: short sentences to choose from, with players' names filled in.
+"""The phrases of scripted players: short sentences with placeholders for names.
 
 `wsap_tossim.players.claims` reads all of them back; a test holds the two together.
 """
