@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).resolve().parent.parent / "nexus" / "tests"
+TESTS = Path(__file__).resolve().parent.parent / "plugins" / "wsap-llm" / "tests"
 MODEL = "qwen3:8b"
 PROMPT = "You see a tree to the north and a cow to the west. " * 40
 WORDS = 40
@@ -58,7 +58,8 @@ def asker(case: str, base: str) -> tuple[Callable[[], Awaitable[str]], Callable[
         return _httpx(base, streamed=streamed)
     from wsap_core.host import PluginHost
     from wsap_core.seams.model import Message, Request, collect
-    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_llm.backends.openai import OpenAIBackend
+    from wsap_llm.backends.openai_options import OpenAIOptions
     from wsap_llm.backends.pool import ModelPool, RequestPolicy
     from wsap_llm.middleware import Budget
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# `llm_server` lies beside this file, and other distributions' tests use it too.
+# `llm_server` lies with the tests of wsap-llm, and the hosts of tests beside this file.
+if (_models := str(Path(__file__).resolve().parents[2] / "plugins" / "wsap-llm" / "tests")) not in sys.path:
+    sys.path.append(_models)
 if (_here := str(Path(__file__).resolve().parent)) not in sys.path:
     sys.path.append(_here)
 

@@ -32,7 +32,7 @@ from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.export import export_jsonl
 
-SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
+SERVER = str(Path(__file__).parents[2] / "plugins" / "wsap-llm" / "tests" / "mcp_server" / "server.py")
 SECRET = "sk-deep-lake-4711-xyzzy"
 
 

@@ -94,7 +94,7 @@ def test_a_model_uses_the_tool_of_a_server_in_a_run_and_the_server_ends_with_it(
         return json.dumps({"action": "speak", "params": {"text": "done"}})
 
     pid = tmp_path / "pid"
-    server = str(Path(__file__).parent / "mcp_server" / "server.py")
+    server = str(Path(__file__).parents[2] / "plugins" / "wsap-llm" / "tests" / "mcp_server" / "server.py")
     script = (
         f"import os, runpy, sys; open({str(pid)!r}, 'w').write(str(os.getpid())); "
         f"sys.argv = ['server.py', 'stdio']; runpy.run_path({server!r}, run_name='__main__')"

@@ -127,7 +127,8 @@ def test_a_model_that_keeps_to_the_constraint_has_no_unconstrained_decision(
 def test_another_failure_is_not_taken_for_a_refused_constraint(refusing: ModelServer, refusal: Refusal) -> None:
     from wsap_core.seams.model import JsonConstraint, Message, Request, collect
     from wsap_core.seams.model_errors import ServerFailedError
-    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_llm.backends.openai import OpenAIBackend
+    from wsap_llm.backends.openai_options import OpenAIOptions
 
     refusing.models["qwen3:8b"] = Card(40960, refusal=refusal)
 
@@ -317,7 +318,8 @@ def test_with_the_subset_switched_off_openai_refuses_and_the_run_goes_on_unbound
     ],
 )
 def test_openais_subset_is_known_by_the_host(url: str, subset: bool) -> None:
-    from wsap_llm.backends.openai import OpenAIBackend, OpenAIOptions
+    from wsap_llm.backends.openai import OpenAIBackend
+    from wsap_llm.backends.openai_options import OpenAIOptions
 
     assert OpenAIBackend("m", OpenAIOptions(base_url=url)).abilities.schema_subset is subset
     for switched in (True, False):

@@ -32,7 +32,7 @@ from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.records import EventRecord
 
-SERVER = str(Path(__file__).parent / "mcp_server" / "server.py")
+SERVER = str(Path(__file__).parents[2] / "plugins" / "wsap-llm" / "tests" / "mcp_server" / "server.py")
 
 CUT_OFF = """
 import asyncio, os, socket, subprocess, sys

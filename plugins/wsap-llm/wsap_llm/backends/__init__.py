@@ -1,12 +1,12 @@
-"""Language models over HTTP, and the service that hands backends out by address.
+"""Language models over HTTP, and the pool that hands out models by address.
 
-sse          server-sent events from bytes
-dialects     what servers that speak OpenAI's protocol do differently, as data
-openai_wire  requests and replies of that protocol
-openai       `openai/<model>`: a direct client
-failures     from an HTTP answer to an error by class
-litellm      `litellm/<model>`: whatever litellm can reach
-registry     `Models`: an address becomes a backend with its wrappers
+pool             `ModelPool`: an address becomes a backend with its middlewares
+openai           `openai/<model>`: a direct client; its options in `openai_options`
+litellm          `litellm/<model>`: whatever litellm can reach
+dialects         requests of OpenAI's protocol, and what servers do differently, as data
+wire             replies of that protocol, whole or as server-sent events
+failures         from an HTTP answer to an error by class
+fitting          a context that fits the model and the memory
 """
 
 from __future__ import annotations

@@ -1,10 +1,20 @@
-"""What servers that speak OpenAI's protocol do differently, as data."""
+"""Requests of OpenAI's chat completions: what servers do differently, as data, and the body that each is sent."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from wsap_core.errors import ConfigError
+from wsap_core.protocol.wire import dumps
+from wsap_core.seams.model import JsonConstraint, Message, Request, TextPart
+from wsap_core.seams.model_errors import BadRequestError, ConstraintError
+from wsap_llm.strict_schema import strict_violation
+
+# Any, in this module: JSON, as it goes over the wire.
 
 Regex = Literal["structured_outputs", "guided_regex"]
 """How a regular expression is asked for: vLLM since 0.11, and before."""
@@ -53,3 +63,146 @@ OPENAI_HOSTS = ("api.openai.com", "openai.azure.com")
 def dialect_name(host: str) -> str:
     """Return the dialect that is spoken at a host unless an option says otherwise."""
     return "openai" if any(host == name or host.endswith(f".{name}") for name in OPENAI_HOSTS) else "generic"
+
+
+# --- the body of a request ----------------------------------------------------------------------
+
+_OWN = frozenset({"model", "messages", "stream", "stream_options"})
+"""Fields that provider options can't take the place of."""
+
+
+def request_body(
+    model: str,
+    request: Request,
+    dialect: Dialect,
+    *,
+    images: bool,
+    stream: bool,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the body of a request to `/chat/completions`.
+
+    Args:
+        model: the model's name at the server.
+        request: what is asked.
+        dialect: what kind of server it goes to.
+        images: whether pictures are sent; else what they show.
+        stream: whether the reply is to come in pieces.
+        options: provider options, put in as they are.
+
+    Raises:
+        ConstraintError: the server can't be asked for such a constraint.
+        BadRequestError: the server can't go on with a begun reply.
+        ConfigError: an option would take the place of what the request itself says.
+    """
+    sampling = request.sampling
+    body: dict[str, Any] = {"model": model, "messages": [_message(m, images=images) for m in request.messages]}
+    settings = [
+        (dialect.max_tokens, sampling.max_tokens),
+        ("temperature", sampling.temperature),
+        ("top_p", sampling.top_p),
+        ("seed", sampling.seed),
+        (dialect.repeat_penalty, sampling.repeat_penalty),
+        ("stop", list(request.stop) or None),
+    ]
+    body |= {name: value for name, value in settings if name is not None and value is not None}
+    if stream:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    _constrain(body, request, dialect)
+    _prefill(body, request, dialect)
+    _thinking(body, request, dialect)
+    for more in (dialect.extra, options):
+        if taken := sorted(_OWN & more.keys()):
+            raise ConfigError(f"The option {taken[0]!r} of the backend openai is set by the request itself.")
+        body.update(more)
+    return body
+
+
+def request_bytes(
+    model: str, request: Request, dialect: Dialect, *, images: bool, stream: bool, options: Mapping[str, Any]
+) -> bytes:
+    """Return the body of a request as it is sent; takes and raises what `request_body` does."""
+    body = request_body(model, replace(request, messages=()), dialect, images=images, stream=stream, options=options)
+    texts = [_message_text(message, images=images) for message in request.messages]
+    texts += map(_json, body.pop("messages"))
+    form = ""
+    if isinstance(request.constraint, JsonConstraint) and "response_format" not in {**dialect.extra, **options}:
+        form = f',"response_format":{_form_text(request.constraint, body.pop("response_format"))}'
+    return f'{_json(body)[:-1]}{form},"messages":[{",".join(texts)}]}}'.encode("utf-8", "replace")
+
+
+def _form_text(constraint: JsonConstraint, form: Mapping[str, Any]) -> str:
+    # Kept with the constraint, which is the same object as long as the same is legal.
+    key = f"_form_{form['json_schema']['strict']}"
+    known: str | None = constraint.__dict__.get(key)
+    if known is None:
+        known = _json(form)
+        object.__setattr__(constraint, key, known)
+    return known
+
+
+def _message_text(message: Message, *, images: bool) -> str:
+    content = message.content
+    if isinstance(content, str) and content.isascii() and message.role != "observation":
+        # Its canonical JSON is what belongs here, and is kept with it: most messages are sent many times.
+        return dumps(message)
+    return _json(_message(message, images=images))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _message(message: Message, *, images: bool) -> dict[str, Any]:
+    role = "user" if message.role == "observation" else message.role
+    if isinstance(message.content, str) or not images:
+        return {"role": role, "content": message.text()}
+    parts = [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{part.base64}"}}
+        for part in message.content
+    ]
+    return {"role": role, "content": parts}
+
+
+def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
+    constraint = request.constraint
+    if constraint is None:
+        return
+    if isinstance(constraint, JsonConstraint):
+        if dialect.subset and (reason := strict_violation(constraint.schema)) is not None:
+            raise ConstraintError(f"OpenAI's strict mode can't bind a reply to this schema. {reason}")
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", constraint.name)[:64] or "reply"
+        schema = {"name": name, "schema": dict(constraint.schema), "strict": dialect.strict_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    elif dialect.regex == "structured_outputs":
+        body["structured_outputs"] = {"regex": constraint.pattern}
+    elif dialect.regex == "guided_regex":
+        body["guided_regex"] = constraint.pattern
+    else:
+        raise ConstraintError(
+            "This server can't be asked for replies by regular expression; if it is vLLM, set the option server=vllm."
+        )
+
+
+def _prefill(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
+    if not request.prefill:
+        return
+    if dialect.prefill is None:
+        raise BadRequestError(
+            "This server can't be asked to go on with a begun reply; if it is vLLM or llama.cpp, say so with the "
+            "option server."
+        )
+    body["messages"].append({"role": "assistant", "content": request.prefill})
+    if dialect.prefill == "continue_final_message":
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+
+
+def _thinking(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
+    if request.thinking is None or dialect.thinking is None:
+        return
+    if dialect.thinking == "enable_thinking":
+        body["chat_template_kwargs"] = {"enable_thinking": request.thinking}
+    else:
+        body["reasoning_effort"] = "medium" if request.thinking else "none"

@@ -34,9 +34,9 @@ from wsap_core.seams.model_errors import (
     ServerFailedError,
 )
 from wsap_core.untrusted import one_line
-from wsap_llm.backends.dialects import Dialect, dialect_name
+from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import Asked, hide_key, refuses_constraint
-from wsap_llm.backends.openai_wire import ReplyReader, request_body
+from wsap_llm.backends.wire import ReplyReader
 from wsap_llm.pictures import has_pictures, refused_picture
 from wsap_llm.waiting import retry_after
 

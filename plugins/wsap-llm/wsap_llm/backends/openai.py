@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
-from wsap_core.errors import ConfigError, UnknownNameError
+from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Chunk, Listing, ModelInfo, Request
 from wsap_core.seams.model_errors import (
@@ -26,11 +24,10 @@ from wsap_core.seams.model_errors import (
     NoServerError,
     ServerFailedError,
 )
-from wsap_llm.backends.dialects import DIALECTS, Dialect, dialect_name
+from wsap_llm.backends.dialects import request_bytes
 from wsap_llm.backends.failures import Asked, error_of
-from wsap_llm.backends.openai_wire import ReplyReader, request_bytes
-from wsap_llm.backends.pauses import Pauses
-from wsap_llm.backends.sse import EventReader
+from wsap_llm.backends.openai_options import BASE_URL, KEY_VARIABLE, URL_VARIABLE, OpenAIOptions, options_of
+from wsap_llm.backends.wire import EventReader, ReplyReader
 from wsap_llm.pictures import has_pictures
 
 if TYPE_CHECKING:
@@ -38,83 +35,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BASE_URL = "https://api.openai.com/v1"
-URL_VARIABLE = "OPENAI_BASE_URL"
-KEY_VARIABLE = "OPENAI_API_KEY"
-_LOCAL = ("127.0.0.1", "::1", "localhost")
-
-
-@dataclass(frozen=True)
-class OpenAIOptions:
-    """How the server is reached and what it can do."""
-
-    base_url: str = BASE_URL
-    """Without `/chat/completions`; usually ends in `/v1`."""
-    api_key: str | None = field(default=None, repr=False)
-    key_variable: str = KEY_VARIABLE
-    """What messages say the key is kept in."""
-    server: str | None = None
-    """A name in `DIALECTS`; by the host when None."""
-    stream: bool = False
-    """Take replies in pieces; costs more processor time, so only where somebody waits for them."""
-    gather: float = 0.05
-    """Seconds over which the pieces after the first are gathered, to be handed on together; 0 to hand on each
-    as it comes, which costs several times the processor time."""
-    json_schema: bool = True
-    """Whether the server constrains by JSON Schema."""
-    schema_subset: bool | None = None
-    """Whether it takes only OpenAI's strict subset of JSON Schema, as a gateway to OpenAI's models may;
-    as is known of the host when None: OpenAI's own servers and Azure's do."""
-    images: bool | None = None
-    """Whether the model sees; None where that is not known: pictures are sent then, and the server says if it can't."""
-    context: int | None = None
-    """The model's context in tokens."""
-    think_opened: bool = False
-    """Whether the chat template begins replies inside `<think>`."""
-    timeout: float = 600.0
-    """Seconds for a whole reply."""
-    first_token_timeout: float = 300.0
-    """Seconds until a streamed reply begins."""
-    connect_timeout: float = 10.0
-    max_bytes: int = 16 * 1024 * 1024
-    """Most bytes of an answer."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """More headers, such as those of gateways."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """More fields of every request (Any: JSON)."""
-
-    def __post_init__(self) -> None:
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"The base URL {self.base_url!r} is none; it looks like http://127.0.0.1:8000/v1.")
-        if parts.username or parts.password:
-            raise ConfigError(f"The base URL may hold no password; set {self.key_variable}.")
-        if self.server is not None and self.server not in DIALECTS:
-            raise UnknownNameError("server", self.server, DIALECTS, hint=f"There are: {', '.join(DIALECTS)}.")
-        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise ConfigError(f"The key in {self.key_variable} holds characters that no key has.")
-
-    @property
-    def host(self) -> str:
-        """The server's name."""
-        return urlsplit(self.base_url).hostname or ""
-
-    @property
-    def dialect(self) -> Dialect:
-        """What kind of server it is."""
-        known = DIALECTS[self.server or dialect_name(self.host)]
-        return known if self.schema_subset is None else replace(known, subset=self.schema_subset)
-
-    @property
-    def place(self) -> str:
-        """The address as messages show it."""
-        return self.base_url.rstrip("/")
-
 
 class OpenAIBackend:
     """A model behind a server that speaks OpenAI's chat completions.
 
-    Never tries again by itself: wrappers do. All requests share one pool of connections without a
+    Never tries again by itself: the middleware `Retry` does. All requests share one pool of connections without a
     limit, which `aclose` closes.
 
     Args:
@@ -128,7 +53,7 @@ class OpenAIBackend:
         self._dialect = self.options.dialect
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._proxy = _proxy(self.options)
+        self._proxy = self.options.proxy
         self._closed = False
 
     @property
@@ -222,17 +147,19 @@ class OpenAIBackend:
             events = EventReader()
             size = 0
             gather = self.options.gather
-            with Pauses(answer, gather) as pauses:
+            resume = _nothing
+            try:
                 while not reader.done and (piece := await self._by(first, answer.content.readany())):
                     size += len(piece)
                     self._check_size(size)
                     several = events.feed(piece)
-                    chunks = reader.events(several) if gather else _each(reader, several)
-                    for chunk in chunks:
+                    for chunk in reader.events(several) if gather else _each(reader, several):
                         first = None
                         yield chunk
                     if first is None and gather and not reader.done:
-                        pauses.begin()
+                        resume = _pause(answer, gather)
+            finally:
+                resume()
             if not reader.done:
                 for event in events.close():
                     for chunk in reader.event(event):
@@ -333,48 +260,37 @@ class OpenAIBackend:
             ) from error
 
 
+def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]:
+    """Read nothing from the connection for a while, and return what ends the pause early.
+
+    What comes in between waits in the system. Being woken for every packet is what costs most in taking a
+    reply in pieces: without pauses a reply of 40 pieces takes 1.5 times the processor time.
+    """
+    transport = answer.connection.transport if answer.connection is not None else None
+    if not isinstance(transport, asyncio.Transport) or transport.is_closing() or not transport.is_reading():
+        return _nothing
+
+    def resume() -> None:
+        end.cancel()
+        if not transport.is_closing():
+            transport.resume_reading()
+
+    transport.pause_reading()
+    end = asyncio.get_running_loop().call_later(seconds, resume)
+    return resume
+
+
+def _nothing() -> None:
+    """Do nothing: there is no pause to end."""
+
+
 def _each(reader: ReplyReader, several: Iterable[str]) -> Iterator[Chunk]:
     """Give the chunks of each event by itself."""
     for event in several:
         yield from reader.event(event)
 
 
-def _proxy(options: OpenAIOptions) -> str | None:
-    """Return the proxy that the environment names for the server; never one for this machine itself."""
-    if options.host in _LOCAL or urllib.request.proxy_bypass(options.host):
-        return None
-    return urllib.request.getproxies().get(urlsplit(options.base_url).scheme)
-
-
 # --- for the plugin host ---------------------------------------------------------------------
-
-
-def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIOptions:
-    """Return options from a configuration and, for what it leaves out, the environment.
-
-    Raises:
-        ConfigError: an option is unknown or of the wrong kind.
-    """
-    known = {f.name: f for f in fields(OpenAIOptions)}
-    values: dict[str, Any] = {}
-    for name, value in config.items():
-        if name == "model":
-            continue
-        if name not in known:
-            raise ConfigError(str(UnknownNameError("option of the backend openai", name, known)))
-        wanted = type(getattr(OpenAIOptions, name, None)) if name not in ("headers", "extra") else dict
-        if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if wanted in (bool, float, int, str, dict) and type(value) is not wanted:
-            raise ConfigError(f"The option {name} of the backend openai is a {wanted.__name__}, not {value!r:.40}.")
-        if name == "images" and type(value) is not bool:
-            raise ConfigError(f"The option images of the backend openai is a bool, not {value!r:.40}.")
-        values[name] = value
-    values.setdefault("base_url", environ.get(URL_VARIABLE, "").strip() or BASE_URL)
-    if values.get("api_key") is None:
-        variable = values.get("key_variable", KEY_VARIABLE)
-        values["api_key"] = environ.get(variable, "").strip() or None
-    return OpenAIOptions(**values)
 
 
 def create(context: Context) -> OpenAIBackend:

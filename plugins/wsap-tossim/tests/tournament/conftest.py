@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-# The server that speaks the protocols of models lies with the tests of the runtime.
-if (_home := str(Path(__file__).resolve().parents[4] / "nexus" / "tests")) not in sys.path:
+# The server that speaks the protocols of models lies with the tests of wsap-llm.
+if (_home := str(Path(__file__).resolve().parents[3] / "wsap-llm" / "tests")) not in sys.path:
     sys.path.append(_home)
 
 from llm_server.fixtures import server

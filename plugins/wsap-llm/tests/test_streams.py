@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wsap_core.seams.model import TextChunk
-from wsap_llm.backends.deltas import Deltas
-from wsap_llm.backends.sse import EventReader
+from wsap_llm.backends.wire import Deltas, EventReader
 from wsap_llm.thinking import ThinkSplitter
 
 

@@ -55,9 +55,9 @@ def ask(place: str, request: Request = REQUEST, name: str = "openai/qwen3:8b", *
 
 @absent
 def test_without_litellm_it_is_said_how_to_install_it() -> None:
-    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[litellm\]'"):
+    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-llm\[litellm\]'"):
         create(Context.create(config={"model": "anthropic/claude"}))
-    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-nexus\[litellm\]'"):
+    with pytest.raises(MissingServiceError, match=r"pip install 'wsap-llm\[litellm\]'"):
         ask("http://127.0.0.1:1/v1")
     assert "pip install" in asyncio.run(listing(Context.create())).reason
 

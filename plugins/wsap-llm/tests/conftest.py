@@ -1,0 +1,13 @@
+"""The server that speaks the protocols of models, which other distributions' tests use, too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+if (_here := str(Path(__file__).resolve().parent)) not in sys.path:
+    sys.path.append(_here)
+
+from llm_server.fixtures import nowhere, server
+
+__all__ = ["nowhere", "server"]

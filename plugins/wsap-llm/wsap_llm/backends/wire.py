@@ -1,0 +1,302 @@
+"""Replies of OpenAI's chat completions, whole or as server-sent events: nothing here does any input or output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from json.decoder import scanstring  # type: ignore[attr-defined]  # what json itself reads strings with
+from typing import Any
+
+from wsap_core.seams.agent import Usage
+from wsap_core.seams.memory import estimate_tokens
+from wsap_core.seams.model import Chunk, Finish, FinishReason, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model_errors import ServerFailedError
+from wsap_llm.backends.failures import Asked, error_in_stream
+from wsap_llm.thinking import ThinkSplitter
+from wsap_llm.tokens import estimate_request
+
+# Any, in this module: JSON, as it comes over the wire.
+
+_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop_sequence",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_KEY = '"content":'
+
+
+class EventReader:
+    """Reads server-sent events (`text/event-stream` of the HTML standard) from bytes, cut anywhere.
+
+    Fields other than `data` are skipped.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []
+        self._first = True
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """Give the data of every event that is complete now.
+
+        Raises:
+            UnicodeDecodeError: the data of an event is not UTF-8.
+        """
+        self._held.append(piece)
+        if b"\n" in piece or b"\r" in piece:
+            rest = self._joined()
+            # The second half of a CRLF may be on its way.
+            half = b"\r" if rest.endswith(b"\r") else b""
+            if b"\r" in rest:
+                rest = rest.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            *blocks, rest = rest.split(b"\n\n")
+            self._held = [rest, half]
+            for block in blocks:
+                if (data := _data(block)) is not None:
+                    yield data
+
+    def close(self) -> Iterator[str]:
+        """Give the last event if the stream ended without the empty line that belongs after it.
+
+        The standard drops it; servers that end on `data: [DONE]` alone exist.
+
+        Raises:
+            UnicodeDecodeError: the data of the event is not UTF-8.
+        """
+        rest = self._joined().replace(b"\r", b"\n")
+        self._held = []
+        if (data := _data(rest)) is not None:
+            yield data
+
+    def _joined(self) -> bytes:
+        rest = b"".join(self._held)
+        if self._first:
+            self._first, rest = False, rest.removeprefix(_BYTE_ORDER_MARK)
+        return rest
+
+
+def _data(block: bytes) -> str | None:
+    """Return the data of one event; None if it has none."""
+    if block.startswith(b"data: ") and b"\n" not in block:  # as nearly every server writes them
+        return block[6:].decode()
+    lines = [
+        b"" if line == b"data" else line[5:].removeprefix(b" ")
+        for line in block.split(b"\n")
+        if line == b"data" or line.startswith(b"data:")
+    ]
+    return b"\n".join(lines).decode() if lines else None
+
+
+class Deltas:
+    """Reads events that only say the next piece of text without reading all of each as JSON.
+
+    Such events differ in nothing but the piece: the same identity, model and fields stand around it each
+    time. What is around it is learned from one event and compared from then on, which takes half the
+    processor time of a streamed reply. Where anything differs, the event is read like every other.
+    """
+
+    def __init__(self) -> None:
+        self._before = ""
+        self._after = ""
+        self._tries = 3  # some servers put something new into every event
+
+    def text(self, data: str) -> str | None:
+        """Return the piece of text that an event says; None if it is not known to do that alone."""
+        before = self._before
+        if not before or not data.startswith(before):
+            return None
+        try:
+            # From behind the opening quote to behind the closing one, as json itself reads a string.
+            text, end = scanstring(data, len(before), True)
+        except ValueError:
+            return None
+        return text if text and data[end:] == self._after else None
+
+    def learn(self, data: str, found: Any) -> None:
+        """Learn from an event, if it does nothing but say a piece of text.
+
+        Args:
+            data: the event.
+            found: what it is as JSON.
+        """
+        if not self._tries or not _only_says(found):
+            return
+        self._tries -= 1
+        head, key, tail = data.partition(_KEY)
+        before = head + key + tail[: len(tail) - len(tail.lstrip(" "))] + '"'
+        delta = found["choices"][0]["delta"]
+        said = delta["content"]
+        other = "x" if said != "x" else "y"
+        try:
+            _, end = scanstring(data, len(before), True)
+            probe = json.loads(f'{before}{other}"{data[end:]}')
+        except ValueError:
+            return
+        if data.startswith(before) and probe == found | {
+            "choices": [found["choices"][0] | {"delta": delta | {"content": other}}]
+        }:  # it was that string and no other of the name
+            self._before, self._after = before, data[end:]
+
+
+def _only_says(found: Any) -> bool:
+    choices = found.get("choices")
+    if found.get("usage") or not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], dict):
+        return False
+    choice, delta = choices[0], choices[0].get("delta")
+    if choice.get("finish_reason") or choice.get("stop_reason") or not isinstance(delta, dict):
+        return False
+    if not isinstance(delta.get("content"), str) or not delta["content"]:
+        return False
+    return not (delta.get("reasoning_content") or delta.get("reasoning"))
+
+
+class ReplyReader:
+    """Makes chunks of what a server sends, whole or in pieces.
+
+    Args:
+        request: what was asked; for the tokens of servers that don't count them.
+        asked: for messages.
+        opened: the chat template begins the reply inside a `<think>` block.
+    """
+
+    def __init__(self, request: Request, asked: Asked, *, opened: bool = False) -> None:
+        self._request = request
+        self._asked = asked
+        self._splitter = ThinkSplitter(opened=opened)
+        self._reason: str | None = None
+        self._stop: str | None = None
+        self._usage: Mapping[str, Any] | None = None
+        self._said: list[str] = []  # a piece is about a token, where the server doesn't count them
+        self._deltas = Deltas()
+        self.done = False
+        """Whether the server has said that this was all."""
+
+    def whole(self, body: bytes) -> Iterator[Chunk]:
+        """Give the chunks of a reply that came in one.
+
+        Raises:
+            ServerFailedError: it can't be read.
+            BackendError: it reports an error.
+        """
+        choice = self._choice(self._parsed(body))
+        if choice is None:
+            raise ServerFailedError(f"{self._asked.place} answered without a reply in it.")
+        yield from self._take(choice.get("message"), choice)
+        self.done = True
+        yield from self.close()
+
+    def event(self, data: str) -> Iterator[Chunk]:
+        """Give the chunks of one event of a stream; raises what `whole` does."""
+        if data.strip() == "[DONE]":
+            self.done = True
+            return
+        text = self._deltas.text(data)
+        if text is not None:
+            yield from self._say(text)
+            return
+        found = self._parsed(data)
+        self._deltas.learn(data, found)
+        choice = self._choice(found)
+        if choice is not None:
+            yield from self._take(choice.get("delta"), choice)
+
+    def events(self, several: Iterable[str]) -> list[Chunk]:
+        """Return the chunks of several events of a stream, neighbouring texts joined; raises what `whole` does."""
+        chunks: list[Chunk] = []
+        texts: list[str] = []
+        for data in several:
+            text = self._deltas.text(data) if self._splitter.saying else None
+            if text is not None:
+                self._said.append(text)
+                texts.append(text)
+                continue
+            for chunk in self.event(data):
+                if isinstance(chunk, TextChunk):
+                    texts.append(chunk.text)
+                else:
+                    chunks += [*_joined(texts), chunk]
+            if self.done:
+                break
+        return chunks + _joined(texts)
+
+    def close(self) -> Iterator[Chunk]:
+        """Give what was kept back, and the finish.
+
+        Raises:
+            ServerFailedError: the stream ended before the reply did.
+        """
+        if not self.done and self._reason is None:
+            raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
+        yield from self._splitter.close()
+        reason: FinishReason = (
+            "stop_sequence" if self._stop is not None else _REASONS.get(self._reason or "", "unknown")
+        )
+        yield Finish(reason, self._stop, self._counted())
+
+    def _parsed(self, body: bytes | str) -> Mapping[str, Any]:
+        try:
+            # Decoded here, because json guesses an encoding from bytes.
+            found = json.loads(body.decode() if isinstance(body, bytes) else body)
+        except (ValueError, RecursionError) as error:
+            what = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else "broken JSON"
+            raise ServerFailedError(f"{self._asked.place} answered for {self._asked.model} with {what}.") from error
+        if not isinstance(found, dict):
+            raise ServerFailedError(f"{self._asked.place} answered with JSON that is no object.")
+        if found.get("error"):
+            raise error_in_stream(found["error"], self._asked)
+        return found
+
+    def _choice(self, found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        usage = found.get("usage")
+        if isinstance(usage, dict):
+            self._usage = usage
+        choices = found.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            return None
+        return choices[0]
+
+    def _take(self, message: Any, choice: Mapping[str, Any]) -> Iterator[Chunk]:
+        if isinstance(message, dict):
+            thought = message.get("reasoning_content") or message.get("reasoning")
+            if isinstance(thought, str) and thought:
+                self._said.append(thought)
+                yield ThinkingChunk(thought)
+            text = message.get("content")
+            if not text and isinstance(message.get("refusal"), str):
+                text = message["refusal"]
+            if isinstance(text, str) and text:
+                yield from self._say(text)
+        if isinstance(choice.get("finish_reason"), str):
+            self._reason = choice["finish_reason"]
+        # vLLM tells which stop text it was.
+        if isinstance(choice.get("stop_reason"), str) and choice["stop_reason"] in self._request.stop:
+            self._stop = choice["stop_reason"]
+
+    def _say(self, text: str) -> Iterator[Chunk]:
+        self._said.append(text)
+        return self._splitter.feed(text)
+
+    def _counted(self) -> Usage:
+        """Return the usage as the server counts, or as it can be estimated; never nothing."""
+        usage = self._usage or {}
+        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if not isinstance(prompt, int):
+            prompt = estimate_request(self._request)
+        if not isinstance(completion, int):
+            completion = sum(map(estimate_tokens, self._said))
+        cost = usage.get("cost")  # OpenRouter's, in US dollars
+        return Usage(1, prompt, completion, float(cost) if isinstance(cost, int | float) else None)
+
+
+def _joined(texts: list[str]) -> list[Chunk]:
+    """Return the texts as one chunk, and forget them."""
+    text = "".join(texts)
+    texts.clear()
+    return [TextChunk(text)] if text else []
