@@ -17,7 +17,8 @@ import pytest
 from llm_server import DEAF, Card, ModelServer, Say
 
 from wsap_core.cli import main
-from wsap_core.seams.model import Abilities, ModelInfo
+from wsap_core.seams.listing import ModelInfo
+from wsap_core.seams.model import Abilities
 from wsap_llm.backends.fitting import Fit, Memory, fit, is_here
 
 LOOK = json.dumps({"action": "inspect_self", "params": {}, "reasoning": "let us see"})

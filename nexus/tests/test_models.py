@@ -20,7 +20,8 @@ from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.hookspecs import hookimpl
 from wsap_core.host import PluginHost
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Listing, Message, Request, collect
+from wsap_core.seams.listing import Listing
+from wsap_core.seams.model import Abilities, Message, Request, collect
 from wsap_core.seams.model_errors import BudgetReachedError, NoServerError, ServerFailedError
 from wsap_core.specs import BackendSpec
 from wsap_llm.backends.openai import OpenAIBackend

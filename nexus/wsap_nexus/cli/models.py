@@ -16,7 +16,8 @@ from wsap_nexus.cli.common import json_option
 from wsap_nexus.cli.default_model import VARIABLE, default_model
 
 if TYPE_CHECKING:
-    from wsap_core.seams.model import Abilities, Listing, ModelInfo
+    from wsap_core.seams.listing import Listing, ModelInfo
+    from wsap_core.seams.model import Abilities
     from wsap_llm.backends.fitting import Fit
 
 WAIT = 3.0

@@ -7,8 +7,17 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from wsap_core.errors import ConfigError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
+from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import Abilities, Chunk, Finish, Listing, ModelInfo, Reply, Request, TextChunk, ThinkingChunk
+from wsap_core.seams.model import (
+    Abilities,
+    Chunk,
+    Finish,
+    Reply,
+    Request,
+    TextChunk,
+    ThinkingChunk,
+)
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.tokens import estimate_request
 

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Listing, ModelInfo
+from wsap_core.seams.listing import Listing, ModelInfo
+from wsap_core.seams.model import Abilities
 from wsap_core.seams.model_errors import BackendError
 from wsap_ollama.backend import ModelCard, card_of, client_of, place_of
 from wsap_ollama.failures import error_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from wsap_core.seams.model import ModelInfo
+    from wsap_core.seams.listing import ModelInfo
 
 WANTED = 16_384
 """Tokens of context that hold a game's rules and a history of some 30 steps."""

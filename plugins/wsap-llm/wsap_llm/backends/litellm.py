@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from wsap_core.errors import ConfigError, MissingServiceError, UnknownNameError
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Chunk, Finish, Listing, Request
+from wsap_core.seams.listing import Listing
+from wsap_core.seams.model import Abilities, Chunk, Finish, Request
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendError,

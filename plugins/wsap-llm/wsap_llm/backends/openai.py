@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Abilities, Chunk, Listing, ModelInfo, Request
+from wsap_core.seams.listing import Listing, ModelInfo
+from wsap_core.seams.model import Abilities, Chunk, Request
 from wsap_core.seams.model_errors import (
     AuthenticationError,
     BackendTimeoutError,

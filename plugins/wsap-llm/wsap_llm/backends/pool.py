@@ -13,7 +13,8 @@ from wsap_core.factories import build, load
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.seams.context import Context
-from wsap_core.seams.model import Backend, Listing, Price, SpendingLimit
+from wsap_core.seams.listing import Listing
+from wsap_core.seams.model import Backend, Price, SpendingLimit
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
