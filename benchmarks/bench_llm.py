@@ -30,7 +30,7 @@ from typing import Any
 
 from bench_runtime import Stopwatch
 
-from wsap_core.host import PluginHost, Registered
+from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import estimate_tokens
@@ -95,7 +95,7 @@ def main() -> None:
 
     instant = Instant()
     host = PluginHost.discovered()
-    host.backends.add(Registered(BackendSpec("instant", "", instant.make), "benchmark", "benchmark"))
+    host.backends.add(Registration(BackendSpec("instant", "", instant.make), "benchmark", "benchmark"))
     seat = SeatPlan("seat-1", "llm", {"model": "instant/x", "plan": "no"})
     watch, marks = Stopwatch(), list[tuple[float, float]]()
 

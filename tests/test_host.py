@@ -76,14 +76,14 @@ def test_there_are_six_hooks_and_each_has_its_kind_of_spec() -> None:
 
 
 @pytest.mark.parametrize("hook", SPECS)
-def test_what_a_hook_offers_stands_on_its_shelf_with_its_origin(hook: str, host: PluginHost) -> None:
-    kind, shelf_name = SPECS[hook]
+def test_what_a_hook_offers_stands_on_its_registry_with_its_origin(hook: str, host: PluginHost) -> None:
+    kind, registry_name = SPECS[hook]
     spec = kind("mine", "One line.", "nowhere:Mine")
     row = host.register(offering(hook, spec), "my-plugin", distribution="my-package", version="1.2")
-    entry = getattr(host, shelf_name).entry("mine")
+    entry = getattr(host, registry_name).entry("mine")
     assert entry.spec is spec
     assert (entry.plugin, entry.distribution) == ("my-plugin", "my-package")
-    assert (row.status, row.version, row.provides) == ("ok", "1.2", {shelf_name: ["mine"]})
+    assert (row.status, row.version, row.provides) == ("ok", "1.2", {registry_name: ["mine"]})
 
 
 @pytest.mark.parametrize("hook", SPECS)

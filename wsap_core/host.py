@@ -32,7 +32,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
-class Registered(Generic[S]):
+class Registration(Generic[S]):
     """A spec, and the plugin it came from."""
 
     spec: S
@@ -41,7 +41,7 @@ class Registered(Generic[S]):
 
 
 @dataclass
-class PluginRow:
+class PluginReport:
     """One installed plugin as `wsap plugins` lists it."""
 
     name: str
@@ -55,7 +55,7 @@ class PluginRow:
     provides: dict[str, list[str]] = field(default_factory=dict)
     """Kind ("games", "agents", ...) -> names."""
 
-    def remark(self, reason: str, *, broken: bool = False) -> None:
+    def add_problem(self, reason: str, *, broken: bool = False) -> None:
         """Note something wrong; a plugin that is broken stays broken."""
         self.reasons.append(reason)
         if broken or self.status == "broken":
@@ -64,15 +64,15 @@ class PluginRow:
             self.status = "warning"
 
 
-class Shelf(Generic[S]):
+class Registry(Generic[S]):
     """The registered specs of one kind, by name."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self._entries: dict[str, list[Registered[S]]] = {}
+        self._entries: dict[str, list[Registration[S]]] = {}
 
-    def add(self, entry: Registered[S]) -> None:
-        """Put an entry on the shelf."""
+    def add(self, entry: Registration[S]) -> None:
+        """Put an entry on the registry."""
         self._entries.setdefault(entry.spec.name, []).append(entry)
 
     def get(self, name: str) -> S:
@@ -84,7 +84,7 @@ class Shelf(Generic[S]):
         """
         return self.entry(name).spec
 
-    def entry(self, name: str) -> Registered[S]:
+    def entry(self, name: str) -> Registration[S]:
         """Return the spec of that name with its origin; raises like `get`."""
         entries = self._entries.get(name)
         if not entries:
@@ -105,7 +105,7 @@ class Shelf(Generic[S]):
         """Return the usable names, sorted; a name claimed twice is not usable."""
         return tuple(sorted(n for n, e in self._entries.items() if len(e) == 1))
 
-    def all(self) -> list[Registered[S]]:
+    def all(self) -> list[Registration[S]]:
         """Return every entry, sorted by name and plugin, also those whose name is claimed twice."""
         return [e for _, entries in sorted(self._entries.items()) for e in sorted(entries, key=lambda e: e.plugin)]
 
@@ -115,12 +115,12 @@ class Shelf(Generic[S]):
             (e.plugin, e.distribution) == (BUILTIN.name, BUILTIN.distribution) for e in self._entries.get(name, ())
         )
 
-    def duplicates(self) -> dict[str, list[Registered[S]]]:
+    def duplicates(self) -> dict[str, list[Registration[S]]]:
         """Return the names that several plugins claim."""
         return {n: e for n, e in sorted(self._entries.items()) if len(e) > 1}
 
 
-def _origins(entries: Iterable[Registered[Any]]) -> str:
+def _origins(entries: Iterable[Registration[Any]]) -> str:
     return " and ".join(f"{e.plugin!r} ({e.distribution})" for e in entries)
 
 
@@ -138,15 +138,15 @@ class PluginHost:
         self._disabled = {*disabled, *(n.strip() for n in blocked.split(",") if n.strip())}
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        self.rows: list[PluginRow] = []
+        self.rows: list[PluginReport] = []
         """Every plugin that was found, in the order it was loaded."""
-        self.games: Shelf[AdapterSpec] = Shelf("game")
-        self.agents: Shelf[AgentSpec] = Shelf("agent")
-        self.backends: Shelf[BackendSpec] = Shelf("backend")
-        self.memories: Shelf[MemorySpec] = Shelf("memory")
-        self.tools: Shelf[ToolSpec] = Shelf("tool")
-        self.commands: Shelf[CommandSpec] = Shelf("command")
-        self._shelves: dict[str, tuple[str, Shelf[Any]]] = {
+        self.games: Registry[AdapterSpec] = Registry("game")
+        self.agents: Registry[AgentSpec] = Registry("agent")
+        self.backends: Registry[BackendSpec] = Registry("backend")
+        self.memories: Registry[MemorySpec] = Registry("memory")
+        self.tools: Registry[ToolSpec] = Registry("tool")
+        self.commands: Registry[CommandSpec] = Registry("command")
+        self._registries: dict[str, tuple[str, Registry[Any]]] = {
             "wsap_adapters": ("games", self.games),
             "wsap_agents": ("agents", self.agents),
             "wsap_backends": ("backends", self.backends),
@@ -165,9 +165,9 @@ class PluginHost:
         host.note_duplicates()
         return host
 
-    def load(self, found: FoundPlugin) -> PluginRow:
+    def load(self, found: FoundPlugin) -> PluginReport:
         """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
-        row = PluginRow(found.name, found.distribution, found.version, found.module)
+        row = PluginReport(found.name, found.distribution, found.version, found.module)
         self.rows.append(row)
         if found.name in self._disabled:
             row.status = "disabled"
@@ -176,14 +176,14 @@ class PluginHost:
         try:
             module = importlib.import_module(found.module)
         except Exception as error:
-            row.remark(f"{found.module} can't be imported: {_short(error)}", broken=True)
+            row.add_problem(f"{found.module} can't be imported: {_short(error)}", broken=True)
             return row
         self._register(module, row)
         return row
 
-    def register(self, plugin: object, name: str, *, distribution: str = "", version: str = "") -> PluginRow:
+    def register(self, plugin: object, name: str, *, distribution: str = "", version: str = "") -> PluginReport:
         """Register a plugin that is at hand already, such as one made in a test or a notebook."""
-        row = PluginRow(name, distribution or name, version, getattr(plugin, "__name__", type(plugin).__name__))
+        row = PluginReport(name, distribution or name, version, getattr(plugin, "__name__", type(plugin).__name__))
         self.rows.append(row)
         if name in self._disabled:
             row.status = "disabled"
@@ -194,12 +194,12 @@ class PluginHost:
 
     def note_duplicates(self) -> None:
         """Write each doubly claimed name into the rows of the plugins that claim it."""
-        for _, shelf in self._shelves.values():
-            for name, entries in shelf.duplicates().items():
-                reason = f"The {shelf.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
+        for _, registry in self._registries.values():
+            for name, entries in registry.duplicates().items():
+                reason = f"The {registry.kind} {name!r} is claimed by {_origins(entries)}; it can't be used."
                 for row in self.rows:
                     if row.name in {e.plugin for e in entries} and reason not in row.reasons:
-                        row.remark(reason)
+                        row.add_problem(reason)
 
     def codec(self, *game_names: str) -> Codec:
         """Return a codec that knows the subclasses of the named games (all games when none is named).
@@ -216,50 +216,50 @@ class PluginHost:
                     raise
         return Codec(classes)
 
-    def _register(self, plugin: object, row: PluginRow) -> None:
+    def _register(self, plugin: object, row: PluginReport) -> None:
         self._report_misspellings(plugin, row)
         try:
             self._manager.register(plugin, f"{row.name}:{row.distribution}")
         except Exception as error:
-            row.remark(f"It can't be registered: {_short(error)}", broken=True)
+            row.add_problem(f"It can't be registered: {_short(error)}", broken=True)
             return
-        for hook, (label, shelf) in self._shelves.items():
+        for hook, (label, registry) in self._registries.items():
             for implementation in getattr(self._manager.hook, hook).get_hookimpls():
                 if implementation.plugin is plugin:
-                    self._collect(hook, implementation.function, label, shelf, row)
+                    self._collect(hook, implementation.function, label, registry, row)
 
-    def _collect(self, hook: str, function: Any, label: str, shelf: Shelf[Any], row: PluginRow) -> None:
+    def _collect(self, hook: str, function: Any, label: str, registry: Registry[Any], row: PluginReport) -> None:
         if inspect.iscoroutinefunction(function):
-            row.remark(f"{hook} is async; hooks are plain functions.", broken=True)
+            row.add_problem(f"{hook} is async; hooks are plain functions.", broken=True)
             return
         try:
             specs = list(function() or ())
         except Exception as error:
-            row.remark(f"{hook} raised {_short(error)}", broken=True)
+            row.add_problem(f"{hook} raised {_short(error)}", broken=True)
             return
         expected = hookspecs.HOOKS[hook]
         for spec in specs:
             if not isinstance(spec, expected):
-                row.remark(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
+                row.add_problem(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
                 continue
             name = cast(Spec, spec).name
             if not isinstance(cast(Any, name), str) or not _NAME.fullmatch(name):
-                row.remark(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
+                row.add_problem(f"{hook} gave the name {name!r}; names are lower case, digits and dashes.")
                 continue
-            if row.module != BUILTIN.module and shelf.is_builtin(name):
-                row.remark(f"The {shelf.kind} {name!r} is WSAP's own; a plugin can't take its place.")
+            if row.module != BUILTIN.module and registry.is_builtin(name):
+                row.add_problem(f"The {registry.kind} {name!r} is WSAP's own; a plugin can't take its place.")
                 continue
-            shelf.add(Registered(cast(Any, spec), row.name, row.distribution))
+            registry.add(Registration(cast(Any, spec), row.name, row.distribution))
             row.provides.setdefault(label, []).append(name)
 
-    def _report_misspellings(self, plugin: object, row: PluginRow) -> None:
+    def _report_misspellings(self, plugin: object, row: PluginReport) -> None:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):
             marked = self._manager.parse_hookimpl_opts(plugin, name) is not None
             if marked and name not in hookspecs.HOOKS:
                 guess = UnknownNameError("hook", name, hookspecs.HOOKS)
-                row.remark(str(guess))
+                row.add_problem(str(guess))
             elif not marked and name in hookspecs.HOOKS:
-                row.remark(f"{name} is not marked with @hookimpl, so it is not called.")
+                row.add_problem(f"{name} is not marked with @hookimpl, so it is not called.")
 
 
 def _short(error: BaseException) -> str:

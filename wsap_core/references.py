@@ -35,7 +35,7 @@ _S = TypeVar("_S", AdapterSpec, AgentSpec)
 _AVATAR_MEMBERS = ("list_avatars", "create_avatar", "jack_in", "jack_out", "handle_death", "respawn")
 
 
-class Given:
+class ConstantFactory:
     """A factory that hands out an object which is there already, such as one made in a notebook."""
 
     def __init__(self, value: object) -> None:
@@ -109,7 +109,7 @@ def _target(reference: object) -> tuple[Any, str]:
 
 
 def _factory(target: Any) -> Callable[..., Any]:
-    return cast(Callable[..., Any], target) if _makes(target) else Given(target)
+    return cast(Callable[..., Any], target) if _makes(target) else ConstantFactory(target)
 
 
 def _makes(target: Any) -> bool:

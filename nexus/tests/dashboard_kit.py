@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wsap_core.host import PluginHost, Registered
+from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import (
     Action,
     ActionDef,
@@ -147,9 +147,9 @@ def talker(context: Context) -> ScriptedBackend:
 def host() -> PluginHost:
     """Return what is installed, with the hall and the talker."""
     found = PluginHost.discovered()
-    found.games.add(Registered(HALL, "tests", "tests"))
-    found.agents.add(Registered(STEADY, "tests", "tests"))
-    found.backends.add(Registered(BackendSpec("talker", "Answers with markup.", talker), "tests", "tests"))
+    found.games.add(Registration(HALL, "tests", "tests"))
+    found.agents.add(Registration(STEADY, "tests", "tests"))
+    found.backends.add(Registration(BackendSpec("talker", "Answers with markup.", talker), "tests", "tests"))
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError
-from wsap_core.host import PluginHost, Registered
+from wsap_core.host import PluginHost, Registration
 from wsap_core.protocol import (
     Action,
     ActionDef,
@@ -303,9 +303,9 @@ def host(*, quarry: AdapterSpec = QUARRY, more: Sequence[AdapterSpec] = ()) -> P
     """Return everything that is installed, with the quarry and those who go there."""
     found = PluginHost.discovered()
     for game in (quarry, *more):
-        found.games.add(Registered(game, "kit", "tests"))
+        found.games.add(Registration(game, "kit", "tests"))
     for agent in AGENTS:
-        found.agents.add(Registered(agent, "kit", "tests"))
+        found.agents.add(Registration(agent, "kit", "tests"))
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core import PluginHost
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
@@ -48,14 +48,14 @@ def host_with(*specs: AdapterSpec | AgentSpec, script: Script | None = None, ins
     host = PluginHost.discovered()
     for spec in specs:
         registry: Any = host.games if isinstance(spec, AdapterSpec) else host.agents
-        registry.add(Registered(spec, "kit", "tests"))
+        registry.add(Registration(spec, "kit", "tests"))
     if script is not None:
         held = script
 
         def make(context: Context) -> ScriptedBackend:
             return ScriptedBackend(held, model="script/it")
 
-        host.backends.add(Registered(BackendSpec("script", "A scripted model.", make), "kit", "tests"))
+        host.backends.add(Registration(BackendSpec("script", "A scripted model.", make), "kit", "tests"))
     return host
 
 

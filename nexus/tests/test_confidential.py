@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, BackendSpec
@@ -161,7 +161,7 @@ def host() -> PluginHost:
 
     own = host_with_ours()
     own.backends.add(
-        Registered(BackendSpec("teller", "", lambda c: ScriptedBackend(answer, model="teller/x")), "t", "t")
+        Registration(BackendSpec("teller", "", lambda c: ScriptedBackend(answer, model="teller/x")), "t", "t")
     )
     return own
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Goal, Observation, PluginHost
 from wsap_core.errors import WireError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.api import play, resume_run
@@ -151,9 +151,9 @@ class Planner:
 def host_with(*, saved: bool) -> PluginHost:
     abilities = ("seed", "snapshot") if saved else ("seed",)
     own = host_with_ours()
-    own.games.add(Registered(AdapterSpec(name="errands", summary="", factory=Errands, abilities=abilities), "t", "t"))
+    own.games.add(Registration(AdapterSpec(name="errands", summary="", factory=Errands, abilities=abilities), "t", "t"))
     agent = AgentSpec("planner", "", Planner, abilities=("snapshot",) if saved else ())
-    own.agents.add(Registered(agent, "t", "t"))
+    own.agents.add(Registration(agent, "t", "t"))
     return own
 
 

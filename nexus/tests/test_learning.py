@@ -18,7 +18,7 @@ from hosts import host_with_ours, with_kit
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
 from wsap_core.errors import StorageLockedError, UsageError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
@@ -105,8 +105,8 @@ class Model:
 def host_of(model: Model, *, saved: bool = True) -> PluginHost:
     own = host_with_ours()
     game = AdapterSpec(name="cave", summary="", factory=Cave, abilities=("seed", "snapshot") if saved else ("seed",))
-    own.games.add(Registered(game, "t", "t"))
-    own.backends.add(Registered(BackendSpec("thinker", "", model.make), "t", "t"))
+    own.games.add(Registration(game, "t", "t"))
+    own.backends.add(Registration(BackendSpec("thinker", "", model.make), "t", "t"))
     return own
 
 
@@ -371,7 +371,7 @@ def test_any_agent_with_a_memory_can_have_a_mind(place: Place) -> None:
         return len([episode for seat in summary.seats for episode in seat.all_episodes() if episode.done])
 
     host = host_of(Model())
-    host.agents.add(Registered(AgentSpec("rememberer", "", Rememberer), "t", "t"))
+    host.agents.add(Registration(AgentSpec("rememberer", "", Rememberer), "t", "t"))
     assert [run(), run()] == [1, 0]
     assert place.minds.read("eve").kind == "FactsMemory"
 

@@ -16,7 +16,7 @@ from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.model import Request
 from wsap_core.specs import BackendSpec
@@ -71,9 +71,9 @@ def walker() -> Walker:
 def host(walker: Walker) -> PluginHost:
     own = host_with_ours()
     for adapter in wsap_adapters():
-        own.games.add(Registered(adapter, "t", "t"))
+        own.games.add(Registration(adapter, "t", "t"))
     backend = BackendSpec("walker", "", lambda context: ScriptedBackend(walker.answer, model="walker/x"))
-    own.backends.add(Registered(backend, "t", "t"))
+    own.backends.add(Registration(backend, "t", "t"))
     return own
 
 
@@ -197,7 +197,7 @@ def test_a_model_that_can_name_no_step_count_rightly_is_still_understood(host: P
         return '{"action": "noop", "params": {}, "times": "as long as it takes", "until": "dawn", "reasoning": ""}'
 
     backend = BackendSpec("vague", "", lambda context: ScriptedBackend(answer, model="vague/x"))
-    host.backends.add(Registered(backend, "t", "t"))
+    host.backends.add(Registration(backend, "t", "t"))
     options = {**FAST, "model": "vague/x"}
     summary = play("crafter", "llm", agent_options=options, seed=SEED, steps=10, record=False, host=host).to_json()
     assert (len(told), summary["decisions"]["repaired"], summary["decisions"]["forced"]) == (10, 0, 0)

@@ -14,7 +14,7 @@ from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.specs import BackendSpec
@@ -51,7 +51,7 @@ def speaker() -> Speaker:
 @pytest.fixture
 def host(speaker: Speaker) -> PluginHost:
     own = host_with_ours()
-    own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
+    own.backends.add(Registration(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 
 
@@ -100,7 +100,7 @@ def test_a_model_uses_the_tool_of_a_server_in_a_run_and_the_server_ends_with_it(
         f"sys.argv = ['server.py', 'stdio']; runpy.run_path({server!r}, run_name='__main__')"
     )
     host.backends.add(
-        Registered(BackendSpec("caller", "", lambda c: ScriptedBackend(answer, model="caller/x")), "t", "t")
+        Registration(BackendSpec("caller", "", lambda c: ScriptedBackend(answer, model="caller/x")), "t", "t")
     )
     options = {"model": "caller/x", "plan": "no", "tools": "mcp", "mcp.command": [sys.executable, "-c", script]}
     summary = play("echo", "llm", agent_options=options, steps=2, host=host, record=False)

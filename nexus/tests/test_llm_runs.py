@@ -14,7 +14,7 @@ from hosts import host_with_ours
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UnknownNameError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
 from wsap_core.seams.model_errors import BudgetReachedError
@@ -55,7 +55,7 @@ def speaker() -> Speaker:
 @pytest.fixture
 def host(speaker: Speaker) -> PluginHost:
     own = host_with_ours()
-    own.backends.add(Registered(BackendSpec("speaker", "", speaker.make), "t", "t"))
+    own.backends.add(Registration(BackendSpec("speaker", "", speaker.make), "t", "t"))
     return own
 
 

@@ -15,7 +15,7 @@ import pytest
 from hosts import host_with_ours
 
 from wsap_core import PluginHost
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.protocol import Tool
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.context import Context
@@ -97,7 +97,7 @@ class Player:
 
 def host_with(player: Player) -> PluginHost:
     own = host_with_ours()
-    own.backends.add(Registered(BackendSpec("player", "", player.make), "t", "t"))
+    own.backends.add(Registration(BackendSpec("player", "", player.make), "t", "t"))
     return own
 
 

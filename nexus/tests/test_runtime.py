@@ -363,9 +363,9 @@ def test_a_game_that_goes_another_way_the_second_time_is_not_resumed(host: Plugi
 
 
 def _registered(spec: AdapterSpec) -> object:
-    from wsap_core.host import Registered
+    from wsap_core.host import Registration
 
-    return Registered(spec, "test", "test")
+    return Registration(spec, "test", "test")
 
 
 class Sleeper:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wsap_core import PluginHost
 from wsap_core.errors import ConfigError, UsageError
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
@@ -60,7 +60,7 @@ def asker() -> Asker:
 @pytest.fixture
 def host(asker: Asker) -> PluginHost:
     own = host_with_ours()
-    own.backends.add(Registered(BackendSpec("asker", "", asker.make), "t", "t"))
+    own.backends.add(Registration(BackendSpec("asker", "", asker.make), "t", "t"))
     return own
 
 
@@ -297,7 +297,7 @@ def test_the_options_of_a_model_hold_for_the_summaries_that_its_backend_writes(h
         return asker.make(context)
 
     host.backends = type(host.backends)("backend")
-    host.backends.add(Registered(BackendSpec("asker", "", make), "t", "t"))
+    host.backends.add(Registration(BackendSpec("asker", "", make), "t", "t"))
     options = {**OPTIONS, "model.known": 7, "memory": "fifo", "memory.summary_model": "asker/short"}
     play("echo", "llm", agent_options=options, steps=1, host=host, record=False)
     assert sorted(made) == [("short", 7), ("x", 7)]

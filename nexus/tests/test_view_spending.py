@@ -18,7 +18,7 @@ from rich.console import Console
 
 from wsap_core import PluginHost
 from wsap_core.cli import main
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.protocol import Observation
 from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
@@ -66,7 +66,7 @@ def a_host(cost: float | None, answer: Callable[[int], str] = lambda number: WAI
         return ScriptedBackend(reply, model=f"shop/{context.config['model']}")
 
     host = host_with_ours()
-    host.backends.add(Registered(BackendSpec("shop", "", make), "t", "t"))
+    host.backends.add(Registration(BackendSpec("shop", "", make), "t", "t"))
     return host
 
 
@@ -268,7 +268,7 @@ def test_a_cost_that_is_unknown_for_one_call_is_unknown_for_the_run(tmp_path: Pa
         return Reply(WAIT, finish=Finish(usage=Usage(1, 100, 10, None if len(asked) == 7 else 0.5)))
 
     host = a_host(0.0)
-    host.backends.add(Registered(BackendSpec("odd", "", lambda context: ScriptedBackend(reply)), "t", "t"))
+    host.backends.add(Registration(BackendSpec("odd", "", lambda context: ScriptedBackend(reply)), "t", "t"))
     database = str(tmp_path / "runs.db")
     options = {**OPTIONS, "model": "odd/x"}
     summary = play("echo", "llm", agent_options=options, steps=10, database=database, host=host).to_json()

@@ -9,7 +9,7 @@ import hub_kit
 import pytest
 from wire_server import Served, problem, serving
 
-from wsap_core.host import PluginHost, Registered
+from wsap_core.host import PluginHost, Registration
 from wsap_core.seams.model import Chunk, Request
 from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
@@ -44,7 +44,7 @@ class Parrot(ScriptedBackend):
 def host() -> PluginHost:
     found = hub_kit.host()
     spec = BackendSpec("parrot", "Says one thing.", lambda _: Parrot())
-    found.backends.add(Registered(spec, "tests", "tests"))
+    found.backends.add(Registration(spec, "tests", "tests"))
     return found
 
 

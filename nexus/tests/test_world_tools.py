@@ -11,7 +11,7 @@ import pytest
 from tool_town import SPEC, WILL
 
 from wsap_core import PluginHost
-from wsap_core.host import BUILTIN, Registered
+from wsap_core.host import BUILTIN, Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Abilities, Request
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec
@@ -50,10 +50,10 @@ def model() -> Investigator:
 def host_of(model: Investigator, spec: AdapterSpec = SPEC, *, saved: bool = True) -> PluginHost:
     own = PluginHost()
     own.load(BUILTIN)
-    own.games.add(Registered(spec, "t", "t"))
+    own.games.add(Registration(spec, "t", "t"))
     abilities: tuple[Any, ...] = ("snapshot",) if saved else ()
-    own.agents.add(Registered(AgentSpec("llm", "", "wsap_llm.create:create", abilities=abilities), "t", "t"))
-    own.backends.add(Registered(BackendSpec("mind", "", model.make), "t", "t"))
+    own.agents.add(Registration(AgentSpec("llm", "", "wsap_llm.create:create", abilities=abilities), "t", "t"))
+    own.backends.add(Registration(BackendSpec("mind", "", model.make), "t", "t"))
     return own
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypedDict
 
-from wsap_core.host import PluginHost, Registered, Shelf
+from wsap_core.host import PluginHost, Registration, Registry
 from wsap_core.specs import OptionDef
 
 
@@ -154,11 +154,11 @@ def _options(options: Iterable[OptionDef]) -> list[OptionRow]:
     return [{"name": o.name, "summary": o.summary, "default": o.default, "values": o.values} for o in options]
 
 
-def _offer(shelf: Shelf[Any], entry: Registered[Any]) -> OfferRow:
+def _offer(registry: Registry[Any], entry: Registration[Any]) -> OfferRow:
     return {
         "name": entry.spec.name,
         "summary": entry.spec.summary,
         "plugin": entry.plugin,
         "distribution": entry.distribution,
-        "usable": entry.spec.name in shelf.names(),
+        "usable": entry.spec.name in registry.names(),
     }

@@ -17,7 +17,7 @@ from wsap_nexus.client.parts import (
     Exchange,
     Left,
     RefusedError,
-    Registered,
+    Registration,
     Seen,
     Whole,
 )
@@ -44,7 +44,7 @@ class Asks:
 
     def register(
         self, agent_id: str, name: str, persona: str, policies: Mapping[str, Mapping[str, Any]] | None
-    ) -> Ask[Registered]:
+    ) -> Ask[Registration]:
         """Register an agent."""
         body: dict[str, Any] = {"id": agent_id, "name": name, "persona": persona}
         if policies is not None:
@@ -160,8 +160,8 @@ class Asks:
     def _session(self, data: Any) -> SessionRecord:
         return self._part(SessionRecord, data)
 
-    def _registered(self, data: Any) -> Registered:
-        return Registered(self._part(AgentIdentity, data["agent"]), data.get("token"))
+    def _registered(self, data: Any) -> Registration:
+        return Registration(self._part(AgentIdentity, data["agent"]), data.get("token"))
 
     def _whole(self, data: Any) -> Whole:
         lists: Sequence[str] = ("items", "avatars", "achievements")

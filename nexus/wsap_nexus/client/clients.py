@@ -20,7 +20,7 @@ from wsap_nexus.client.parts import (
     Event,
     Exchange,
     Left,
-    Registered,
+    Registration,
     Retries,
     Seen,
     Whole,
@@ -100,7 +100,7 @@ class NexusClient:
         name: str = "",
         persona: str = "",
         policies: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> Registered:
+    ) -> Registration:
         """Register an agent, or get the one of that id; decided for over the wire if no policies are given."""
         return self._do(self._asks.register(agent_id, name, persona, policies))
 
@@ -306,7 +306,7 @@ class AsyncNexusClient:
         name: str = "",
         persona: str = "",
         policies: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> Registered:
+    ) -> Registration:
         """Register an agent, or get the one of that id; decided for over the wire if no policies are given."""
         return await self._do(self._asks.register(agent_id, name, persona, policies))
 

@@ -79,7 +79,7 @@ class Retries:
 
 
 @dataclass(frozen=True)
-class Registered:
+class Registration:
     """An agent, and the token that is good for it alone if it is new."""
 
     agent: AgentIdentity

@@ -283,7 +283,7 @@ class Identity(Answer):
     """Seconds in worlds."""
 
 
-class Registered(Answer):
+class Registration(Answer):
     """A registered agent."""
 
     agent: Identity

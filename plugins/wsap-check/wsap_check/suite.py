@@ -25,7 +25,7 @@ from wsap_check.findings import CheckOutcome, Report
 from wsap_check.subject import Check, S, Subject
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_core.host import PluginHost
-from wsap_core.references import Given, load_adapter_spec, load_agent_spec
+from wsap_core.references import ConstantFactory, load_adapter_spec, load_agent_spec
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AdapterSpec
@@ -127,7 +127,7 @@ def game_spec(reference: object, host: PluginHost | None = None) -> AdapterSpec:
         UsageError: there is no such game, or it is one object.
     """
     spec = load_adapter_spec(reference, host)
-    if isinstance(spec.factory, Given):
+    if isinstance(spec.factory, ConstantFactory):
         raise UsageError(f"The checks make many worlds of {spec.title}; give the class or a factory, not one object.")
     return spec
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Goal, Observation, PluginHost
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.protocol import PortableItem
 
 pytest.importorskip("wsap_crafter")
@@ -75,7 +75,7 @@ def look_back(ledger: Ledger) -> Journey:
 async def travel(folder: Path) -> Journey:
     host = PluginHost.discovered()
     commuter = Commuter()
-    host.agents.add(Registered(AgentSpec("commuter", "Makes its trips.", lambda: commuter), "test", "test"))
+    host.agents.add(Registration(AgentSpec("commuter", "Makes its trips.", lambda: commuter), "test", "test"))
     with open_store(str(folder / "wsap.db")) as store:
         nexus = Nexus(host, store, Settings(seed=5, games=("crafter", "minigrid")))
         with nexus.ledger.change() as book:

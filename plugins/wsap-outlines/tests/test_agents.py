@@ -18,7 +18,7 @@ import pytest
 from hosts import host_with_ours
 
 from wsap_core import PluginHost
-from wsap_core.host import Registered
+from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
@@ -41,8 +41,8 @@ def host(model: Any, tokenizer: Any) -> PluginHost:
 
     own = host_with_ours()
     for spec in crafter.wsap_adapters():
-        own.games.add(Registered(spec, "wsap-crafter", "t"))
-    own.backends.add(Registered(BackendSpec("outlines", "", create), "t", "t"))
+        own.games.add(Registration(spec, "wsap-crafter", "t"))
+    own.backends.add(Registration(BackendSpec("outlines", "", create), "t", "t"))
     return own
 
 
