@@ -21,7 +21,7 @@ from wsap_core.seams.model import Request
 from wsap_core.specs import AdapterSpec, BackendSpec
 from wsap_llm.mcp.connection import ToolServerError
 from wsap_llm.scripted import ScriptedBackend
-from wsap_llm.secrets import PREFIX, clean, recordable, resolved, secrets_in, without
+from wsap_llm.secrets import PREFIX, clean, redacted, secrets_in, with_secrets, without
 from wsap_nexus.api import list_runs, play, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -57,16 +57,16 @@ SECRET = "sk-deep-lake-4711-xyzzy"
 def test_a_text_where_keys_stand_is_kept_as_a_reference_and_found_again_by_it(
     options: dict[str, Any], kept: str
 ) -> None:
-    recorded = recordable(options)
+    recorded = redacted(options)
     assert SECRET not in json.dumps(recorded)
     assert PREFIX + kept in json.dumps(recorded)
     assert any(SECRET in secret for secret in secrets_in(options))
     given = next(text for text in secrets_in(options) if SECRET in text)
     known = {PREFIX + kept: given}
-    assert SECRET in json.dumps(resolved(recorded, known))
-    assert recordable(resolved(recorded, known)) == recorded
+    assert SECRET in json.dumps(with_secrets(recorded, known))
+    assert redacted(with_secrets(recorded, known)) == recorded
     with pytest.raises(ConfigError, match=f"set the environment variable {PREFIX}{kept}"):
-        resolved(recorded, {})
+        with_secrets(recorded, {})
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_text_where_keys_stand_is_kept_as_a_reference_and_found_again_by_it(
     ],
 )
 def test_a_reference_is_recorded_as_it_is_and_means_the_variable(options: dict[str, Any], meant: Any) -> None:
-    assert recordable(options) == options
-    assert list(resolved(options, {"LAKE_KEY": SECRET}).values()) == [meant]
+    assert redacted(options) == options
+    assert list(with_secrets(options, {"LAKE_KEY": SECRET}).values()) == [meant]
     with pytest.raises(ConfigError, match="LAKE_KEY, which is not set"):
-        resolved(options, {})
+        with_secrets(options, {})
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_reference_is_recorded_as_it_is_and_means_the_variable(options: dict[s
     ],
 )
 def test_what_is_not_confidential_stays_as_it_is(options: dict[str, Any]) -> None:
-    assert recordable(options) == resolved(options, {}) == options
+    assert redacted(options) == with_secrets(options, {}) == options
     assert secrets_in(options) == ()
 
 
@@ -124,7 +124,7 @@ _OPTIONS = st.recursive(
 
 @given(_OPTIONS)
 def test_nothing_hidden_is_recorded_wherever_it_stands_and_all_of_it_comes_back(options: dict[str, Any]) -> None:
-    recorded = json.dumps(recordable(options))
+    recorded = json.dumps(redacted(options))
     known: dict[str, str] = {}
 
     def collect(value: Any, path: tuple[str, ...]) -> None:
@@ -137,7 +137,7 @@ def test_nothing_hidden_is_recorded_wherever_it_stands_and_all_of_it_comes_back(
             known[variable] = value
 
     collect(options, ())
-    assert resolved(json.loads(recorded), known) == options
+    assert with_secrets(json.loads(recorded), known) == options
 
 
 def test_an_error_is_cleaned_with_all_that_is_behind_it() -> None:

@@ -10,7 +10,7 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol.wire import encode
 from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_llm.backends.pool import find_backend
-from wsap_llm.secrets import recordable
+from wsap_llm.secrets import redacted
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
@@ -101,7 +101,7 @@ def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -
 def _recorded(policy: Policy) -> dict[str, Any]:
     # Any: JSON of an open shape.
     try:
-        options = json.dumps(encode(recordable(policy.options)))
+        options = json.dumps(encode(redacted(policy.options)))
     except (TypeError, ValueError) as error:
         raise UsageError(f"The options of {policy.agent!r} are no JSON: {error}.") from error
     if len(options) > LONGEST_OPTIONS:

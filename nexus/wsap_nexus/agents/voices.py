@@ -15,7 +15,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import OutlivesRuns
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
-from wsap_llm.secrets import resolved
+from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.minds import KeptMind, kind_of, memory_of, take_in
@@ -64,7 +64,7 @@ async def voice_of(
         seed,
         "voice",
         agent.id,
-        config=Options(resolved(plan.options, os.environ)),
+        config=Options(with_secrets(plan.options, os.environ)),
         clock=clock,
         services=replace(services, journal=SeatJournal(recorder, f"{plan.name}:voice")),
         agent_id=agent.id,

@@ -17,7 +17,7 @@ from typing import Any
 from wsap_core.errors import SnapshotError, UsageError, WireError
 from wsap_core.seams.memory import AgentMemory, OutlivesRuns
 from wsap_llm.reflection import LESSON
-from wsap_llm.secrets import recordable
+from wsap_llm.secrets import redacted
 from wsap_nexus.minds import HeldMind, Life, Mind, Minds, check_name
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -161,7 +161,7 @@ class RunMinds:
             mind.with_life(replace(life, saved=now, steps=steps)),
             memory=memory.snapshot(),
             kind=_kind(plan, memory),
-            options=recordable(_options(plan)),
+            options=redacted(_options(plan)),
             revision=mind.revision + 1,
             saved_by=self._run_id,
         )

@@ -11,7 +11,7 @@ from typing import Any
 from wsap_core.errors import UsageError, WireError
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
-from wsap_llm.secrets import recordable, resolved
+from wsap_llm.secrets import redacted, with_secrets
 
 LONGEST_LABEL = 200
 """Characters of who plays: what a record of a run has room for."""
@@ -80,12 +80,12 @@ class RunPlan:
         return {
             "game": _anchored(self.game),
             "seats": [
-                {"name": s.name, "agent": _anchored(s.agent), "options": recordable(s.options), **_mind(s)}
+                {"name": s.name, "agent": _anchored(s.agent), "options": redacted(s.options), **_mind(s)}
                 for s in self.seats
             ],
             "seed": self.seed,
             "steps": self.steps,
-            "options": recordable(self.options),
+            "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
         }
 
@@ -146,7 +146,7 @@ def plan_seats(
         UsageError: a seat that the game does not have, more seats than it has, or options with which it
             can't say how many it has.
     """
-    low, high = spec.seats if spec.seats_of is None else spec.seats_with(resolved(game_options or {}, os.environ))
+    low, high = spec.seats if spec.seats_of is None else spec.seats_with(with_secrets(game_options or {}, os.environ))
     named = dict(seats or {})
     wanted = min(max(low, len(named)), high)
     names = list(spec.names_of_seats(high))

@@ -22,7 +22,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.middleware import Meter
-from wsap_llm.secrets import resolved
+from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
@@ -260,7 +260,7 @@ class Run:
             spec = self._agent_specs[seat_plan.name]
             # Where nobody outside is asked, nothing is needed to be let in.
             offline = self._past.offline
-            own_options = Options(seat_plan.options if offline else resolved(seat_plan.options, os.environ))
+            own_options = Options(seat_plan.options if offline else with_secrets(seat_plan.options, os.environ))
             own = Context.create(
                 plan.seed,
                 "agent",

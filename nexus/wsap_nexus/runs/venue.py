@@ -12,7 +12,7 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
-from wsap_llm.secrets import resolved
+from wsap_llm.secrets import with_secrets
 from wsap_nexus.worlds.seats import SeatFace
 
 
@@ -85,7 +85,7 @@ class OwnVenue:
 
     async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
         """Make the world, begin an episode, and open the seats."""
-        options = Options(resolved(self._options, os.environ))
+        options = Options(with_secrets(self._options, os.environ))
         context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)
         world = World.create(self._spec, context)
         check_used(f"The game {self._spec.name!r}", options)

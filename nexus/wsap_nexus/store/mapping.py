@@ -13,7 +13,7 @@ from sqlalchemy.sql import ColumnElement
 from wsap_core.errors import StorageError
 from wsap_core.protocol import ITEM_CATEGORIES, TOP_TIER, Avatar, AvatarState, PortableItem
 from wsap_core.protocol.wire import Codec, dumps, encode
-from wsap_llm.secrets import recordable
+from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, ItemRecord, Policy, SessionRecord, Terms
 
@@ -148,4 +148,4 @@ def session_of(row: Row[Any]) -> SessionRecord:
 
 def recorded(policy: Policy) -> Any:
     """Return a policy as it is recorded: with nothing confidential in it."""
-    return encode(replace(policy, options=recordable(policy.options)))
+    return encode(replace(policy, options=redacted(policy.options)))

@@ -25,7 +25,7 @@ from wsap_core.seams.options import Options, check_used
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds import World
-from wsap_llm.secrets import resolved
+from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.seats import SeatFace
 
@@ -112,7 +112,7 @@ class LocalWorld:
         self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None
     ) -> None:
         # Any: options are of an open shape.
-        own = Options(resolved(options, os.environ))
+        own = Options(with_secrets(options, os.environ))
         base = context or Context()
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)

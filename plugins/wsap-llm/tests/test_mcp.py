@@ -25,7 +25,7 @@ from wsap_core.seams.services import Services
 from wsap_core.seams.tool import AgentTool, ToolSource
 from wsap_llm.mcp.config import read_servers
 from wsap_llm.mcp.connection import ToolServerError
-from wsap_llm.mcp.mapping import UnusableTool, capped, subset, tool_of, without_doubles
+from wsap_llm.mcp.mapping import UnusableToolError, capped, subset, tool_of, without_duplicates
 from wsap_llm.mcp.source import McpTools, create
 from wsap_llm.toolbox import Toolbox
 
@@ -252,9 +252,9 @@ def test_references_are_followed_and_circles_end() -> None:
 
 
 def test_a_tool_whose_parameters_can_not_be_given_is_left_out() -> None:
-    with pytest.raises(UnusableTool):
+    with pytest.raises(UnusableToolError):
         tool_of("t", "", {"properties": {"two words": {}}, "required": ["two words"]})
-    with pytest.raises(UnusableTool):
+    with pytest.raises(UnusableToolError):
         tool_of("t", "", {"properties": {}, "required": ["x"]})
     assert tool_of("t", "", {"properties": {"two words": {}}}).parameters == ()
 
@@ -264,7 +264,7 @@ def test_names_become_tags_and_descriptions_one_line() -> None:
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", tool.name)
     assert "\n" not in tool.description
     assert len(tool.description) == 500
-    kept, doubles = without_doubles([("a/b", tool_of("a/b", "", {})), ("a.b", tool_of("a.b", "", {}))])
+    kept, doubles = without_duplicates([("a/b", tool_of("a/b", "", {})), ("a.b", tool_of("a.b", "", {}))])
     assert (list(kept), list(doubles)) == (["a_b"], ["a.b"])
 
 

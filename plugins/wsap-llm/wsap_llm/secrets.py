@@ -42,12 +42,12 @@ _HARMLESS = re.compile(r"[A-Za-z]{0,12} ?")
 Change = Callable[[tuple[str, ...], str], str]
 
 
-def recordable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with nothing confidential in them; going on with what was recorded needs `resolved`."""
+def redacted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with nothing confidential in them; going on with what was recorded needs `with_secrets`."""
     return {name: _mapped(value, (name,), _is_name(name), _reference) for name, value in options.items()}
 
 
-def resolved(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+def with_secrets(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """Return options with what references stand for.
 
     Raises:
@@ -101,7 +101,7 @@ def secrets_of(tables: Iterable[Mapping[str, Any]], environ: Mapping[str, str]) 
     found: set[str] = set()
     for options in tables:
         with contextlib.suppress(ConfigError):
-            options = resolved(options, environ)
+            options = with_secrets(options, environ)
         found.update(secrets_in(options))
     return tuple(sorted(found, key=lambda text: (-len(text), text)))
 

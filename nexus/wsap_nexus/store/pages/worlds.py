@@ -12,7 +12,7 @@ from wsap_core.errors import UnknownNameError
 from wsap_core.protocol import Avatar, AvatarState
 from wsap_core.protocol.avatars import can_become
 from wsap_core.protocol.wire import encode
-from wsap_llm.secrets import recordable
+from wsap_llm.secrets import redacted
 from wsap_nexus.errors import AvatarStateError
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord
 from wsap_nexus.store.events import AvatarChanged
@@ -40,7 +40,7 @@ class PlacePages(LogPages):
             game=game,
             owner=owner,
             seed=seed,
-            options=recordable(options),
+            options=redacted(options),
             created=self.stamp,
             failures=0,
         )

@@ -38,7 +38,7 @@ from wsap_llm.middleware import (
     UsageCounter,
 )
 from wsap_llm.middleware.budgets import CostOf
-from wsap_llm.secrets import resolved
+from wsap_llm.secrets import with_secrets
 
 # Any, in this module: options have every kind of value.
 
@@ -234,7 +234,7 @@ class ModelPool:
             WsapError: there is no such backend, it can't be asked, or it is used with other options.
         """
         own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
-        self.configure(name, {key[6:]: value for key, value in resolved(own, os.environ).items()})
+        self.configure(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
         return await self.ready(name)
 
     async def __aenter__(self) -> ModelPool:

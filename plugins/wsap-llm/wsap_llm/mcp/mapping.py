@@ -23,7 +23,7 @@ _SCHEMA_SIZE = 4000
 _PARAMETER = re.compile(r"[A-Za-z_][\w.-]{0,63}", re.ASCII)
 
 
-class UnusableTool(Exception):
+class UnusableToolError(Exception):
     """The tool can't be offered; the message says why."""
 
 
@@ -38,7 +38,7 @@ def tool_of(name: str, description: str | None, schema: Mapping[str, Any], *, pr
         prefix: put before the name.
 
     Raises:
-        UnusableTool: it has too many parameters, or one that is needed has a name that can't be used.
+        UnusableToolError: it has too many parameters, or one that is needed has a name that can't be used.
     """
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{name}" if prefix else name)[:64]
     if not re.match(r"[A-Za-z]", wanted):
@@ -53,18 +53,18 @@ def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
     if properties is None:
         properties = {}
     if not isinstance(properties, Mapping) or required - properties.keys():
-        raise UnusableTool("its parameters are not described")
+        raise UnusableToolError("its parameters are not described")
     found = []
     for name, part in properties.items():
         if not isinstance(name, str) or not _PARAMETER.fullmatch(name):
             if name in required:
-                raise UnusableTool("one of its parameters has a name that can't be used")
+                raise UnusableToolError("one of its parameters has a name that can't be used")
             continue
         says = part.get("description") if isinstance(part, Mapping) else None
         meaning = one_line(says)[:DESCRIPTION] if isinstance(says, str) else ""
         found.append(ParamDef(name, "", name not in required, subset(part, schema), meaning))
     if len(found) > MOST_PARAMETERS:
-        raise UnusableTool(f"it has more than {MOST_PARAMETERS} parameters")
+        raise UnusableToolError(f"it has more than {MOST_PARAMETERS} parameters")
     return found
 
 
@@ -165,7 +165,7 @@ def _content(block: Any) -> str:
             return f"({one_line(kind)[:40]}, not shown)"
 
 
-def without_doubles(tools: Iterable[tuple[str, Tool]]) -> tuple[dict[str, tuple[str, Tool]], Sequence[str]]:
+def without_duplicates(tools: Iterable[tuple[str, Tool]]) -> tuple[dict[str, tuple[str, Tool]], Sequence[str]]:
     """Return tools by their name here, each with the server's name for it; and the server's names of doubles."""
     kept: dict[str, tuple[str, Tool]] = {}
     left = []

@@ -12,7 +12,7 @@ from wsap_core.seams.context import Context
 from wsap_core.untrusted import one_line
 from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
-from wsap_llm.mcp.mapping import UnusableTool, tool_of, without_doubles
+from wsap_llm.mcp.mapping import UnusableToolError, tool_of, without_duplicates
 
 
 class RemoteTool:
@@ -65,9 +65,9 @@ class McpTools:
                     described.append(
                         (tool.name, tool_of(tool.name, tool.description, tool.input_schema, prefix=server.prefix))
                     )
-                except UnusableTool as problem:
+                except UnusableToolError as problem:
                     self._leave_out(server, tool.name, str(problem))
-            kept, doubles = without_doubles(described)
+            kept, doubles = without_duplicates(described)
             for name in doubles:
                 self._leave_out(server, name, "another one has its name here")
             found += [RemoteTool(connection, theirs, definition) for theirs, definition in kept.values()]
