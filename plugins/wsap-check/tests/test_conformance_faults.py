@@ -15,11 +15,11 @@ FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = {
     **load_object(f"{BROKEN / 'meadow_faults.py'}:FAULTS"),
     **load_object(f"{BROKEN / 'council_faults.py'}:FAULTS"),
 }
-TRANSIT_FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = load_object(f"{BROKEN / 'orchard_faults.py'}:FAULTS")
+TRANSIT_FAULTS: dict[str, tuple[AdapterSpec, set[str]]] = load_object(f"{BROKEN / 'keepsakes_faults.py'}:FAULTS")
 ABOUT_TRANSIT = ["abilities", "spec", "snapshot-continues", *(c.name for c in CHECKS if c.name.startswith("transit-"))]
 SOUND = {
     "meadow": load_object(f"{BROKEN / 'meadow.py'}:SPEC"),
-    "orchard": load_object(f"{BROKEN / 'orchard.py'}:SPEC"),
+    "orchard": load_object(f"{BROKEN / 'keepsakes.py'}:SPEC"),
     "council": load_object(f"{BROKEN / 'council.py'}:spec_of")(load_object(f"{BROKEN / 'council.py'}:Council")),
     "council in turn": load_object(f"{BROKEN / 'council.py'}:spec_of")(
         load_object(f"{BROKEN / 'council.py'}:CouncilInTurn")

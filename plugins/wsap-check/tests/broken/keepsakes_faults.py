@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from orchard import RULES, SPEC, Orchard
+from keepsakes import RULES, SPEC, Orchard
 
 from wsap_core import AdapterSpec, AvatarState, JackInResult
 from wsap_core.protocol import Bonus, Entry, PortableItem, Receipt, TransferRule, TransitPackage

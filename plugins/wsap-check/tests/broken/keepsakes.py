@@ -1,6 +1,6 @@
 """A meadow that agents come to with skills and things, and leave with things; it keeps every promise.
 
-The broken worlds in `orchard_faults.py` are variations of it, each with one fault.
+The broken worlds in `keepsakes_faults.py` are variations of it, each with one fault.
 """
 
 from __future__ import annotations
