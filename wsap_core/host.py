@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Generic, TypeVar, cast
 
 import pluggy
@@ -20,7 +21,7 @@ from wsap_core.factories import load
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec, BackendSpec, CommandSpec, MemorySpec, Spec, ToolSpec
 
-S = TypeVar("S", bound=Spec)
+S = TypeVar("S")
 
 DISABLE_VARIABLE = "WSAP_DISABLE_PLUGINS"
 """Environment variable: plugin names to block, separated by commas."""
@@ -73,7 +74,7 @@ class Registry(Generic[S]):
 
     def add(self, entry: Registration[S]) -> None:
         """Put an entry on the registry."""
-        self._entries.setdefault(entry.spec.name, []).append(entry)
+        self._entries.setdefault(cast(Spec, entry.spec).name, []).append(entry)
 
     def get(self, name: str) -> S:
         """Return the spec of that name.
@@ -146,6 +147,8 @@ class PluginHost:
         self.memories: Registry[MemorySpec] = Registry("memory")
         self.tools: Registry[ToolSpec] = Registry("tool")
         self.commands: Registry[CommandSpec] = Registry("command")
+        self._kinds: dict[str, type] = dict(hookspecs.HOOKS)
+        self._plugins: list[tuple[object, PluginReport]] = []
         self._registries: dict[str, tuple[str, Registry[Any]]] = {
             "wsap_adapters": ("games", self.games),
             "wsap_agents": ("agents", self.agents),
@@ -164,6 +167,25 @@ class PluginHost:
             host.load(found)
         host.note_duplicates()
         return host
+
+    def add_hook(self, specification: ModuleType, hook: str, kind: type[S], noun: str) -> Registry[S]:
+        """Collect a hook of another distribution, from the plugins that are loaded and from those to come.
+
+        Plugins mark it with `hookimpl(optionalhook=True)`, so that they also load where nobody collects it.
+
+        Args:
+            specification: the module in which the hook is marked with `hookspec`.
+            hook: its name.
+            kind: what its functions return; has a `name`.
+            noun: what one of these is called in messages.
+        """
+        if hook not in self._registries:
+            self._manager.add_hookspecs(specification)
+            self._kinds[hook] = kind
+            self._registries[hook] = (f"{noun}s", Registry(noun))
+            for plugin, row in self._plugins:
+                self._collect_hook(hook, plugin, row)
+        return self._registries[hook][1]
 
     def load(self, found: FoundPlugin) -> PluginReport:
         """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
@@ -223,10 +245,14 @@ class PluginHost:
         except Exception as error:
             row.add_problem(f"It can't be registered: {_short(error)}", broken=True)
             return
-        for hook, (label, registry) in self._registries.items():
-            for implementation in getattr(self._manager.hook, hook).get_hookimpls():
-                if implementation.plugin is plugin:
-                    self._collect(hook, implementation.function, label, registry, row)
+        self._plugins.append((plugin, row))
+        for hook in self._registries:
+            self._collect_hook(hook, plugin, row)
+
+    def _collect_hook(self, hook: str, plugin: object, row: PluginReport) -> None:
+        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+            if implementation.plugin is plugin:
+                self._collect(hook, implementation.function, *self._registries[hook], row)
 
     def _collect(self, hook: str, function: Any, label: str, registry: Registry[Any], row: PluginReport) -> None:
         if inspect.iscoroutinefunction(function):
@@ -237,7 +263,7 @@ class PluginHost:
         except Exception as error:
             row.add_problem(f"{hook} raised {_short(error)}", broken=True)
             return
-        expected = hookspecs.HOOKS[hook]
+        expected = self._kinds[hook]
         for spec in specs:
             if not isinstance(spec, expected):
                 row.add_problem(f"{hook} gave a {type(spec).__name__} where a {expected.__name__} belongs.")
@@ -254,11 +280,11 @@ class PluginHost:
 
     def _report_misspellings(self, plugin: object, row: PluginReport) -> None:
         for name in sorted(vars(plugin) if hasattr(plugin, "__dict__") else dir(plugin)):
-            marked = self._manager.parse_hookimpl_opts(plugin, name) is not None
-            if marked and name not in hookspecs.HOOKS:
-                guess = UnknownNameError("hook", name, hookspecs.HOOKS)
+            options = self._manager.parse_hookimpl_opts(plugin, name)
+            if options is not None and name not in self._kinds and not options["optionalhook"]:
+                guess = UnknownNameError("hook", name, self._kinds)
                 row.add_problem(str(guess))
-            elif not marked and name in hookspecs.HOOKS:
+            elif options is None and name in self._kinds:
                 row.add_problem(f"{name} is not marked with @hookimpl, so it is not called.")
 
 

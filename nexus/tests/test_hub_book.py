@@ -16,7 +16,6 @@ from test_storage_migrations import server  # noqa: F401 (a fixture)
 
 from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, PortableItem
-from wsap_nexus.cli.nexus import report
 from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
 from wsap_nexus.hub.transit import prepare_enter
 from wsap_nexus.store import Database
@@ -197,7 +196,7 @@ def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: Ledger) -> No
         book.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
         (told,) = book.events(kinds=("item_moved",))
     assert (told.body["item_id"], told.body["name"]) == ("x", "iron sword")
-    assert report.told(told) == "ada's iron sword is lost: a dragon ate it"
+    assert told.sentence() == "ada's iron sword was lost: a dragon ate it"
 
 
 def test_an_item_can_not_leave_where_it_is_not(ledger: Ledger) -> None:

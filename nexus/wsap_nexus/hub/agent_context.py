@@ -15,6 +15,7 @@ from wsap_nexus.agents.minds import AgentMinds, KeptMind
 from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.conversation import Words
+from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.transit import Departure
@@ -31,6 +32,10 @@ from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatFace
 
 # Any, in this module: parameters of actions, and statistics as JSON.
+
+
+DIARIES = 100
+"""Entries of diaries that are written at a time."""
 
 
 class Life:
@@ -50,6 +55,9 @@ class Life:
         self._looked: set[str] = set()
         self.words = Words(context, self.mind, self.ring)
         """What agents say and write."""
+        self._diary = Delivery(
+            context.ledger, "nexus:diary", self.words.on_event, kinds=("left",), at_once=DIARIES, seconds=None
+        )
 
     # --- the desk: what agents in the nexus ask for -----------------------------------------------
 
@@ -246,11 +254,10 @@ class Life:
         self._minds.pop(run_id, None)
 
     def came_back(self, session: SessionRecord) -> None:
-        """Take in that an agent is back: it may go straight on, and writes in its diary, beside what it does next."""
+        """Take in that an agent is back: it may go straight on."""
         destination = str(session.stats.get("destination") or "")
         if session.reason == "exit_game" and destination:
             self._onward[session.agent_id] = destination
-        self.words.write_diary(session)
 
     def go_on(self, agent_id: str) -> None:
         """Send an agent straight on to where it wanted to go, if it did; what hinders that is told as news."""
@@ -305,9 +312,13 @@ class Life:
             with self._context.ledger.change() as book:
                 book.keep_mind(agent_id, mind)
 
+    def start(self) -> None:
+        """Write diaries from now on, those first that were not written when the nexus ended."""
+        self._diary.start()
+
     async def aclose(self) -> None:
-        """End what is being written."""
-        await self.words.aclose()
+        """End what is being written: entries that are not done are put together from the log."""
+        await self._diary.aclose()
 
     def _whispers(self, agent_id: str) -> dict[int, str]:
         with self._context.ledger.look() as book:

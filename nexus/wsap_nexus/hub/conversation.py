@@ -20,7 +20,7 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
-from wsap_nexus.store.events import Talked, Whispered
+from wsap_nexus.store.events import Left, NexusEvent, Talked, Whispered
 from wsap_nexus.store.records import NewRun
 
 
@@ -37,7 +37,6 @@ class Words:
         self._context = context
         self._mind = mind
         self._ring = ring
-        self._writing: set[asyncio.Task[None]] = set()
 
     async def talk(self, agent_id: str, text: str) -> Answer:
         """Say something to an agent and return what it answers; see `Answer`.
@@ -75,17 +74,12 @@ class Words:
             book.agent(agent_id)
             return entries(book, agent_id, before=before, limit=limit)
 
-    def write_diary(self, session: SessionRecord) -> None:
-        """Begin an entry about a session that is over; nobody waits for it."""
-        task = asyncio.create_task(self._write_diary(session), name=f"diary {session.agent_id}")
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-
-    async def aclose(self) -> None:
-        """End what is being written: entries that are not done are put together from the log."""
-        for task in list(self._writing):
-            task.cancel()
-        await asyncio.gather(*self._writing, return_exceptions=True)
+    async def on_event(self, event: NexusEvent) -> None:
+        """Write in the diary of an agent that has left a world: the listener `nexus:diary`."""
+        if isinstance(event, Left) and event.session_id is not None:
+            with self._context.ledger.look() as book:
+                session = book.session(event.session_id)
+            await self._write_diary(session)
 
     async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
         hindered = ""

@@ -21,6 +21,7 @@ from wsap_nexus.hub.catalog import Catalog, Standing, Standings
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
 from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.failures import Homecoming
+from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, Stay
 from wsap_nexus.hub.lobby import Entrance, Room
 from wsap_nexus.hub.place import Surroundings
@@ -121,6 +122,7 @@ class Nexus:
             context, tables=self.tables, room=self.room, life=self.life, casting=casting, homecoming=self.homecoming
         )
         """Agents that live now."""
+        self._listeners = PluginListeners(self.ledger, host)
         self._lead = lead(store.database)
         self._leading: asyncio.Task[None] | None = None
         self._lost: asyncio.Future[LeadLostError] | None = None
@@ -159,6 +161,8 @@ class Nexus:
         if not self.store.database.is_sqlite:
             self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")
         self.tables.settle()
+        self.life.start()
+        self._listeners.start()
         with self.ledger.change() as book:
             book.note(NexusStarted(agents=book.count_agents()))
         self.elsewhere.start()
@@ -208,6 +212,7 @@ class Nexus:
         except LeadLostError:
             pass  # what another nexus leads is the other's to tell of
         finally:
+            await self._listeners.aclose()
             self._lead.release()
 
     @property

@@ -12,7 +12,7 @@ from wsap_core.errors import NotADatabaseError, StorageVersionError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision; stated here so that opening a database that is up to date needs no alembic."""
 
 APPLICATION_ID = 0x57534150

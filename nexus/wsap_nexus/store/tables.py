@@ -378,5 +378,15 @@ class NexusEventRow(Base, table=True):
     """Canonical JSON."""
 
 
+class ListenerRow(Base, table=True):
+    """How far a listener has come in the log of the nexus."""
+
+    __tablename__ = "listener"
+
+    name: str = Field(primary_key=True, max_length=LONGEST_NAME)
+    seq: int
+    """The number of the last event that was delivered to it."""
+
+
 METADATA = Base.metadata
 """All tables, for the migrations."""

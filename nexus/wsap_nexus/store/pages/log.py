@@ -15,6 +15,7 @@ from wsap_nexus.store.mapping import checked
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
+_LISTENER = METADATA.tables["listener"]
 
 
 class LogPages:
@@ -94,6 +95,18 @@ class LogPages:
     def last_seq(self) -> int:
         """Return the number of the newest event, 0 if there is none."""
         return int(self.connection.execute(select(func.max(_EVENT.c.seq))).scalar() or 0)
+
+    def place_of_listener(self, name: str) -> int:
+        """Return the number of the last event that was delivered to a listener; a new one begins after the newest."""
+        found = self.connection.execute(select(_LISTENER.c.seq).where(_LISTENER.c.name == name)).scalar()
+        if found is None:
+            found = self.last_seq()
+            self._insert(_LISTENER, name=name, seq=found)
+        return int(found)
+
+    def keep_place_of_listener(self, name: str, seq: int) -> None:
+        """Store the number of the last event that was delivered to a listener."""
+        self._update(_LISTENER, _LISTENER.c.name == name, seq=seq)
 
     def next_number(self, what: str) -> int:
         """Return the next number of a kind of ids; none is given out twice."""

@@ -1,0 +1,208 @@
+"""Listeners: told of events after their commit, each at its own pace, from where it was left when the nexus ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from wsap_core.errors import WsapError
+from wsap_core.factories import load
+from wsap_core.host import PluginHost
+from wsap_core.untrusted import one_line
+from wsap_nexus import hookspecs
+from wsap_nexus.hookspecs import Listener, ListenerSpec
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.events import ListenerFailed, NexusEvent
+
+SECONDS = 60.0
+"""How long a plugin's listener may take for an event."""
+GRACE = 5.0
+"""How long plugins' listeners may take for what is left when the nexus stops; they get the rest at its next start."""
+KEEP_EVERY = 1.0
+"""Seconds between two times that the place of a busy listener is stored."""
+_PAGE = 100
+
+_LOG = logging.getLogger(__name__)
+
+OnEvent = Callable[[NexusEvent], Awaitable[None]]
+
+
+class Delivery:
+    """Delivers the events of a nexus to one listener, in a task of its own.
+
+    Args:
+        ledger: where events, and the listener's place among them, are kept.
+        name: the listener's.
+        on_event: called with each event.
+        kinds: the kinds of events that it is told of; empty for all.
+        at_once: how many events it may be told of at a time.
+        seconds: how long it may take for one; None for no limit.
+        on_failure: told once, when it first raises or takes too long.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        name: str,
+        on_event: OnEvent,
+        *,
+        kinds: Sequence[str] = (),
+        at_once: int = 1,
+        seconds: float | None = SECONDS,
+        on_failure: Callable[[str, BaseException], None] | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._name = name
+        self._on_event = on_event
+        self._kinds = tuple(kinds)
+        self._room = asyncio.Semaphore(at_once)
+        self._seconds = seconds
+        self._on_failure = on_failure
+        self._fresh = asyncio.Event()
+        self._closing = False
+        self._read = self._kept = 0
+        self._kept_at = time.monotonic()
+        self._open: dict[int, asyncio.Task[None]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._stop: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin with the first event that was not delivered yet; for a new listener, with the next one that happens."""
+        with self._ledger.change() as book:
+            self._read = self._kept = book.place_of_listener(self._name)
+        loop = asyncio.get_running_loop()
+
+        def heard(event: NexusEvent) -> None:
+            if (not self._kinds or event.kind in self._kinds) and not loop.is_closed():
+                loop.call_soon_threadsafe(self._fresh.set)
+
+        self._stop = self._ledger.listen(heard)
+        self._task = asyncio.create_task(self._deliver(), name=f"listener {self._name}")
+
+    async def aclose(self, grace: float = 0.0) -> None:
+        """Deliver what is left within some seconds, end what is being delivered, and store how far it came."""
+        self._stop()
+        self._closing = True
+        self._fresh.set()
+        if self._task is not None:
+            if grace:
+                await asyncio.wait({self._task}, timeout=grace)
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def delivered(self) -> int:
+        """The number up to which all events are delivered."""
+        return min(self._open, default=self._read + 1) - 1
+
+    async def _deliver(self) -> None:
+        try:
+            while True:
+                self._fresh.clear()
+                if await self._deliver_page():
+                    continue
+                if self._closing and not self._open:
+                    return
+                due = KEEP_EVERY if self.delivered > self._kept else None
+                try:
+                    async with asyncio.timeout(due):
+                        await self._fresh.wait()
+                except TimeoutError:
+                    self._keep()
+        finally:
+            for task in self._open.values():
+                task.cancel()
+            await asyncio.gather(*self._open.values(), return_exceptions=True)
+            self._keep()
+
+    async def _deliver_page(self) -> int:
+        """Deliver the next events, and return how many that were."""
+        try:
+            with self._ledger.look() as book:
+                events = book.events(after=self._read, kinds=self._kinds, limit=_PAGE)
+        except WsapError as error:
+            _LOG.warning("The listener %s can't read the log: %s", self._name, error)
+            return 0
+        for event in events:
+            await self._room.acquire()
+            if time.monotonic() - self._kept_at >= KEEP_EVERY:
+                self._keep()
+            self._read = event.seq
+            task = asyncio.create_task(self._tell(event), name=f"listener {self._name} {event.seq}")
+            self._open[event.seq] = task
+            task.add_done_callback(partial(self._told, event.seq))
+        return len(events)
+
+    def _told(self, seq: int, task: asyncio.Task[None]) -> None:
+        self._room.release()
+        if not task.cancelled():  # one that was cut off is not delivered
+            del self._open[seq]
+            self._fresh.set()
+
+    async def _tell(self, event: NexusEvent) -> None:
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                await self._on_event(event)
+        except Exception as error:  # whoever only listens stops nobody, itself included
+            _LOG.debug("The listener %s failed.", self._name, exc_info=error)
+            report, self._on_failure = self._on_failure, None
+            if report is not None:
+                report(self._name, TimeoutError(f"took longer than {self._seconds:g} s") if limit.expired() else error)
+
+    def _keep(self) -> None:
+        if self.delivered <= self._kept:
+            return
+        try:
+            with self._ledger.change() as book:
+                book.keep_place_of_listener(self._name, self.delivered)
+        except WsapError as error:  # another nexus has taken over, or the disk is full: some events come again
+            _LOG.warning("The place of the listener %s is not stored: %s", self._name, error)
+            return
+        self._kept, self._kept_at = self.delivered, time.monotonic()
+
+
+class PluginListeners:
+    """The listeners that plugins offer.
+
+    Args:
+        ledger: the nexus' records.
+        host: the plugins.
+    """
+
+    def __init__(self, ledger: Ledger, host: PluginHost) -> None:
+        self._ledger = ledger
+        self._host = host
+        self._deliveries: list[Delivery] = []
+
+    def start(self) -> None:
+        """Make every listener that plugins offer, and begin to tell it of events."""
+        offered = self._host.add_hook(hookspecs, "wsap_listeners", ListenerSpec, "listener")
+        broken: list[tuple[str, Exception]] = []
+        for name in offered.names():
+            spec = offered.get(name)
+            try:
+                listener: Listener = load(spec.factory)()
+                on_event = listener.on_event
+            except Exception as error:  # a plugin's own code
+                broken.append((name, error))
+                continue
+            delivery = Delivery(self._ledger, name, on_event, kinds=spec.kinds, on_failure=self._report)
+            delivery.start()
+            self._deliveries.append(delivery)
+        for name, fault in broken:
+            self._report(name, fault)
+
+    async def aclose(self) -> None:
+        """Deliver what is left, within a few seconds, and end."""
+        await asyncio.gather(*(delivery.aclose(GRACE) for delivery in self._deliveries))
+
+    def _report(self, name: str, error: BaseException) -> None:
+        text = one_line(f"{type(error).__name__}: {error}")[:500]
+        _LOG.warning("The listener %s failed; this is reported once: %s", name, text, exc_info=error)
+        with contextlib.suppress(WsapError), self._ledger.change() as book:
+            book.note(ListenerFailed(listener=name, error=text))

@@ -1,0 +1,26 @@
+"""How far listeners have come in the log of the nexus."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the table of listeners."""
+    op.create_table(
+        "listener",
+        sa.Column("name", sa.String(200), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+
+
+def downgrade() -> None:
+    """Drop it."""
+    op.drop_table("listener")
