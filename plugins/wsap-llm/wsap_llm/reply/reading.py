@@ -197,7 +197,7 @@ def _decide(found: list[Candidate], text: str, choices: LegalChoices) -> Reading
     alone: list[Candidate] = []
     before = 0
     for one in found:
-        if one.how in ("label", "name alone") or stands_alone(text, one.start, one.end, before):
+        if one.how == "name alone" or stands_alone(text, one.start, one.end, before):
             alone.append(one)
         before = one.end
     last = found[-1]

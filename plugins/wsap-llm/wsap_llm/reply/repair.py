@@ -91,7 +91,7 @@ _LOST_KEY_QUOTE = re.compile(r"""["'](\w{1,40})\s{0,5}(?=:\s{0,20}["'{\[])""")
 _SKIPPED = re.compile(r"(?:\s+|//[^\n]*|/\*.{0,2000}?\*/|#[^\n]*|\.\.\.|…)+", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
 _WORDS = {
-    "true": True, "false": False, "null": None, "none": None, "undefined": None, "nil": None, "yes": "yes", "no": "no",
+    "true": True, "false": False, "null": None, "none": None, "undefined": None, "nil": None,
 }  # fmt: skip
 _NUMBER = re.compile(r"[+-]?\d{1,18}(\.\d{0,18})?([eE][+-]?\d{1,3})?")
 
