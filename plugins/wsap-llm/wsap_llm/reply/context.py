@@ -18,14 +18,13 @@ _BARE = re.compile(
     r"|[\s`~'\"“*_#({\[:,-])*+",
     re.IGNORECASE,
 )
-_OWN = r"(?:action|answer|response|reply|json|output|choice|decision|move|object)"
+_OWN = r"(?:action|answer|response|reply|json|output|choice|decision|move|object|assistant|(?:tool|function) call)"
+_KIND = r"(?:(?:my|the|a|an|final|next|chosen|selected|best|valid|corrected|json) )*"
 _ANNOUNCES = re.compile(
     r"[\W_]*(?:(?:so|therefore|thus|hence|then|and|now|okay|ok|sure|alright|corrected|final|json)\b[\s,]*)*"
-    rf"(?:(?:my|the|a|an|final|next|chosen|best|valid|corrected|json)\s+)*(?:{_OWN}\b\s*)?"
-    r"(?:(?:is|in|format|json|as)\b\s*)*[\W_]*"
-    r"|[\W_]*here (?:you go|(?:is|are) (?:my|the|a|an)(?: valid| json| final| next)*"
-    rf" {_OWN}(?: in json(?: format)?)?)[\W_]*"
-    r"|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*"
+    rf"{_KIND}(?:{_OWN}\b[\s(]*)?(?:(?:is|in|format|json|as)\b[\s)]*)*(?:(?:for )?this turn)?[\W_]*"
+    rf"|[\W_]*here(?: you go|(?:['’]s| is| are) (?:what|{_KIND}{_OWN})(?: in json(?: format)?)?"
+    r"(?: i(?:['’]ll| will)? (?:do|take|choose))?)[\W_]*|[\W_]*i (?:answer|reply|respond|choose)(?: with)?[\W_]*"
     r"|[\W_]*i(?:['’]ll| will)(?! not| never| tell)(?: (?!when|later|once|after|if|to)[a-z_]{1,20}){1,4}[\W_]*",
     re.IGNORECASE,
 )
