@@ -18,8 +18,8 @@ from wsap_core.seams.model_errors import BudgetReachedError
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
+from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import PERSON, inbox
-from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
 from wsap_nexus.hub.visitor_seat import GuestSeat
@@ -320,11 +320,11 @@ def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_i
             assert entries[0].text == "Dear diary, zanzibar."
             assert entries[0].own_words
             with place.nexus.ledger.look() as book:
-                kept = KeptMind.from_bytes(book.mind("w7"))
+                kept = SavedMemories.from_bytes(book.mind("w7"))
             assert list(kept.memories) == ["fulltext"]
             assert kept.lives >= 3
             memory = fulltext(Context())
-            memory.restore(kept.memories["fulltext"])
+            memory.restore(kept.memories["fulltext"].snapshot)
             remembered = memory.browse(most=100)
             # Each with the world, the run and the step that it is from.
             assert {"Echo", "Crafter", "the nexus"} <= {found.world for found in remembered}
@@ -357,8 +357,8 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
             assert len(events) == 1  # recorded when the stay began, and never again
             with Ledger(store.database).change() as book:
                 # Somebody changes the mind while the nexus is down.
-                kept = KeptMind.from_bytes(book.mind("w8"))
-                book.keep_mind("w8", KeptMind(kept.lives + 5, kept.memories).to_bytes())
+                kept = SavedMemories.from_bytes(book.mind("w8"))
+                book.keep_mind("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
             return dict(events[0].data)
 
     first = asyncio.run(live())

@@ -17,7 +17,7 @@ import pytest
 from hosts import host_with_ours, with_kit
 
 from wsap_core import Action, ActionDef, ActionResult, ActionSpace, Event, Goal, Observation, PluginHost
-from wsap_core.errors import StorageLockedError, UsageError
+from wsap_core.errors import UsageError
 from wsap_core.host import Registration
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import Request
@@ -28,14 +28,18 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.middleware import Budget
 from wsap_llm.scripted import ScriptedBackend
+from wsap_nexus.agents.memory import SavedMemories, SavedMemory
 from wsap_nexus.api import play, resume_run
-from wsap_nexus.minds import Minds
+from wsap_nexus.errors import AlreadyInWorldError
+from wsap_nexus.hub.play_as import resume_as, start_as
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.session import replies_of, resume, start
+from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import RunSummary
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import SessionRecord
 
 DIED = 12
 
@@ -114,22 +118,37 @@ OPTIONS: dict[str, Any] = {"model": "thinker/x", "memory": "fulltext", "recall_t
 
 
 class Place:
-    """A database and minds in a folder."""
+    """A database in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.database = str(folder / "runs.db")
-        self.minds = Minds(folder / "minds")
+
+    def remembered(self, agent: str = "ada") -> SavedMemories:
+        """What an agent remembers."""
+        with open_store(self.database) as store, Ledger(store.database).look() as book:
+            return SavedMemories.from_bytes(book.mind(agent))
+
+    def memory(self, kind: str = "fulltext", agent: str = "ada") -> SavedMemory:
+        return self.remembered(agent).memories[kind]
+
+    def sessions(self, agent: str = "ada") -> list[SessionRecord]:
+        """An agent's sessions, oldest first."""
+        with open_store(self.database) as store, Ledger(store.database).look() as book:
+            return book.sessions(agent_id=agent)[::-1]
+
+    def agents(self) -> list[str]:
+        with open_store(self.database) as store, Ledger(store.database).look() as book:
+            return [agent.id for agent in book.agents()]
 
     def play(
-        self, model: Model, *, steps: int = 40, mind: str | None = "ada", saved: bool = True, **options: Any
+        self, model: Model, *, steps: int = 40, who: str | None = "ada", saved: bool = True, **options: Any
     ) -> RunSummary:
         return play(
             "cave",
             "llm",
             agent_options={**OPTIONS, **options},
             steps=steps,
-            mind=mind,
-            minds=self.minds,
+            as_=who,
             database=self.database,
             host=host_of(model, saved=saved),
         )
@@ -145,20 +164,20 @@ class Place:
         plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=steps, snapshot_every=7)
         with (
             open_store(self.database) as store,
-            start(
-                plan,
-                host_of(model, saved=saved),
-                store,
-                controls=controls,
-                observers=[seen],
-                minds=self.minds,
-                **around,
+            start_as(
+                plan, host_of(model, saved=saved), store, controls=controls, observers=[seen], **around
             ) as session,
         ):
             asyncio.run(session.play())
 
     def resume(self, model: Model, run: str = "last", *, saved: bool = True) -> RunSummary:
-        return resume_run(run, database=self.database, minds=self.minds, host=host_of(model, saved=saved))
+        return resume_run(run, database=self.database, host=host_of(model, saved=saved))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder of the test's own."""
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture
@@ -189,18 +208,18 @@ def test_a_lesson_of_the_first_run_is_in_the_first_prompt_of_the_second_with_whe
     assert shown
     assert all(line.startswith("- (cave, run 1, step ") for line in shown)
     assert any("(cave, run 2, step " in line for line in lessons_in(second.asked("decide")[-1]))
-    mind = place.minds.read("ada")
-    assert [(life.label, life.game, life.steps) for life in mind.lives] == [
-        ("run 1", "cave", 40),
-        ("run 2", "cave", 40),
-    ]
-    assert (mind.kind, mind.revision, mind.saved_by) == (memory, 2, mind.lives[1].run)
+    saved, sessions = place.remembered(), place.sessions()
+    assert [(session.game, session.steps) for session in sessions] == [("cave", 40), ("cave", 40)]
+    assert (list(saved.memories), saved.lives) == ([memory], 2)
+    found = place.memory(memory)
+    assert (found.revision, found.saved_by) == (2, sessions[1].run_id)
+    assert found.runs == {session.run_id: 40 for session in sessions}
 
 
-def test_without_a_mind_the_second_run_knows_nothing_of_the_first(place: Place) -> None:
+def test_who_plays_as_nobody_knows_nothing_of_the_run_before(place: Place) -> None:
     first, second = Model(), Model()
-    assert place.play(first, mind=None).trajectory_hash == place.play(second, mind=None).trajectory_hash
-    assert place.minds.names() == []
+    assert place.play(first, who=None).trajectory_hash == place.play(second, who=None).trajectory_hash
+    assert place.agents() == []
 
 
 def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(place: Place) -> None:
@@ -219,7 +238,7 @@ def test_looking_back_counts_in_the_sums_and_is_in_the_log_under_its_purpose(pla
 @pytest.mark.slow
 @pytest.mark.parametrize("saved", [True, False])
 @pytest.mark.parametrize("stop", [1, 9, 14, 23, 39])
-def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_the_newer_mind(
+def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_newer_memories(
     place: Place, other: Place, stop: int, saved: bool
 ) -> None:
     for each in (place, other):
@@ -227,15 +246,16 @@ def test_a_run_that_is_gone_on_with_begins_with_its_own_start_and_not_with_the_n
     whole = other.play(Model(), saved=saved)
     model = Model()
     place.stopped(model, stop, saved=saved)
-    assert place.minds.read("ada").lives[1].steps == stop, "what it had learned was saved when it was stopped"
+    cut = place.sessions()[1]
+    assert (cut.steps, cut.reason, place.memory().runs[cut.run_id]) == (stop, "interrupted", stop)
     again = Model()
     resumed = place.resume(again, saved=saved)
     assert resumed.trajectory_hash == whole.trajectory_hash
     assert len(model.requests) + len(again.requests) == whole.to_json()["usage"]["calls"]
     assert resumed.to_json()["usage"]["calls"] == whole.to_json()["usage"]["calls"]
-    mind, reference = place.minds.read("ada"), other.minds.read("ada")
-    assert mind.memory == reference.memory
-    assert [life.steps for life in mind.lives] == [40, 40]
+    assert place.memory().snapshot == other.memory().snapshot
+    assert list(place.memory().runs.values()) == [40, 40]
+    assert [session.steps for session in place.sessions()] == [40, stop, 40 - stop]
 
 
 SCRIPT = """
@@ -250,66 +270,70 @@ Place(Path(sys.argv[1])).play(Model(die_at=int(sys.argv[2])))
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is a POSIX signal")
 @pytest.mark.parametrize("die_at", [1, 12, 21, 40])
-def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_mind(
+def test_a_run_that_is_killed_goes_on_to_the_same_trajectory_and_the_same_memory(
     place: Place, other: Place, tmp_path: Path, die_at: int
 ) -> None:
     for each in (place, other):
         each.play(Model())
     whole = other.play(Model())
-    before = place.minds.read("ada")
+    before = place.memory()
     here = str(Path(__file__).resolve().parent)
     arguments = [sys.executable, "-c", SCRIPT, str(tmp_path), str(die_at), here]
     killed = subprocess.run(arguments, capture_output=True, check=False, text=True, env=with_kit())
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    mind = place.minds.read("ada")
-    assert (mind.memory, mind.revision) == (before.memory, before.revision)
-    assert (mind.lives[1].saved, mind.lives[1].steps) == ("", 0), "it is known that there was a run that never saved"
+    assert place.memory() == before
     resumed = place.resume(Model())
     assert resumed.trajectory_hash == whole.trajectory_hash
-    assert place.minds.read("ada").memory == other.minds.read("ada").memory
+    assert place.memory().snapshot == other.memory().snapshot
+    assert sum(session.steps for session in place.sessions()) == 80, "each decision counts once"
+    assert all(session.closed for session in place.sessions())
 
 
-def test_a_run_that_is_replayed_needs_no_mind_and_changes_none(place: Place) -> None:
+def test_a_run_that_is_replayed_needs_no_agent_and_changes_none(place: Place) -> None:
     place.play(Model())
     second = place.play(Model())
-    with place.minds.hold("ada") as held:
-        held.remove()
-        with open_store(place.database) as store:
-            plan, past = replies_of(str(second.run), store)
-            nobody = Model()
-            with start(plan, host_of(nobody), store, past=past, minds=place.minds) as session:
-                replayed = asyncio.run(session.play())
-            plan, past = replies_of(str(replayed.run), store)
-            with start(plan, host_of(nobody), store, past=past, minds=place.minds) as session:
-                twice = asyncio.run(session.play())
+    before = place.remembered()
+    with open_store(place.database) as store:
+        plan, past = replies_of(str(second.run), store)
+        nobody = Model()
+        with start(plan, host_of(nobody), store, past=past) as session:
+            replayed = asyncio.run(session.play())
+        plan, past = replies_of(str(replayed.run), store)
+        with start_as(plan, host_of(nobody), store, past=past) as session:
+            twice = asyncio.run(session.play())
     assert replayed.trajectory_hash == twice.trajectory_hash == second.trajectory_hash
     assert nobody.requests == []
-    assert place.minds.names() == []
+    assert place.remembered() == before
+    assert len(place.sessions()) == 2
 
 
-def test_a_mind_is_in_one_run_at_a_time_and_the_second_leaves_no_trace(place: Place) -> None:
-    place.play(Model())
-    with place.minds.hold("ada"), open_store(place.database) as store:
+def test_an_agent_is_in_one_run_at_a_time_and_the_second_leaves_no_trace(place: Place) -> None:
+    place.stopped(Model(), 3)
+    plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=40)
+    with open_store(place.database) as store, start_as(plan, host_of(Model()), store) as session:
         runs = len(store.repository.list_runs())
-        with pytest.raises(StorageLockedError, match="'ada' is in another run just now"):
+        with pytest.raises(AlreadyInWorldError, match=f"'ada' plays in the run '{session.run.run_id}' just now"):
             place.play(Model())
-        with pytest.raises(StorageLockedError):
+        with pytest.raises(AlreadyInWorldError):
             place.stopped(Model(), 3)
+        with pytest.raises(AlreadyInWorldError):
+            place.resume(Model(), place.sessions()[0].run_id)
         assert len(store.repository.list_runs()) == runs
-    place.play(Model(), mind="bob")
+        place.play(Model(), who="bob")
+        asyncio.run(session.play())
+    assert [session.steps for session in place.sessions()] == [3, 40]
 
 
-def test_lessons_of_a_run_that_is_gone_on_with_late_are_added_to_what_the_mind_became_meanwhile(place: Place) -> None:
+def test_lessons_of_a_run_that_is_resumed_late_are_added_to_what_the_memory_became_meanwhile(place: Place) -> None:
     place.stopped(Model(), 10, steps=30)
-    first = place.minds.read("ada").lives[0].run
+    first = place.sessions()[0].run_id
     middle = Model()
     place.play(middle, steps=20)
-    between = place.minds.read("ada")
+    between = place.memory()
     late = Model()
     place.resume(late, first)
-    mind = place.minds.read("ada")
-    assert mind.revision == between.revision + 1
-    assert [(life.label, life.steps) for life in mind.lives] == [("run 1", 30), ("run 2", 20)]
+    assert place.memory().revision == between.revision + 1
+    assert list(place.memory().runs.values()) == [30, 20]
     third = Model()
     place.play(third, steps=5, recall_tokens=20_000)
     kept = third.asked("decide")[0]
@@ -323,24 +347,24 @@ def test_lessons_of_a_run_that_is_gone_on_with_late_are_added_to_what_the_mind_b
         assert line.startswith("- (cave, run 1, step ")
 
 
-def test_a_budget_that_is_used_up_saves_the_mind_too(place: Place) -> None:
+def test_a_budget_that_is_used_up_saves_the_memory_too(place: Place) -> None:
     model = Model()
     plan = RunPlan("cave", (SeatPlan("seat-1", "llm", OPTIONS, "ada"),), steps=40)
     host = host_of(model)
     services = Services(models=ModelPool(host, budgets=[Budget("run", calls=15)]))
     with (
         open_store(place.database) as store,
-        start(plan, host, store, services=services, minds=place.minds) as session,
+        start_as(plan, host, store, services=services) as session,
         pytest.raises(BudgetReachedError),
     ):
         asyncio.run(session.play())
-    paused = place.minds.read("ada")
-    assert paused.lives[0].saved
-    assert 0 < paused.lives[0].steps < 15
+    (paused,) = place.sessions()
+    assert (paused.reason, place.memory().runs[paused.run_id]) == ("interrupted", paused.steps)
+    assert 0 < paused.steps < 15
     more = Services(models=ModelPool(host, budgets=[Budget("run", calls=1000)]))
-    with open_store(place.database) as store, resume("last", host, store, services=more, minds=place.minds) as session:
+    with open_store(place.database) as store, resume_as("last", host, store, services=more) as session:
         assert asyncio.run(session.play()).steps == 40
-    assert place.minds.read("ada").lives[0].steps == 40
+    assert place.memory().runs == {paused.run_id: 40}
 
 
 class Rememberer:
@@ -363,17 +387,15 @@ class Rememberer:
             self.memory.note("There is a pit.", kind="lesson", world="cave", step=result.observation.step)
 
 
-def test_any_agent_with_a_memory_can_have_a_mind(place: Place) -> None:
+def test_any_agent_with_a_memory_remembers(place: Place) -> None:
     def run() -> int:
-        summary = play(
-            "cave", "rememberer", steps=30, mind="eve", minds=place.minds, database=place.database, host=host
-        )
+        summary = play("cave", "rememberer", steps=30, as_="eve", database=place.database, host=host)
         return len([episode for seat in summary.seats for episode in seat.all_episodes() if episode.done])
 
     host = host_of(Model())
     host.agents.add(Registration(AgentSpec("rememberer", "", Rememberer), "t", "t"))
     assert [run(), run()] == [1, 0]
-    assert place.minds.read("eve").kind == "FactsMemory"
+    assert list(place.remembered("eve").memories) == ["FactsMemory"]
 
 
 def refused(call: Callable[[], object], reason: str) -> None:
@@ -381,58 +403,67 @@ def refused(call: Callable[[], object], reason: str) -> None:
         call()
 
 
-def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_mind(place: Place) -> None:
+def test_what_makes_no_sense_is_refused_in_a_sentence_and_harms_no_memory(place: Place) -> None:
     place.play(Model())
-    before = place.minds.path("ada").read_bytes()
+    before = place.memory()
     model = Model()
-    refused(lambda: place.play(model, memory="fifo"), "another kind of memory.*made with --memory fulltext")
-    refused(lambda: place.play(model, memory="none"), "has no memory that the mind 'ada' could live in")
     refused(lambda: place.play(model, memory="none", reflect="yes"), "Lessons need a memory")
-    refused(lambda: place.play(model, mind="../ada"), "is no name for a mind")
-    refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave one of them out")
+    refused(lambda: place.play(model, who="../ada"), "can't be an agent's id")
+    refused(lambda: place.play(model, **{"memory.path": "x.db"}), "leave memory.path out")
     refused(
-        lambda: play("cave", "llm", agent_options=OPTIONS, mind="ada", record=False, host=host_of(model)),
+        lambda: play("cave", "llm", agent_options=OPTIONS, as_="ada", record=False, host=host_of(model)),
         "has to be recorded",
     )
     refused(
-        lambda: play("cave", "llm", agent_options=OPTIONS, mind={"seat-9": "ada"}, host=host_of(model)),
+        lambda: play("cave", "llm", agent_options=OPTIONS, as_={"seat-9": "ada"}, host=host_of(model)),
         "no seat 'seat-9'",
     )
-    assert place.minds.path("ada").read_bytes() == before
+    assert place.memory() == before
+    assert place.agents() == ["ada"]
     assert model.requests == []
 
 
-def test_a_run_that_ends_before_its_first_decision_leaves_no_trace_in_a_mind(place: Place) -> None:
-    def broke(mind: str) -> None:
-        plan = RunPlan("cave", (SeatPlan("seat-1", "llm", {**OPTIONS, "plan": "no"}, mind),), steps=40)
+def test_a_run_that_ends_before_its_first_decision_changes_no_memory(place: Place) -> None:
+    def broke(who: str) -> None:
+        plan = RunPlan("cave", (SeatPlan("seat-1", "llm", {**OPTIONS, "plan": "no"}, who),), steps=40)
         host = host_of(Model())
         services = Services(models=ModelPool(host, budgets=[Budget("run", tokens=1)]))
         with (
             open_store(place.database) as store,
-            start(plan, host, store, services=services, minds=place.minds) as session,
+            start_as(plan, host, store, services=services) as session,
             pytest.raises(BudgetReachedError),
         ):
             asyncio.run(session.play())
 
     broke("bob")
-    assert place.minds.names() == []
+    assert place.remembered("bob").memories == {}
     place.play(Model())
-    before = place.minds.path("ada").read_bytes()
+    before = place.memory()
     broke("ada")
-    assert place.minds.path("ada").read_bytes() == before
+    assert place.memory() == before
     assert place.resume(Model()).steps == 40
-    assert [life.label for life in place.minds.read("ada").lives] == ["run 1", "run 2"]
+    assert place.remembered().lives == 2
+    assert [session.steps for session in place.sessions()] == [40, 0, 40]
 
 
-def test_a_mind_that_became_another_kind_while_a_run_was_stopped_is_left_alone(
+def test_a_memory_of_another_kind_is_kept_beside_the_one_of_a_run_that_is_resumed_late(place: Place) -> None:
+    place.stopped(Model(), 10)
+    (first,) = place.sessions()
+    place.play(Model(), memory="facts")
+    facts = place.memory("facts")
+    assert place.resume(Model(), first.run_id).steps == 40
+    assert place.memory("facts") == facts
+    assert place.memory("fulltext").runs == {first.run_id: 40}
+
+
+def test_a_memory_that_was_damaged_while_a_run_was_stopped_is_left_alone(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.stopped(Model(), 10)
-    first = place.minds.read("ada").lives[0].run
-    with place.minds.hold("ada") as held:
-        held.remove()
-    place.play(Model(), memory="facts")
-    before = place.minds.path("ada").read_bytes()
-    assert place.resume(Model(), first).steps == 40
-    assert place.minds.path("ada").read_bytes() == before
-    assert "The mind 'ada' has become another since this run began" in caplog.text
+    (first,) = place.sessions()
+    damaged = SavedMemory(b"no memory", revision=7, saved_by="another")
+    with open_store(place.database) as store, Ledger(store.database).change() as book:
+        book.keep_mind("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
+    assert place.resume(Model(), first.run_id).steps == 40
+    assert place.memory() == damaged
+    assert "'ada' remembers is damaged" in caplog.text

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from wsap_core.errors import UsageError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.loading import portable_reference
@@ -15,13 +16,12 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_llm.middleware import BudgetLimits, Budgets
-from wsap_nexus.minds import Minds
+from wsap_nexus.hub.play_as import resume_as, seat_agents, start_as
 from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
-from wsap_nexus.runs.minds import with_minds
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.recorder import read_step
-from wsap_nexus.runs.session import Parts, Session, resume, run_to_end, start, unrecorded
+from wsap_nexus.runs.session import Parts, Session, run_to_end, unrecorded
 from wsap_nexus.runs.store import Store, open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.store.records import RunRecord
@@ -67,8 +67,7 @@ def play(
     seats: Mapping[str, AgentLike] | None = None,
     options: Mapping[str, Any] | None = None,
     agent_options: Mapping[str, Any] | None = None,
-    mind: str | Mapping[str, str] | None = None,
-    minds: Minds | None = None,
+    as_: str | Mapping[str, str] | None = None,
     record: bool = True,
     budgets: Budgets | None = None,
     database: str | None = None,
@@ -85,8 +84,8 @@ def play(
         seats: seat name -> agent, for games with several; the agent takes the others.
         options: the game's own options.
         agent_options: options handed to the agents.
-        mind: the mind that the agent begins as and is kept in, or seat -> mind.
-        minds: where minds are; the usual folder when None.
+        as_: the agent of the database that plays, which remembers the run afterwards, or seat -> agent; one that
+            there is not is added. Its own policy decides where no agent is named.
         record: write the run to the database.
         budgets: the limits on what models may take; reaching one pauses the run.
         database: path or URL of the database; the usual one when None.
@@ -110,15 +109,23 @@ def play(
         steps=steps,
         options=dict(options or {}),
     )
-    if mind is not None:
-        plan = replace(plan, seats=with_minds(plan.seats, {"": mind} if isinstance(mind, str) else mind))
-    parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
     if not record:
+        if as_ is not None:
+            raise UsageError(
+                "What an agent of the database plays has to be recorded; leave as_ out, or record the run."
+            )
+        parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
         services = _limited(budgets, found, None)
         return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
     with open_store(database) as store:
+        if as_ is not None:
+            seated = {"": as_} if isinstance(as_, str) else as_
+            decided = [s.name for s in plan.seats] if agent is not None else list(agents)
+            plan = replace(plan, seats=seat_agents(plan.seats, seated, store, found, game=spec.name, decided=decided))
+            agents |= {s.name: load_agent_spec(s.agent, found) for s in plan.seats if s.name not in decided}
+        parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
         services = _limited(budgets, found, store)
-        with start(plan, found, store, parts=parts, observers=observers, services=services, minds=minds) as session:
+        with start_as(plan, found, store, parts=parts, observers=observers, services=services) as session:
             return _to_end(session, services)
 
 
@@ -129,7 +136,6 @@ def resume_run(
     database: str | None = None,
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
-    minds: Minds | None = None,
 ) -> RunSummary:
     """Go on with a run that was stopped, and return what it came to.
 
@@ -139,7 +145,6 @@ def resume_run(
         database: path or URL of the database; the usual one when None.
         observers: called with a `StepTaken` after each new decision.
         host: where names are looked up; everything installed when None.
-        minds: where the agents' minds are; the usual folder when None.
 
     Raises:
         WsapError: there is no such run, it is over, or it can't be gone on with.
@@ -147,7 +152,7 @@ def resume_run(
     found = host or PluginHost.discovered()
     with open_store(database) as store:
         services = _limited(budgets, found, store, run=run)
-        with resume(run, found, store, observers=observers, services=services, minds=minds) as session:
+        with resume_as(run, found, store, observers=observers, services=services) as session:
             return _to_end(session, services)
 
 

@@ -38,8 +38,8 @@ def database_location(option: str | None, environ: Mapping[str, str]) -> str:
     return chosen if is_url(chosen) else str(Path(chosen).expanduser().absolute())
 
 
-def minds_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of minds, below `home`, wherever the database is; it may not exist yet."""
+def memory_files(environ: Mapping[str, str]) -> Path:
+    """Return the folder below `home` in which earlier versions kept named memories; it may not exist."""
     return home(environ) / "minds"
 
 

@@ -16,7 +16,6 @@ def wsap_commands() -> Iterable[CommandSpec]:
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
         CommandSpec("replay", "Look back at a run, step by step.", "wsap_nexus.cli.replay:replay"),
         CommandSpec("export", "Take a run's data out.", "wsap_nexus.cli.export:export"),
-        CommandSpec("minds", "List what agents remember from run to run.", "wsap_nexus.cli.minds:minds"),
         CommandSpec("nexus", "The hub: agents live there and go into worlds.", "wsap_nexus.cli.nexus.group:nexus"),
         CommandSpec("models", "List the language models that can be asked.", "wsap_nexus.cli.models:models"),
         CommandSpec("doctor", "Is this machine ready?", "wsap_nexus.cli.doctor:doctor"),

@@ -98,6 +98,13 @@ def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -
     return SeatPlan(name, policy.agent, options)
 
 
+def policies_of(seat: SeatPlan) -> dict[str, Policy]:
+    """Return who decides for a new agent from now on: the model that plays as it, or whoever each game offers."""
+    if seat.agent in WITH_PERSONA and "model" in seat.options:
+        return {"*": Policy(seat.agent, {n: v for n, v in seat.options.items() if n != "persona"})}
+    return {"nexus": Policy("wanderer")}
+
+
 def _recorded(policy: Policy) -> dict[str, Any]:
     # Any: JSON of an open shape.
     try:

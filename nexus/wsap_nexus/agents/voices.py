@@ -18,7 +18,7 @@ from wsap_core.seams.services import Services
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.identity import seat_plan
-from wsap_nexus.agents.minds import KeptMind, kind_of, memory_of, take_in
+from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
@@ -34,7 +34,7 @@ async def voice_of(
     services: Services,
     clock: Clock,
     recorder: Recorder,
-    mind: KeptMind,
+    mind: SavedMemories,
     seed: int,
     title: str,
 ) -> AsyncIterator[Speaks | None]:
@@ -76,7 +76,7 @@ async def voice_of(
             yield None
             return
         memory = memory_of(made)
-        if memory is not None and (kept := mind.memories.get(kind_of(plan, memory))):
+        if memory is not None and (kept := mind.of(kind_of(plan, memory)).snapshot):
             take_in(memory, kept, agent.id)
             if isinstance(memory, OutlivesRuns):
                 memory.begin_run("")

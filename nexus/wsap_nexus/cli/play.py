@@ -15,18 +15,18 @@ from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
-from wsap_nexus.cli.mind_option import mind_option, seated
 from wsap_nexus.cli.model_options import ModelRequest, model_options
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.cli.outcome import Original, add_way_on, came_to_nothing, header, original, report
 from wsap_nexus.cli.play_request import Request
-from wsap_nexus.cli.seat_options import seat_option
+from wsap_nexus.cli.seat_options import agents_by_seat, seat_option
 
 if TYPE_CHECKING:
     from wsap_core.host import PluginHost
     from wsap_core.seams.services import Services
+    from wsap_nexus.cli.seat_options import Seating
     from wsap_nexus.runs.controls import Controls
-    from wsap_nexus.runs.plan import RunPlan
+    from wsap_nexus.runs.plan import RunPlan, SeatPlan
     from wsap_nexus.runs.session import Parts, Session
     from wsap_nexus.runs.store import Store
     from wsap_nexus.runs.tally import RunSummary
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
 @model_options
-@mind_option
+@click.option("--as", "agents", multiple=True, metavar="NAME",
+              help="Play as the agent NAME, who remembers the run; SEAT=NAME where there are several.")  # fmt: skip
 @click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
 @click.option("--replay", metavar="RUN", help="Play a run again with its models' recorded replies, asking nobody.")
 @database_option
@@ -115,10 +116,33 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
         game_options=options,
     )
     seats = seating.furnished(seats)
-    if request.minds:
-        seats = seated(seats, request.minds, host)
+    if request.agents:
+        seats = _as_agents(request, seating, seats, host)
     plan = RunPlan(request.game, seats, request.seed, request.steps, options)
     return plan, load_parts(plan, host)
+
+
+def _as_agents(
+    request: Request, seating: Seating, seats: tuple[SeatPlan, ...], host: PluginHost
+) -> tuple[SeatPlan, ...]:
+    """Return the seats with the agents of the database in them that `--as` names."""
+    from wsap_core.references import load_adapter_spec
+    from wsap_nexus.hub.play_as import seat_agents
+    from wsap_nexus.runs.store import open_store
+
+    assert request.game is not None, "check() comes first"
+    everywhere = request.models.agent(request.agent) or seating.fill
+    decided = [seat.name for seat in seats] if everywhere is not None else list(seating.seats)
+    with open_store(request.database) as store:
+        return seat_agents(
+            seats,
+            agents_by_seat(request.agents),
+            store,
+            host,
+            game=load_adapter_spec(request.game, host).name,
+            decided=decided,
+            tell=Notices(),
+        )
 
 
 def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
@@ -143,11 +167,12 @@ def _started(
     request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
 ) -> None:
     from wsap_core.errors import WsapError
-    from wsap_nexus.runs.session import start
+    from wsap_nexus.hub.play_as import start_as
 
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store)
-    with start(plan, host, store, parts=parts, controls=controls, services=services) as session:
+    around: dict[str, Any] = {"parts": parts, "controls": controls, "services": services}
+    with start_as(plan, host, store, tell=Notices(), **around) as session:
         try:
             _conduct(request, session, parts, view)
         except WsapError as error:
@@ -157,8 +182,9 @@ def _started(
 
 
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
+    from wsap_nexus.hub.play_as import resume_as
     from wsap_nexus.runs.plan import RunPlan
-    from wsap_nexus.runs.session import load_parts, refuse_run_of_nexus, resume
+    from wsap_nexus.runs.session import load_parts, refuse_run_of_nexus
     from wsap_nexus.terminal.recorded import read_notes
 
     assert request.resume is not None, "the caller asked"
@@ -169,7 +195,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store, gone_on_with=record.id)
-    with resume(record.id, host, store, controls=controls, services=services) as session:
+    with resume_as(record.id, host, store, tell=Notices(), controls=controls, services=services) as session:
         past = list(read_notes(store.repository, record.id)) if view is not None else []
         _conduct(request, session, parts, view, past=past)
 

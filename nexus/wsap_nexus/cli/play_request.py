@@ -26,7 +26,7 @@ class Request:
     seat_options: tuple[str, ...]
     options: tuple[str, ...]
     agent_options: tuple[str, ...]
-    minds: tuple[str, ...]
+    agents: tuple[str, ...]
     resume: str | None
     replay: str | None
     database: str | None
@@ -55,8 +55,8 @@ class Request:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
         if self.no_record and self.database:
             raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
-        if self.no_record and self.minds:
-            raise UsageError("--no-record leaves no trace, and --mind keeps what was lived through; leave one out.")
+        if self.no_record and self.agents:
+            raise UsageError("--no-record leaves no trace, and --as has an agent remember the run; leave one out.")
 
     def with_model(self) -> Request:
         """Return the request with the default model in it, if it asks for one and names none."""
@@ -84,7 +84,7 @@ class Request:
         context = click.get_current_context()
         fixed = (
             *("game", "agent", "seed", "steps", "seats", "fill", "options"),
-            *("agent_options", "seat_options", "minds", "no_record"),
+            *("agent_options", "seat_options", "agents", "no_record"),
             *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
             "backend_options",
         )

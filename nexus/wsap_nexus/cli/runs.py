@@ -110,28 +110,12 @@ def open_for_reading(database: str | None) -> Database | None:
 
 def status_of(database: Database, record: RunRecord) -> str:
     """Return how a run stands: one that says it is running, while no process plays it, was interrupted."""
+    from wsap_nexus.runs.store import is_played
     from wsap_nexus.store.records import RunStatus
 
-    if record.status is not RunStatus.RUNNING or not database.is_sqlite:
+    if record.status is not RunStatus.RUNNING:
         return record.status.value
-    return record.status.value if _is_held(f"{database.where}.{record.id}.lock") else RunStatus.INTERRUPTED.value
-
-
-def _is_held(path: str) -> bool:
-    """Return whether a process on this machine holds the lock of a run; see `wsap_nexus.runs.store`."""
-    from pathlib import Path
-
-    from filelock import FileLock, Timeout
-
-    if not Path(path).exists():
-        return False
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except (Timeout, OSError):
-        return True
-    lock.release()
-    return False
+    return record.status.value if is_played(database, record.id) else RunStatus.INTERRUPTED.value
 
 
 def _row(record: RunRecord, status: str) -> dict[str, Any]:

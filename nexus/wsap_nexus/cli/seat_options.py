@@ -31,6 +31,22 @@ def seat_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
+    """Return seat -> agent of what was typed after `--as`; the seat is empty where none was named.
+
+    Raises:
+        UsageError: a seat is given two agents.
+    """
+    chosen: dict[str, str] = {}
+    for text in given:
+        seat, _, agent = text.rpartition("=")
+        if seat in chosen:
+            where = f"the seat {one_line(seat)[:60]!r}" if seat else "one seat"
+            raise UsageError(f"--as gives {where} to two agents; leave one out, or say SEAT=NAME.")
+        chosen[seat] = agent
+    return chosen
+
+
 def is_address(agent: str) -> bool:
     """Return whether a model's address stands where an agent is named."""
     return _ADDRESS.fullmatch(agent) is not None and _FILE.search(agent) is None

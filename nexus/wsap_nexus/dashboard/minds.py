@@ -6,12 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from wsap_core.errors import WsapError
-from wsap_core.factories import build
 from wsap_core.protocol.wire import encode
-from wsap_core.seams.context import Context
-from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
-from wsap_nexus.agents.minds import KeptMind
+from wsap_core.seams.memory import Browsable, Recollection
+from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.shown import shortened, told
 from wsap_nexus.hub.nexus import Nexus
@@ -53,8 +50,8 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
 def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
     """Return the seat that an agent has in a run: its own name where it is alone; None where that is not known."""
     config = nexus.store.repository.get_run(run_id).config
-    names = [str(seat.get("name")) for seat in config.get("seats", ()) if isinstance(seat, dict)]
-    return agent_id if agent_id in names else None
+    seats = [seat for seat in config.get("seats", ()) if isinstance(seat, dict)]
+    return next((str(seat.get("name")) for seat in seats if agent_id in (seat.get("mind"), seat.get("name"))), None)
 
 
 def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
@@ -68,28 +65,14 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
 
 
 def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
-    """Return what an agent remembers while it plays nowhere, as its row keeps it."""
+    """Return what an agent remembers while it plays nowhere, as its row has it."""
     with nexus.ledger.look() as book:
-        mind = KeptMind.from_bytes(book.mind(agent_id))
-    found: list[dict[str, Any]] = []
-    for kind, data in mind.memories.items():
-        memory = _memory(nexus, kind)
-        if not isinstance(memory, AgentMemory) or not isinstance(memory, Browsable):
-            continue
-        try:
-            memory.restore(data)
-            found += [_shown(item) for item in memory.browse(most=most)]
-        except WsapError as error:
-            found.append({"text": f"What it remembers can't be read: {error}", "kind": "", "world": "", "run": ""})
-    return found[:most]
-
-
-def _memory(nexus: Nexus, kind: str) -> object:
-    """Return an empty memory of a kind, None if it is not installed, or needs more than there is here."""
-    try:
-        return build(nexus.host.memories.get(kind).factory, Context.create(0))
-    except WsapError:
-        return None
+        saved = SavedMemories.from_bytes(book.mind(agent_id))
+    found, missing = recollections(saved, nexus.host, limit=most)
+    unread = [
+        {"text": f"What it remembers can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing
+    ]
+    return [*map(_shown, found), *unread][:most]
 
 
 def _shown(item: Recollection) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from wsap_core.protocol import AvatarState
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
-from wsap_nexus.agents.minds import AgentMinds, KeptMind
+from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.context import HubContext
 from wsap_nexus.hub.conversation import Words
@@ -20,7 +20,7 @@ from wsap_nexus.hub.lobby import Entrance
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.transit import Departure
 from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
-from wsap_nexus.runs.minds import Beginning
+from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events
@@ -50,7 +50,7 @@ class Life:
         self._context = context
         self._entrance = entrance
         self._guests: dict[str, GuestSeat] = {}
-        self._minds: dict[str, AgentMinds] = {}
+        self._memories: dict[str, AgentMemories] = {}
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
         self.words = Words(context, self.mind, self.ring)
@@ -180,17 +180,17 @@ class Life:
 
     # --- playing ----------------------------------------------------------------------------------
 
-    def minds(
-        self, run_id: str, owners: Mapping[str, str], past: Mapping[str, Beginning] | None, recorder: Recorder
-    ) -> AgentMinds:
-        """Return the minds of a run's seats; `owners` says which agent of the nexus sits in which."""
-        self._minds[run_id] = AgentMinds(self.mind, owners, past, recorder=recorder)
-        return self._minds[run_id]
+    def memories(
+        self, run_id: str, owners: Mapping[str, str], past: Mapping[str, MemorySnapshot] | None, recorder: Recorder
+    ) -> AgentMemories:
+        """Return the memories of a run's seats; `owners` says which agent of the nexus sits in which."""
+        self._memories[run_id] = AgentMemories(self.mind, owners, past, recorder=recorder, run_id=run_id)
+        return self._memories[run_id]
 
     def remembered(self, run_id: str, seat: str) -> bytes | None:
         """Return what a seat's agent remembers now, for its row."""
-        minds = self._minds.get(run_id)
-        return None if minds is None else minds.remembered(seat)
+        memories = self._memories.get(run_id)
+        return None if memories is None else memories.remembered(seat)
 
     def guests(
         self, sessions: Mapping[str, SessionRecord], past: Past | None, recorder: Recorder
@@ -234,8 +234,8 @@ class Life:
 
     def keep_mind(self, book: Book, session: SessionRecord) -> None:
         """Keep what an agent remembers of a stay that ended without a departure."""
-        minds = self._minds.get(session.run_id)
-        mind = None if minds is None else minds.remembered_by(session.agent_id)
+        memories = self._memories.get(session.run_id)
+        mind = None if memories is None else memories.remembered_by(session.agent_id)
         if mind is not None:
             book.keep_mind(session.agent_id, mind)
 
@@ -251,7 +251,7 @@ class Life:
 
     def over(self, run_id: str) -> None:
         """Forget a run that nobody plays any more."""
-        self._minds.pop(run_id, None)
+        self._memories.pop(run_id, None)
 
     def came_back(self, session: SessionRecord) -> None:
         """Take in that an agent is back: it may go straight on."""
@@ -307,7 +307,7 @@ class Life:
     def end_visit(self, agent_id: str, run_id: str) -> None:
         """Keep what an agent remembers of a visit."""
         mind = self.remembered(run_id, agent_id)
-        self._minds.pop(run_id, None)
+        self._memories.pop(run_id, None)
         if mind is not None:
             with self._context.ledger.change() as book:
                 book.keep_mind(agent_id, mind)
@@ -331,14 +331,14 @@ class Life:
         if (guest := self._guests.get(agent_id)) is not None:
             guest.ring()
 
-    def mind(self, agent_id: str) -> KeptMind:
-        """Return what an agent remembers, as it is kept.
+    def mind(self, agent_id: str) -> SavedMemories:
+        """Return what an agent remembers, as it was saved.
 
         Raises:
             StorageError: it is damaged.
         """
         with self._context.ledger.look() as book:
-            return KeptMind.from_bytes(book.mind(agent_id))
+            return SavedMemories.from_bytes(book.mind(agent_id))
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:

@@ -10,8 +10,8 @@ from wsap_core.seams.context import derive_seed
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import session_facts
 from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry
+from wsap_nexus.agents.memory import SavedMemories
 from wsap_nexus.agents.messages import PERSON
-from wsap_nexus.agents.minds import KeptMind
 from wsap_nexus.agents.talk import Answer, checked, known_facts, leave_letter
 from wsap_nexus.agents.voices import speaking_plans, voice_of
 from wsap_nexus.hub.context import HubContext
@@ -33,7 +33,7 @@ class Words:
         ring: has an agent in a world look for whispers.
     """
 
-    def __init__(self, context: HubContext, mind: Callable[[str], KeptMind], ring: Callable[[str], None]) -> None:
+    def __init__(self, context: HubContext, mind: Callable[[str], SavedMemories], ring: Callable[[str], None]) -> None:
         self._context = context
         self._mind = mind
         self._ring = ring

@@ -26,6 +26,7 @@ from wsap_nexus.hub.live_session import SHUTDOWN, Stay
 from wsap_nexus.hub.lobby import Entrance, Room
 from wsap_nexus.hub.place import Surroundings
 from wsap_nexus.hub.remote_games import Elsewhere
+from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
 from wsap_nexus.hub.scheduler import Lives, Waking
 from wsap_nexus.hub.seating import Casting
 from wsap_nexus.hub.sessions import Tables
@@ -155,8 +156,14 @@ class Nexus:
 
         Raises:
             NexusRunningError: another nexus leads it.
+            AlreadyInWorldError: one of its agents plays in a run outside the nexus.
         """
         self._lead.acquire()
+        try:
+            refuse_played(settle_runs(self.ledger, self.store.repository, self.host))
+        except BaseException:
+            self._lead.release()
+            raise
         self._lost = asyncio.get_running_loop().create_future()
         if not self.store.database.is_sqlite:
             self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")

@@ -203,7 +203,9 @@ def _old_runs(connection: Connection, cutoff: float) -> list[str]:
         select(_WORLD.c.run_id).where(_WORLD.c.run_id.is_not(None)),
     ):
         kept.update(connection.execute(query).scalars())
-    stays = select(_SESSION.c.run_id).where(_SESSION.c.closed < stamp).distinct()
+    # A run outside the nexus, which is its own world, is its player's to delete.
+    ended = (_SESSION.c.closed < stamp, _SESSION.c.world_id != _SESSION.c.run_id)
+    stays = select(_SESSION.c.run_id).where(*ended).distinct()
     candidates: Select[Any] = (
         select(_RUN.c.id, _RUN.c.game, _RUN.c.status, _RUN.c.config)
         .where(_RUN.c.updated < stamp)

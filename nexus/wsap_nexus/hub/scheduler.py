@@ -170,7 +170,7 @@ class Lives:
             controls=controls,
             services=self._context.services,
             venue=venue,
-            minds=self._life.minds(record, {agent_id: agent_id}, None, recorder),
+            memories=self._life.memories(record, {agent_id: agent_id}, None, recorder),
             past=self._life.earlier_calls(agent_id, seat, record),
         )
         try:

@@ -200,8 +200,8 @@ class Tables:
             venue=venue,
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
             departed=departed,
-            minds=self._life.minds(
-                run_id, {s: agent.id for s, agent in agents.items()}, past.minds if past else None, recorder
+            memories=self._life.memories(
+                run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
             ),
         )
         venue.around = self._life.guests(sessions, past, recorder)

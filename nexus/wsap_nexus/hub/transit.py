@@ -16,7 +16,7 @@ elsewhere, one that it writes off and never had is not lost, and the agent can l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -315,20 +315,10 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     refused = take_items(book, agent.id, session.world_id, spec.name, departure.package, session=session.id)
     if departure.world_state is None:
         lose_world(book, agent.id, session.world_id)
-    _learn(book, session, spec, deeds)
+    learn(book, session, spec.skills or {}, deeds)
     if departure.death is not None:
         book.note(Died.of(departure.death, agent_id=agent.id, game=spec.name, session_id=session.id))
-    stats = {
-        **departure.stats,
-        "reward": round(deeds.reward, 6),
-        "achievements": deeds.achievements,
-        "done": dict(sorted(deeds.done.items())),
-        "seconds": round(departure.seconds, 3),
-    }
-    book.close_session(session.id, reason=departure.reason, steps=deeds.steps, stats=stats)
-    book.update_agent(agent.id, lifetime_steps=lifetime, playtime=agent.playtime + departure.seconds)
-    if departure.mind is not None:
-        book.keep_mind(agent.id, departure.mind)
+    close(book, session, deeds, departure.reason, departure.seconds, stats=departure.stats, mind=departure.mind)
     if book.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif departure.world_state is None:
@@ -355,14 +345,36 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     advance(book, agent.id)
 
 
-def _learn(book: Book, session: SessionRecord, spec: AdapterSpec, deeds: Deeds) -> None:
-    """Write down what was achieved in a session, and what skills it is worth."""
-    agent_id = session.agent_id
+def learn(book: Book, session: SessionRecord, declared: Mapping[str, Sequence[str]], deeds: Deeds) -> None:
+    """Write down what was achieved in a session, and what skills it is worth by what the game declares."""
+    agent_id, game = session.agent_id, session.game
     for name in deeds.achievements:
-        book.add_achievement(agent_id, spec.name, session.id, name, deeds.done[f"achievement:{name}"])
-    shown = {(row.domain, row.source): row.times for row in book.evidence(agent_id, spec.name)}
-    for gain in list(skill_gains(spec.skills or {}, deeds.done, levels=book.skills(agent_id), shown=shown)):
-        book.add_gain(agent_id, spec.name, session.id, gain)
+        book.add_achievement(agent_id, game, session.id, name, deeds.done[f"achievement:{name}"])
+    shown = {(row.domain, row.source): row.times for row in book.evidence(agent_id, game)}
+    for gain in list(skill_gains(declared, deeds.done, levels=book.skills(agent_id), shown=shown)):
+        book.add_gain(agent_id, game, session.id, gain)
+
+
+def close(
+    book: Book, session: SessionRecord, deeds: Deeds, reason: str, seconds: float,
+    *, stats: Mapping[str, Any], mind: bytes | None,
+) -> None:  # fmt: skip
+    """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
+
+    Raises:
+        NotInWorldError: it was closed before.
+    """
+    agent = book.agent(session.agent_id)
+    totals = {
+        "reward": round(deeds.reward, 6),
+        "achievements": deeds.achievements,
+        "done": dict(sorted(deeds.done.items())),
+        "seconds": round(seconds, 3),
+    }
+    book.close_session(session.id, reason=reason, steps=deeds.steps, stats={**stats, **totals})
+    book.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + deeds.steps, playtime=agent.playtime + seconds)
+    if mind is not None:
+        book.keep_mind(agent.id, mind)
 
 
 async def let_out(

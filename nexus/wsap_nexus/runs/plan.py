@@ -27,8 +27,8 @@ class SeatPlan:
     """A registered agent, or `./file.py:Name`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The agent's own options."""
-    mind: str | None = None
-    """The mind that the agent's memory begins as, and is kept in when the run ends."""
+    identity: str | None = None
+    """The agent of the database who sits there: it remembers the run, and is credited with what it achieves."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class RunPlan:
             raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
 
     @property
+    def identities(self) -> dict[str, str]:
+        """Seat -> the agent of the database who sits there, for the seats that have one."""
+        return {seat.name: seat.identity for seat in self.seats if seat.identity is not None}
+
+    @property
     def agent_label(self) -> str:
         """Return who plays, for a reader: with their models where seats are played by different ones, and counted
         where there are too many to name.
@@ -80,7 +85,7 @@ class RunPlan:
         return {
             "game": _anchored(self.game),
             "seats": [
-                {"name": s.name, "agent": _anchored(s.agent), "options": redacted(s.options), **_mind(s)}
+                {"name": s.name, "agent": _anchored(s.agent), "options": redacted(s.options), **_identity(s)}
                 for s in self.seats
             ],
             "seed": self.seed,
@@ -109,8 +114,8 @@ class RunPlan:
             raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error
 
 
-def _mind(seat: SeatPlan) -> dict[str, str]:
-    return {} if seat.mind is None else {"mind": seat.mind}
+def _identity(seat: SeatPlan) -> dict[str, str]:
+    return {} if seat.identity is None else {"mind": seat.identity}
 
 
 def _anchored(reference: str) -> str:

@@ -114,8 +114,12 @@ class Recorder:
         self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
 
     def mind(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record which mind a seat plays with, and what it remembered when the run began."""
+        """Record which agent of the database sits in a seat, and what it remembered when the run began."""
         self._write("mind", dumps(dict(body)), seat=seat)
+
+    def session(self, seat: str, agent: str, session: str) -> None:
+        """Record that a session of an agent of the database begins in a seat of a run outside the nexus."""
+        self._write("session", dumps({"agent": agent, "session": session}), seat=seat)
 
     def snapshot(
         self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None

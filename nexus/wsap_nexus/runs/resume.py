@@ -8,7 +8,7 @@ from typing import Any
 
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
-from wsap_nexus.runs.minds import Beginning
+from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.order import mark_of_event
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import (
@@ -59,7 +59,7 @@ def read_past(
         reading.take(event)
     reading.end()
     past.lessons = read_lessons(repository, run_id)
-    past.minds = read_minds(repository, run_id)
+    past.memories = read_memories(repository, run_id)
     past.calls = read_call_events(repository, run_id, from_seq=0 if snapshot is None else snapshot.seq)
     if snapshot is not None:
         past.world, past.agents = read_snapshot(snapshot.body)
@@ -88,14 +88,14 @@ def read_lessons(repository: Repository, run_id: str) -> dict[str, dict[int, tup
     return found
 
 
-def read_minds(repository: Repository, run_id: str) -> dict[str, Beginning]:
-    """Return what agents' minds were when a run began, by seat.
+def read_memories(repository: Repository, run_id: str) -> dict[str, MemorySnapshot]:
+    """Return what agents remembered when a run began, by seat.
 
     Raises:
         WireError: an event is damaged.
     """
     events = repository.read_events(run_id, kinds=("mind",))
-    return {event.seat or "": Beginning.from_json(event.data) for event in events}
+    return {event.seat or "": MemorySnapshot.from_json(event.data) for event in events}
 
 
 def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:

@@ -26,7 +26,7 @@ from wsap_llm.secrets import with_secrets
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
-from wsap_nexus.runs.minds import Beginning, RunMinds
+from wsap_nexus.runs.memory import MemorySnapshot, RunMemories
 from wsap_nexus.runs.order import Mark, Order
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
@@ -57,8 +57,8 @@ class Past:
     """What is around the agents, likewise: their goals, and the plan."""
     lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
     """What the agents learned before, by seat and decision."""
-    minds: Mapping[str, Beginning] = field(default_factory=dict)
-    """What the agents' minds were when the run began, by seat."""
+    memories: Mapping[str, MemorySnapshot] = field(default_factory=dict)
+    """What the agents remembered when the run began, by seat."""
     seconds: float = 0.0
     """Time spent before."""
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Run:
         clock: for the time it takes, and for agents and games that wait.
         services: handed to the game and the agents.
         venue: where it is played; a world of its own when None.
-        minds: what the agents remember from other runs, and where that is kept.
+        memories: what the agents remember from other runs, and where that is saved.
         seat_controls: what holds and stops single seats; the rest follow `controls`.
         departed: told of each seat of several that has left, or was stopped and let go, while the run goes on.
     """
@@ -118,7 +118,7 @@ class Run:
         clock: Clock | None = None,
         services: Services | None = None,
         venue: Venue | None = None,
-        minds: RunMinds | None = None,
+        memories: RunMemories | None = None,
         seat_controls: Mapping[str, Controls] | None = None,
         departed: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
@@ -139,8 +139,10 @@ class Run:
         self._seat_controls = seat_controls or {}
         self._departed = departed
         self._gone: set[str] = set()
-        self._venue = venue or OwnVenue(spec, plan.seed, plan.options, self._clock, self._services)
-        self._minds = minds or RunMinds()
+        self._memories = memories or RunMemories()
+        self._venue = venue or OwnVenue(
+            spec, plan.seed, plan.options, self._clock, self._services, skills=self._memories.skills
+        )
         self._loops: list[SeatLoop] = []
         self._order: Order | None = None
         self._episode = self._past.first_episode
@@ -205,20 +207,20 @@ class Run:
         try:
             await self._set_up()
             summary = await self._play()
-        except BaseException:
+        except BaseException as error:
             with suppress(WsapError):  # the error that ended the run says what is wrong
-                self._keep_minds()
+                self._keep_memories(error)
             raise
         else:
-            self._keep_minds()
+            self._keep_memories()
             return summary
         finally:
             for loop in self._loops:
                 await loop.aclose()
 
-    def _keep_minds(self) -> None:
+    def _keep_memories(self, error: BaseException | None = None) -> None:
         for loop in self._loops:
-            self._minds.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons)
+            self._memories.keep(loop.seat.agent_id, loop.tally.steps, loop.lessons, error)
 
     async def _play(self) -> RunSummary:
         while True:
@@ -299,7 +301,7 @@ class Run:
             await loop.initialize()
         for loop, seat_plan in zip(self._loops, plan.seats, strict=True):
             self.failed_seat = seat_plan.name
-            self._minds.begin(seat_plan, loop.agent)
+            self._memories.begin(seat_plan, loop.agent)
         self.failed_seat = None
         if self._past.world is not None:
             await self._venue.restore(self._past.world)
@@ -399,7 +401,7 @@ class Run:
         self._gone.add(name)
         if not loop.let_go or loop.reached_limit:
             await loop.conclude(self._episode)
-        self._minds.keep(name, loop.tally.steps, loop.lessons)
+        self._memories.keep(name, loop.tally.steps, loop.lessons)
         await loop.aclose()
         if self._departed is not None:
             await self._departed(name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.factories import load
@@ -18,18 +18,19 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
-from wsap_nexus.minds import HeldMind, Minds
-from wsap_nexus.paths import minds_folder
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import Observer
-from wsap_nexus.runs.minds import RunMinds, hold_minds
+from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.resume import read_call_events, read_minds, read_past
+from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
 from wsap_nexus.runs.run import Past, Run
 from wsap_nexus.runs.store import Store, hold_run
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.store.records import NewRun, RunStatus
+
+MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Past | None], RunMemories]
+"""Makes the memories of a run: of its game, its plan, its id, where it is recorded, and what it has behind it."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Around:
     controls: Controls | None = None
     observers: Iterable[Observer] = ()
     services: Services | None = None
-    held: Mapping[str, HeldMind] = field(default_factory=dict)
-    """The minds that the run may write, by seat."""
+    memories: MemoriesOf | None = None
+    """Makes the memories of the seats that agents of the database take."""
 
 
 class Session:
@@ -138,8 +139,8 @@ def unrecorded(
 ) -> Session:
     """Return a run that leaves no trace."""
     found = _checked(plan, parts or load_parts(plan, host))
-    if any(seat.mind is not None for seat in plan.seats):
-        raise UsageError("What a mind lives through has to be recorded; leave the mind out, or record the run.")
+    if plan.identities:
+        raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
     return _session(plan, found, host, Around(controls, observers, services))
 
 
@@ -154,9 +155,11 @@ def start(
     observers: Iterable[Observer] = (),
     services: Services | None = None,
     past: Past | None = None,
-    minds: Minds | None = None,
+    memories: MemoriesOf | None = None,
 ) -> Iterator[Session]:
     """Give a new recorded run, ready to be played within the block.
+
+    Where agents of the database take seats, use `wsap_nexus.hub.play_as.start_as`.
 
     Args:
         plan: what is played.
@@ -167,30 +170,27 @@ def start(
         observers: told after each new decision.
         services: handed to the game and the agents.
         past: replies of models to use again; see `replies_of`.
-        minds: where the agents' minds are; the usual folder when None.
+        memories: makes the memories of agents of the database.
 
     Raises:
-        WsapError: a part can't be loaded, a mind is in another run, or the database can't be written; nothing is
-            recorded then.
+        WsapError: a part can't be loaded, or the database can't be written; nothing is recorded then.
     """
-    around = Around(controls, observers, services)
+    around = Around(controls, observers, services, memories)
     found = _checked(plan, parts or load_parts(plan, host))
     again = past is not None and past.offline
-    with hold_minds(plan, minds or usual_minds(), only_read=again) as held:
-        record = store.repository.create_run(
-            NewRun(
-                game=found.game.name,
-                agent=plan.agent_label,
-                seed=plan.seed,
-                step_limit=plan.steps,
-                config={**plan.to_config(), **({"replay": True} if again else {})},
-            )
+    record = store.repository.create_run(
+        NewRun(
+            game=found.game.name,
+            agent=plan.agent_label,
+            seed=plan.seed,
+            step_limit=plan.steps,
+            config={**plan.to_config(), **({"replay": True} if again else {})},
         )
-        recorder = Recorder(store.writer, record.id)
-        around = replace(around, held=held)
-        with hold_run(store.database, record.id):
-            recorder.note("started")
-            yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
+    )
+    recorder = Recorder(store.writer, record.id)
+    with hold_run(store.database, record.id):
+        recorder.note("started")
+        yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
 @contextmanager
@@ -202,9 +202,11 @@ def resume(
     controls: Controls | None = None,
     observers: Iterable[Observer] = (),
     services: Services | None = None,
-    minds: Minds | None = None,
+    memories: MemoriesOf | None = None,
 ) -> Iterator[Session]:
     """Give a recorded run that was stopped, ready to go on within the block.
+
+    Where agents of the database take seats, use `wsap_nexus.hub.play_as.resume_as`.
 
     Args:
         name: its id, the beginning or end of it, or "last".
@@ -213,14 +215,14 @@ def resume(
         controls: what holds and stops it.
         observers: told after each new decision.
         services: handed to the game and the agents.
-        minds: where the agents' minds are; the usual folder when None.
+        memories: makes the memories of agents of the database.
 
     Raises:
         UnknownNameError: there is no such run.
         UsageError: it has been played to its end.
-        StorageLockedError: another process is playing it, or a mind of it is in another run.
+        StorageLockedError: another process is playing it.
     """
-    around = Around(controls, observers, services)
+    around = Around(controls, observers, services, memories)
     record = store.repository.get_run(name)
     refuse_run_of_nexus(store, record.id)
     if record.status is RunStatus.FINISHED:
@@ -232,12 +234,11 @@ def resume(
         )
     plan = RunPlan.from_config(record.config)
     found = _checked(plan, load_parts(plan, host))
-    with hold_run(store.database, record.id), hold_minds(plan, minds or usual_minds()) as held:
+    with hold_run(store.database, record.id):
         past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec())
         recorder = Recorder(store.writer, record.id)
         store.writer.set_status(record.id, RunStatus.RUNNING)
         recorder.note("resumed")
-        around = replace(around, held=held)
         yield _session(plan, found, host, around, store=store, run_id=record.id, past=past, recorder=recorder)
 
 
@@ -262,13 +263,8 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
     """
     record = store.repository.get_run(name)
     calls = read_call_events(store.repository, record.id)
-    minds = read_minds(store.repository, record.id)
-    return RunPlan.from_config(record.config), Past(calls=calls, minds=minds, offline=True)
-
-
-def usual_minds() -> Minds:
-    """Return the minds in WSAP's data folder."""
-    return Minds(minds_folder(os.environ))
+    memories = read_memories(store.repository, record.id)
+    return RunPlan.from_config(record.config), Past(calls=calls, memories=memories, offline=True)
 
 
 @dataclass(frozen=True)
@@ -308,6 +304,12 @@ def _session(
         services.models.belongs_to(run_id)
     if services.parts is None:
         services = replace(services, parts=Installed(host))
+    again = past is not None and past.offline
+    if plan.identities and not again and run_id is not None:
+        assert around.memories is not None, "agents of the database are given by start_as and resume_as"
+        memories = around.memories(parts.game, plan, run_id, recorder, past)
+    else:
+        memories = RunMemories(plan.identities, past.memories if past else None, recorder=recorder, again=again)
     run = Run(
         plan,
         parts.game,
@@ -318,15 +320,7 @@ def _session(
         controls=around.controls,
         observers=around.observers,
         services=services,
-        minds=RunMinds(
-            around.held,
-            past.minds if past is not None else None,
-            recorder=recorder,
-            run_id=run_id or "",
-            game=parts.game.display_title,
-            flush=store.writer.flush if store is not None else None,
-            again=past is not None and past.offline,
-        ),
+        memories=memories,
     )
     return Session(run, recorder, store, models)
 

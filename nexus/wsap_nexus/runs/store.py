@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
 
 from wsap_core.errors import StorageLockedError
 from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
+from wsap_nexus.store.errors import said_clearly
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
+
+# Numbers of advisory locks on PostgreSQL: the first says that they are runs.
+_TRY = text("SELECT pg_try_advisory_lock(1465076050, hashtext(:run))")
+_LET_GO = text("SELECT pg_advisory_unlock(1465076050, hashtext(:run))")
 
 
 @dataclass(frozen=True)
@@ -61,19 +69,52 @@ def hold_run(database: Database, run_id: str) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout  # deferred for weight: reading runs needs no lock
 
+    played = StorageLockedError(f"Run {run_id!r} is being played by another process; wait for it, or stop it first.")
     if not database.is_sqlite:
-        yield
+        with said_clearly(database.where):
+            connection = database.engine.connect()
+            taken = connection.execute(_TRY, {"run": run_id}).scalar()
+            connection.commit()
+        try:
+            if not taken:
+                raise played
+            yield
+        finally:
+            with suppress(SQLAlchemyError):  # a connection that is broken holds nothing any more
+                connection.execute(_LET_GO, {"run": run_id})
+                connection.commit()
+                connection.close()
         return
     path = Path(f"{database.where}.{run_id}.lock")
     lock = FileLock(path, timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        raise StorageLockedError(
-            f"Run {run_id!r} is being played by another process; wait for it, or stop it first."
-        ) from None
+        raise played from None
     try:
         yield
     finally:
         lock.release()
         path.unlink(missing_ok=True)
+
+
+def is_played(database: Database, run_id: str) -> bool:
+    """Return whether a process plays a run: on this machine or, for a database on a server, anywhere."""
+    from filelock import FileLock, Timeout
+
+    if not database.is_sqlite:
+        try:
+            with hold_run(database, run_id):
+                return False
+        except StorageLockedError:
+            return True
+    path = Path(f"{database.where}.{run_id}.lock")
+    if not path.exists():
+        return False
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except (Timeout, OSError):
+        return True
+    lock.release()
+    return False

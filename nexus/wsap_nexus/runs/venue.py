@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from wsap_core.protocol import Entry
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.context import Context
 from wsap_core.seams.options import Options, check_used
@@ -13,6 +14,7 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
+from wsap_nexus.worlds.port import LocalWorld
 from wsap_nexus.worlds.seats import SeatFace
 
 
@@ -60,10 +62,19 @@ class OwnVenue:
         options: the game's own. Any: of an open shape.
         clock: handed to the game.
         services: handed to the game.
+        skills: gives the skills of the agent in a seat, domain -> level; a game with transit is told of them
+            at the start of each episode.
     """
 
     def __init__(
-        self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], clock: Clock, services: Services
+        self,
+        spec: AdapterSpec,
+        seed: int,
+        options: Mapping[str, Any],
+        clock: Clock,
+        services: Services,
+        *,
+        skills: Callable[[str], Mapping[str, float]] | None = None,
     ) -> None:
         self.world: World | None = None
         """The world, once it is open."""
@@ -72,6 +83,7 @@ class OwnVenue:
         self._options = options
         self._clock = clock
         self._services = services
+        self._skills = skills or (lambda seat: {})
 
     @property
     def can_snapshot(self) -> bool:
@@ -91,11 +103,23 @@ class OwnVenue:
         check_used(f"The game {self._spec.name!r}", options)
         self.world = world
         await world.reset(seed)
-        return {name: world.open_seat(name) for name in seats}
+        opened = {name: world.open_seat(name) for name in seats}
+        await self._admit(seed)
+        return opened
 
     async def reset(self, seed: int) -> None:
         """Begin another episode."""
         await self._open.reset(seed)
+        await self._admit(seed)
+
+    async def _admit(self, seed: int) -> None:
+        """Tell a game with transit what its agents are good at; they bring no items."""
+        world = self._open
+        face = LocalWorld.of(world)
+        for seat in world.seats:
+            if (skills := dict(self._skills(seat))) and "transit" in self._spec.abilities:
+                entry = Entry(f"{seat}-{seed}", seat, skills)
+                await face.admit(world.avatar_of(seat).avatar_id, entry)
 
     async def snapshot(self) -> bytes:
         """Return the world's whole state."""

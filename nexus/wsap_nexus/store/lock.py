@@ -5,6 +5,7 @@ On a server the lock ends with a connection, too, so there is more to it: see `_
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -31,14 +32,15 @@ _COUNT_ON = text(
     "INSERT INTO counter (name, value) VALUES (:name, 1)"
     " ON CONFLICT (name) DO UPDATE SET value = counter.value + 1 RETURNING value"
 )
+_TRY = text("SELECT pg_try_advisory_lock(:key)")
 _LOOK = text("SELECT value FROM counter WHERE name = :name FOR SHARE")
 
 
 class Lead(Protocol):
     """The right to run a nexus on a database."""
 
-    def acquire(self) -> None:
-        """Take it.
+    def acquire(self, patience: float = 0.0) -> None:
+        """Take it, after waiting for up to `patience` seconds.
 
         Raises:
             NexusRunningError: another process has it.
@@ -85,11 +87,11 @@ class _FileLead:
         # Resolved, so that whoever reaches the file by another path meets the same lock.
         self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
 
-    def acquire(self) -> None:
+    def acquire(self, patience: float = 0.0) -> None:
         from filelock import Timeout
 
         try:
-            self._lock.acquire()
+            self._lock.acquire(timeout=patience)
         except Timeout:
             raise _refusal(self._database) from None
 
@@ -113,8 +115,8 @@ class _ServerLead:
         self._connection: Connection | None = None
         self._epoch = 0
 
-    def acquire(self) -> None:
-        self._connection = self._take()
+    def acquire(self, patience: float = 0.0) -> None:
+        self._connection = self._take(patience)
         try:
             with said_clearly(self._database.where), self._database.engine.begin() as connection:
                 # Whoever led before may be in the middle of a transaction that hangs.
@@ -150,10 +152,13 @@ class _ServerLead:
         self._database.fence = None
         self._let_go()
 
-    def _take(self) -> Connection:
+    def _take(self, patience: float = 0.0) -> Connection:
         with said_clearly(self._database.where):
             connection = self._database.engine.connect()
-            if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _KEY}).scalar():
+            end = time.monotonic() + patience
+            while not (taken := connection.execute(_TRY, {"key": _KEY}).scalar()) and time.monotonic() < end:
+                time.sleep(0.05)
+            if not taken:
                 connection.close()
                 raise _refusal(self._database)
             connection.commit()

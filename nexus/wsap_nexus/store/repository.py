@@ -292,7 +292,9 @@ def _matching(name: str) -> Select[Any]:
 
 
 def _of_nexus() -> ColumnElement[bool]:
-    return or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(select(_SESSION.c.run_id)))
+    # A session of a run outside the nexus has the run for its world.
+    stays = select(_SESSION.c.run_id).where(_SESSION.c.world_id != _SESSION.c.run_id)
+    return or_(_RUN.c.game == NEXUS, _RUN.c.id.in_(stays))
 
 
 def _played_by(agent: str) -> ColumnElement[bool]:

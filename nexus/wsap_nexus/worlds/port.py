@@ -117,6 +117,13 @@ class LocalWorld:
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
         check_used(f"The game {spec.name!r}", own)
 
+    @classmethod
+    def of(cls, world: World) -> LocalWorld:
+        """Return the port of a world that was made already."""
+        port = cls.__new__(cls)
+        port._world = world
+        return port
+
     @property
     def spec(self) -> AdapterSpec:
         """The game."""

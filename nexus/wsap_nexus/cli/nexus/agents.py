@@ -11,6 +11,7 @@ import click
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option, pairs
+from wsap_nexus.cli.nexus.memory import forget, memory
 from wsap_nexus.cli.nexus.reach import leading, looking, needed, wire_to, writing
 from wsap_nexus.cli.nexus.words import diary, talk
 from wsap_nexus.store.events import AgentPaused, AgentResumed
@@ -28,6 +29,8 @@ def agents() -> None:
 
 agents.add_command(talk)
 agents.add_command(diary)
+agents.add_command(memory)
+agents.add_command(forget)
 
 
 # --- looking ----------------------------------------------------------------------------------

@@ -41,10 +41,25 @@ def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
         if lead:
             right.acquire()
         try:
-            yield Ledger(opened)
+            ledger = Ledger(opened)
+            if lead:
+                _settle(ledger)
+            yield ledger
         finally:
             if lead:
                 right.release()
+
+
+def _settle(ledger: Ledger) -> None:
+    """Free the agents of runs outside the nexus whose process was killed."""
+    with ledger.look() as book:
+        if not book.run_sessions():
+            return
+    from wsap_core.host import PluginHost
+    from wsap_nexus.hub.run_sessions import settle_runs
+    from wsap_nexus.store.repository import Repository
+
+    settle_runs(ledger, Repository(ledger.database), PluginHost.discovered())
 
 
 def leading(database: str | None) -> Any:

@@ -13,6 +13,10 @@ FAILED: Final = "failed"
 """Why a session ends in which another agent failed for good."""
 GAME_OFFLINE: Final = "game_offline"
 """Why a session ends whose game was taken offline while its world was well."""
+INTERRUPTED: Final = "interrupted"
+"""Why a session of a run outside the nexus ends that was stopped, paused by a budget, or killed."""
+RUN_FAILED: Final = "run_failed"
+"""Why a session of a run outside the nexus ends that failed."""
 
 ENDINGS: Mapping[str, str] = {
     "jack_out": "by choice",
@@ -25,6 +29,8 @@ ENDINGS: Mapping[str, str] = {
     FAILED: "another agent failed",
     WORLD_FAILED: "the world failed",
     GAME_OFFLINE: "the game was taken offline",
+    INTERRUPTED: "the run was interrupted",
+    RUN_FAILED: "the run failed",
 }
 """Each reason that a session can end for, as stored -> as told, after "ended: "."""
 

@@ -23,6 +23,20 @@ _AGENT, _SKILL, _EVIDENCE, _ACHIEVEMENT = _T["agent"], _T["skill"], _T["evidence
 _NAME = re.compile(AGENT_ID)
 
 
+def check_agent_id(agent_id: str) -> str:
+    """Return an agent's id if it can be one.
+
+    Raises:
+        UsageError: it can't; the message says what one is.
+    """
+    if not _NAME.fullmatch(agent_id):
+        raise UsageError(
+            f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
+            "beginning with a letter or digit."
+        )
+    return agent_id
+
+
 class PeoplePages(LogPages):
     """The agents' records within one transaction."""
 
@@ -34,11 +48,7 @@ class PeoplePages(LogPages):
         Raises:
             UsageError: it can't be an id, or was removed.
         """
-        if not _NAME.fullmatch(agent_id):
-            raise UsageError(
-                f"{agent_id[:80]!r} can't be an agent's id; use up to 64 of a-z, 0-9, dot, dash and underscore, "
-                "beginning with a letter or digit."
-            )
+        check_agent_id(agent_id)
         if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
             raise UsageError(
                 f"{ascii(name)[:80]} can't be an agent's name; use up to 200 characters that can be printed, "
@@ -64,6 +74,11 @@ class PeoplePages(LogPages):
         )
         self.note(AgentRegistered(agent_id=agent_id, name=name or agent_id))
         return self.agent(agent_id), True
+
+    def find_agent(self, agent_id: str) -> AgentIdentity | None:
+        """Return an agent, None if there is none of that id."""
+        row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
+        return None if row is None else identity_of(row)
 
     def agent(self, agent_id: str) -> AgentIdentity:
         """Return an agent.

@@ -88,6 +88,11 @@ class StayPages(PeoplePages):
             query = query.where(_SESSION.c.closed.is_(None))
         return [session_of(row) for row in self.connection.execute(query)]
 
+    def run_sessions(self) -> list[SessionRecord]:
+        """Return the open sessions of runs outside the nexus: a run is its own world there."""
+        query = select(_SESSION).where(_SESSION.c.closed.is_(None), _SESSION.c.world_id == _SESSION.c.run_id)
+        return [session_of(row) for row in self.connection.execute(query.order_by(_SESSION.c.id))]
+
     def is_played(self, world_id: str) -> bool:
         """Return whether anybody has an open session in a world."""
         where = (_SESSION.c.world_id == world_id) & _SESSION.c.closed.is_(None)

@@ -13,7 +13,7 @@ from wsap_core.errors import StorageError, UsageError
 from wsap_core.seams.context import Context
 from wsap_llm.memory.facts import FactsMemory
 from wsap_llm.memory.fulltext import create as fulltext
-from wsap_nexus.agents.minds import AgentMinds, KeptMind
+from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
@@ -39,14 +39,14 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield found
 
 
-def read(ledger: Ledger, agent_id: str) -> KeptMind:
+def read(ledger: Ledger, agent_id: str) -> SavedMemories:
     with ledger.look() as book:
-        return KeptMind.from_bytes(book.mind(agent_id))
+        return SavedMemories.from_bytes(book.mind(agent_id))
 
 
-def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMinds:
+def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
     """Begin a run, note something, and keep it as leaving does."""
-    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     minds.begin(plan, Minded(memory))
     for note in notes:
         memory.note(note, world="echo")  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def test_things_say_in_which_of_the_agents_runs_they_were(ledger: Ledger) -> Non
 
 
 def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: Ledger) -> None:
-    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     minds.begin(TEXT, object())
     assert minds.remembered("ida") is None
     assert minds.remembered_by("ida") is None
@@ -88,7 +88,7 @@ def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: Ledger) -> None:
 
 def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(ledger: Ledger) -> None:
     live(ledger, TEXT, fulltext(Context()), "a secret")
-    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     filler = fulltext(Context())
     minds.begin(SeatPlan("column", "llm", {"memory": "fulltext"}), Minded(filler))
     assert not filler.browse()
@@ -98,7 +98,7 @@ def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: Ledge
     live(ledger, TEXT, fulltext(Context()), "walls are hard")
     before = read(ledger, "ida")
     other = SeatPlan("ida", "llm", {"memory": "fulltext"})
-    minds = AgentMinds(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
+    minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     with pytest.raises(UsageError, match="can't be taken in by its memory"):
         minds.begin(other, Minded(FactsMemory()))
     assert read(ledger, "ida") == before
@@ -107,7 +107,7 @@ def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: Ledge
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"version": 1, "lives": "x", "memories": {}}', b"\xff\x00"])
 def test_what_is_damaged_says_so(data: bytes) -> None:
     with pytest.raises(StorageError, match="damaged"):
-        KeptMind.from_bytes(data)
+        SavedMemories.from_bytes(data)
 
 
 def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp_path: Path) -> None:

@@ -1,0 +1,417 @@
+"""One agent in runs of `wsap play --as` and in the nexus: in one place at a time, and credited once."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from life_kit import host_with, nexus_at
+from test_learning import Cave
+
+from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation, PluginHost
+from wsap_core.host import Registration
+from wsap_core.seams.agent import ReflectionInfo
+from wsap_core.seams.context import Context
+from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_llm.memory.facts import FactsMemory
+from wsap_nexus.agents.identity import set_policy
+from wsap_nexus.agents.memory import SavedMemories
+from wsap_nexus.api import play, read_run, resume_run
+from wsap_nexus.errors import AlreadyInWorldError, NexusRunningError
+from wsap_nexus.hub.nexus import Nexus
+from wsap_nexus.hub.play_as import start_as
+from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.session import replies_of, start
+from wsap_nexus.runs.store import open_store
+from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.entities import EXTERNAL, Policy, SessionRecord, Terms
+from wsap_nexus.store.lock import lead
+
+DATA = Path(__file__).parent / "data" / "named_memories"
+OLD = json.loads((DATA / "facts.json").read_text())
+"""What the version before came to: four runs as `ada`, the second and the fourth of which it resumed at last."""
+
+
+class Hermit:
+    """No model: learns a lesson at every 9th decision, and decides by all lessons that it knows."""
+
+    def __init__(self, context: Context) -> None:
+        self.memory = FactsMemory()
+        self.last_reflection: ReflectionInfo | None = None
+        self._count = 0
+
+    def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
+        pass
+
+    def plan(self, goals: list[Goal]) -> list[str]:
+        return []
+
+    def _known(self) -> str:
+        known = " ".join(found.text for found in self.memory.recall("lesson", budget=10_000))
+        return hashlib.sha256(known.encode()).hexdigest()
+
+    def decide(self, observation: Observation) -> Action:
+        digest = hashlib.sha256(f"{self._known()} {observation.step}".encode()).hexdigest()
+        return Action("wait" if int(digest[:2], 16) % 4 == 0 else "on")
+
+    def reflect(self, result: ActionResult) -> None:
+        self._count += 1
+        self.last_reflection = None
+        if self._count % 9 == 0:
+            lesson = f"Lesson {self._known()[:8]} of decision {self._count}."
+            self.memory.note(lesson, kind="lesson", world="cave", step=result.observation.step)
+            self.last_reflection = ReflectionInfo((lesson,))
+
+
+def host() -> PluginHost:
+    found = host_with()
+    skills = {"caving": ("on",), "rest": ("wait",)}
+    game = AdapterSpec(name="cave", summary="", factory=Cave, abilities=("seed", "snapshot"), skills=skills)
+    found.games.add(Registration(game, "t", "t"))
+    found.agents.add(Registration(AgentSpec("hermit", "", Hermit), "t", "t"))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of the test's own."""
+    monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "nexus.db")
+
+
+def as_luna(database: str, steps: int = 30, agent: str | None = "hermit", name: str = "luna") -> str:
+    """Play in the cave as an agent and return the run."""
+    return str(play("cave", agent, steps=steps, as_=name, database=database, host=host()).run)
+
+
+def stopped(database: str, after: int, steps: int, name: str = "luna") -> str:
+    """Play as an agent, stopped after so many decisions as by Ctrl-C, and return the run."""
+    controls = Controls()
+
+    def seen(step: StepTaken) -> None:
+        if step.step >= after:
+            controls.stop()
+
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, name),), steps=steps)
+    with (
+        open_store(database) as store,
+        start_as(plan, host(), store, controls=controls, observers=[seen]) as session,
+    ):
+        asyncio.run(session.play())
+        return str(session.run.run_id)
+
+
+def sessions(database: str, name: str = "luna") -> list[SessionRecord]:
+    with open_store(database) as store, Ledger(store.database).look() as book:
+        return book.sessions(agent_id=name)[::-1]
+
+
+def remembered(database: str, name: str = "luna") -> SavedMemories:
+    with open_store(database) as store, Ledger(store.database).look() as book:
+        return SavedMemories.from_bytes(book.mind(name))
+
+
+def lessons(database: str, name: str = "luna") -> list[str]:
+    memory = FactsMemory(facts=10_000)
+    memory.restore(remembered(database, name).memories["FactsMemory"].snapshot)
+    return [found.text for found in memory.recall("lesson", budget=1_000_000) if found.kind == "lesson"]
+
+
+def events(database: str, name: str = "luna") -> list[str]:
+    with open_store(database) as store, Ledger(store.database).look() as book:
+        return [event.kind for event in book.events(agent=name)]
+
+
+# --- with the nexus ----------------------------------------------------------------------------------
+
+
+def test_the_nexus_knows_what_was_learned_outside_and_what_is_learned_there_is_known_outside(
+    database: str, tmp_path: Path
+) -> None:
+    first = as_luna(database)
+    outside = lessons(database)
+    assert len(outside) == 3
+    with open_store(database) as store, Ledger(store.database).change() as book:
+        set_policy(book, "luna", "*", Policy("hermit"), host())
+        set_policy(book, "luna", "nexus", Policy("wanderer"), host())
+
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"luna": {}}, host=host(), games=("cave",)) as place:
+            with place.nexus.ledger.look() as book:
+                assert book.skills("luna")["caving"] > 0
+            await place.nexus.enter("luna", "cave", Terms(steps=20))
+            await place.until_events("left", 2)
+
+    asyncio.run(test())
+    inside = lessons(database)
+    assert set(outside) < set(inside)
+    last = as_luna(database)
+    assert set(inside) < set(lessons(database))
+    found = sessions(database)
+    assert [found[0].run_id, found[-1].run_id] == [first, last]
+    assert all(session.closed for session in found)
+
+
+def test_what_is_done_outside_counts_as_in_the_nexus(database: str) -> None:
+    run = as_luna(database, steps=20)
+    (session,) = sessions(database)
+    steps = read_run(run, database=database, host=host()).steps
+    done = {f"action:{name}": sum(s.action.name == name for s in steps) for name in ("on", "wait")}
+    assert session.stats["done"] == {name: count for name, count in done.items() if count}
+    assert (session.steps, session.stats["reward"]) == (20, 0.0)
+    assert (session.run_id, session.world_id) == (run, run)
+    with open_store(database) as store, Ledger(store.database).look() as book:
+        agent = book.agent("luna")
+        assert (agent.place, agent.session_id, agent.lifetime_steps) == ("nexus", None, 20)
+        assert agent.playtime > 0
+        assert set(book.skills("luna")) == {"caving", "rest"}
+        assert not store.repository.is_of_nexus(run), "its player resumes and deletes it"
+    assert events(database)[:2] == ["agent_registered", "entered"]
+    assert events(database)[-1] == "left"
+
+
+def test_an_agent_of_a_running_nexus_is_refused_and_one_that_is_in_its_world_afterwards(
+    database: str, tmp_path: Path
+) -> None:
+    async def test() -> None:
+        async with nexus_at(tmp_path, {"luna": {"*": EXTERNAL}}, host=host(), games=("cave",)) as place:
+            await place.nexus.enter("luna", "cave", Terms())
+            with pytest.raises(NexusRunningError, match=r"A nexus runs on the database .*'luna' lives there"):
+                await asyncio.to_thread(as_luna, database)
+
+    asyncio.run(test())
+    before = sessions(database)
+    assert before[-1].closed is None
+    with pytest.raises(AlreadyInWorldError, match="'luna' is in cave, in a world of the nexus"):
+        as_luna(database)
+    assert sessions(database) == before
+    as_luna(database, name="sol")
+
+
+def test_a_nexus_does_not_start_while_one_of_its_agents_plays_outside_it(database: str) -> None:
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "luna"),), steps=10)
+    with open_store(database) as store:
+
+        async def test() -> None:
+            nexus = Nexus(host(), store)
+            with start_as(plan, host(), store) as session:
+                with pytest.raises(AlreadyInWorldError, match=f"'luna' plays in the run '{session.run.run_id}'"):
+                    await nexus.start()
+                await session.play()
+            await nexus.start()
+            await nexus.stop()
+
+        asyncio.run(test())
+    assert [session.steps for session in sessions(database)] == [10]
+
+
+def test_a_run_that_just_begins_is_waited_for(database: str) -> None:
+    with open_store(database) as store:
+        right = lead(store.database)
+        right.acquire()
+
+        async def release() -> None:
+            await asyncio.sleep(0)
+            right.release()
+
+        async def test() -> None:
+            playing = asyncio.create_task(asyncio.to_thread(as_luna, database, 5))
+            await asyncio.gather(playing, release())
+
+        asyncio.run(test())
+    assert [session.steps for session in sessions(database)] == [5]
+
+
+# --- skills and items --------------------------------------------------------------------------------
+
+
+def test_skills_come_along_into_a_game_that_declares_what_they_are_worth_and_items_stay(database: str) -> None:
+    own = host_with()
+    rule = own.games.get("crafter").transfer_rules[0]
+
+    def given_first() -> tuple[str, dict[str, object]]:
+        run = play("crafter", "random-legal", steps=3, seed=1, as_="luna", database=database, host=own)
+        assert run.run is not None
+        with open_store(database) as store:
+            mind = next(store.repository.read_events(run.run, kinds=("mind",))).data
+        return run.trajectory_hash, mind.get("skills", {})
+
+    plain, skills = given_first()
+    assert skills == {}
+    from wsap_nexus.store.entities import SkillGain
+
+    with open_store(database) as store, Ledger(store.database).change() as book:
+        book.add_gain("luna", "crafter", "", SkillGain(rule.domain, "achievement:x", 1, 1.0, 1.0))
+    skilled, skills = given_first()
+    assert skills[rule.domain] == 1.0
+    assert skilled != plain
+    with open_store(database) as store:
+        run = store.repository.list_runs()[0].id
+        with open_store(database) as other:
+            plan, past = replies_of(run, other)
+            with start(plan, own, other, past=past) as session:
+                assert asyncio.run(session.play()).trajectory_hash == skilled
+        with Ledger(store.database).look() as book:
+            assert book.items("luna") == []
+
+
+# --- killed and resumed -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(1, 29), st.booleans()), min_size=1, max_size=3), st.randoms())
+def test_no_lesson_is_doubled_and_none_is_lost_whatever_is_resumed_when(
+    home: Path, runs: list[tuple[int, bool]], order: object
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder) / "a.db")
+        cut = []
+        for after, between in runs:
+            cut.append(stopped(database, after, 30))
+            if between:
+                as_luna(database, 10)
+        order.shuffle(cut)  # type: ignore[attr-defined]
+        for run in cut:
+            resume_run(run, database=database, host=host())
+        known = [text.partition(") ")[2] for text in lessons(database)]
+        assert len(known) == len(set(known))
+        with open_store(database) as store:
+            drawn = [
+                str(line)
+                for record in store.repository.list_runs()
+                for event in store.repository.read_events(record.id, kinds=("lessons",))
+                for line in event.data["lessons"]
+            ]
+        assert set(known) == set(drawn)
+        total = sum(session.steps for session in sessions(database))
+        assert total == 30 * len(cut) + 10 * sum(between for _, between in runs)
+
+
+# --- what earlier versions kept -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def old(tmp_path: Path, home: Path) -> str:
+    """A database and a data folder as the version before left them."""
+    (home / "minds").mkdir(parents=True)
+    for name in ("ada.json", "ada.md"):
+        shutil.copy(DATA / name, home / "minds" / name)
+    database = tmp_path / "old.db"
+    database.write_bytes(zstandard.decompress((DATA / "runs.db.zst").read_bytes()))
+    database.chmod(0o600)
+    return str(database)
+
+
+def test_a_named_memory_of_a_file_is_taken_over_once_and_the_file_kept_aside(old: str, home: Path) -> None:
+    told: list[str] = []
+    before = (home / "minds" / "ada.json").read_bytes()
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "ada"),), steps=9)
+    with open_store(old) as store, start_as(plan, host(), store, tell=told.append) as session:
+        asyncio.run(session.play())
+    (line,) = told
+    assert line.startswith("'ada' remembers what was in ")
+    assert sorted(path.name for path in (home / "minds").iterdir()) == ["ada.json.taken-over", "ada.md.taken-over"]
+    assert (home / "minds" / "ada.json.taken-over").read_bytes() == before
+    with open_store(old) as store, Ledger(store.database).look() as book:
+        agent = book.agent("ada")
+    assert agent.persona == "You are Ada, who lives in a cave."
+    assert agent.lifetime_steps == 40 + 20 + 30 + 10 + 9
+    saved = remembered(old, "ada")
+    assert (saved.lives, saved.memories["FactsMemory"].revision) == (5, 5)
+    assert any("run 1, " in lesson for lesson in lessons(old, "ada"))
+    assert any("run 5, " in lesson for lesson in lessons(old, "ada"))
+    as_luna(old, 5, name="ada")
+    assert len(told) == 1
+
+
+def test_runs_of_the_version_before_are_resumed_to_what_it_came_to_itself(old: str, home: Path) -> None:
+    for number in (1, 3):
+        done = resume_run(OLD["runs"][number], database=old, host=host())
+        assert done.trajectory_hash == OLD["hashes"][number]
+    assert remembered(old, "ada").memories["FactsMemory"].snapshot == base64.b64decode(OLD["after"])
+    assert [session.steps for session in sessions(old, "ada")] == [20, 20]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_runs_of_the_version_before_are_replayed(old: str, home: Path, number: int) -> None:
+    with open_store(old) as store:
+        plan, past = replies_of(OLD["runs"][number], store)
+        with start(plan, host(), store, past=past) as session:
+            assert asyncio.run(session.play()).trajectory_hash == OLD["hashes"][number]
+    assert (home / "minds" / "ada.json").exists(), "nobody played as ada"
+
+
+def test_a_takeover_that_was_killed_before_the_file_was_renamed_is_completed(old: str, home: Path) -> None:
+    shutil.copy(home / "minds" / "ada.json", home / "again.json")
+    stopped(old, 1, 9, "ada")
+    saved = remembered(old, "ada")
+    with open_store(old) as store, Ledger(store.database).change() as book:
+        memory = saved.memories["FactsMemory"]
+        data = json.loads((home / "again.json").read_text())
+        same = memory.__class__(base64.b64decode(data["memory"]), {}, data["revision"], data["saved_by"], memory.runs)
+        book.keep_mind("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
+        steps = book.agent("ada").lifetime_steps
+    shutil.copy(home / "again.json", home / "minds" / "ada.json")
+    stopped(old, 1, 9, "ada")
+    assert sorted(path.name for path in (home / "minds").glob("ada.json*")) == [
+        "ada.json.taken-over",
+        "ada.json.taken-over-2",
+    ]
+    with open_store(old) as store, Ledger(store.database).look() as book:
+        assert book.agent("ada").lifetime_steps == steps + 1, "and nothing counts twice"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[" * 9999,
+        b'{"format": "wsap-mind"}',
+        b'{"format": "wsap-mind", "version": 99}',
+        b"[]",
+    ],
+)
+def test_a_damaged_file_is_named_and_left(database: str, home: Path, content: bytes) -> None:
+    (home / "minds").mkdir(parents=True)
+    file = home / "minds" / "luna.json"
+    file.write_bytes(content)
+    told: list[str] = []
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "luna"),), steps=9)
+    with open_store(database) as store, start_as(plan, host(), store, tell=told.append) as session:
+        asyncio.run(session.play())
+    assert told[0].startswith(f"{file} is damaged (")
+    assert file.read_bytes() == content
+    assert remembered(database).lives == 1
+
+
+def test_a_file_does_not_replace_what_an_agent_of_that_name_remembers(old: str, home: Path) -> None:
+    as_luna(old, 9, name="ada")
+    saved = remembered(old, "ada")
+    shutil.copy(DATA / "ada.json", home / "minds" / "ada.json")
+    told: list[str] = []
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "ada"),), steps=9)
+    with open_store(old) as store, start_as(plan, host(), store, tell=told.append):
+        pass
+    (line,) = told
+    assert line.startswith(f"{home / 'minds' / 'ada.json'} is left as it is: the agent 'ada' remembers something else")
+    assert (home / "minds" / "ada.json").exists()
+    assert remembered(old, "ada").memories == saved.memories

@@ -1,0 +1,255 @@
+"""What an agent of the database remembers, through all its runs, worlds and the nexus itself.
+
+It is a column of the agent's row. It holds the memory of each kind that the agent's policies use
+(most use one): the same `fulltext` memory goes along into every game, and each thing in it says in
+which world, at which step and in which of the agent's runs it was. What it was when a run began is
+recorded in the run; what it has become is saved in the transaction in which the agent leaves.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from typing_extensions import override
+
+from wsap_core.errors import StorageError, WsapError
+from wsap_core.factories import build, load
+from wsap_core.host import PluginHost
+from wsap_core.seams.context import Context
+from wsap_core.seams.memory import AgentMemory, Browsable, Recollection
+from wsap_llm.reflection import LESSON
+from wsap_llm.secrets import redacted
+from wsap_nexus.runs.memory import MemorySnapshot, RunMemories, kind_of, memory_of, take_in
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+
+VERSION = 2
+RUNS = 1000
+"""Runs outside the nexus of which a memory knows how much of them is in it; the oldest are forgotten first."""
+BUDGET = 60
+"""Tokens for each memory that is asked for, where a memory can be searched but not looked through."""
+
+_CLASSES = {
+    "FactsMemory": "wsap_llm.memory.facts:FactsMemory",
+    "FifoMemory": "wsap_llm.memory.fifo:FifoMemory",
+    "FullTextMemory": "wsap_llm.memory.fulltext:FullTextMemory",
+}
+# An agent without a model makes its memory itself, and what is saved then knows the class alone.
+
+
+@dataclass(frozen=True)
+class SavedMemory:
+    """A memory of one kind."""
+
+    snapshot: bytes
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The memory's options."""
+    revision: int = 0
+    """Counts how often it was saved."""
+    saved_by: str = ""
+    """The run that saved it last."""
+    runs: Mapping[str, int] = field(default_factory=dict)
+    """Run outside the nexus -> how many of its decisions are remembered, oldest first."""
+
+    def saved(self, snapshot: bytes, run: str, options: Mapping[str, Any], steps: int | None = None) -> SavedMemory:
+        """Return it as a run saves it; `steps` are the decisions until then, for a run outside the nexus."""
+        runs = self.runs if steps is None else dict([*self.runs.items(), (run, steps)][-RUNS:])
+        return SavedMemory(snapshot, dict(options), self.revision + 1, run, runs)
+
+
+@dataclass(frozen=True)
+class SavedMemories:
+    """Everything that an agent remembers."""
+
+    lives: int = 0
+    """How many runs the agent has begun, counted for the marks of its memories."""
+    memories: Mapping[str, SavedMemory] = field(default_factory=dict)
+    """Kind of memory -> what it holds."""
+
+    def of(self, kind: str) -> SavedMemory:
+        """Return the memory of a kind, an empty one if there is none."""
+        return self.memories.get(kind) or SavedMemory(b"")
+
+    def having(self, kind: str, memory: SavedMemory, *, lives: int) -> SavedMemories:
+        """Return it with a memory in it, in place of what there was of that kind."""
+        return SavedMemories(max(self.lives, lives), {**self.memories, kind: memory})
+
+    def to_bytes(self) -> bytes:
+        """Return it for the agent's row."""
+        memories = {
+            kind: {
+                "snapshot": base64.b64encode(one.snapshot).decode("ascii"),
+                "options": dict(one.options),
+                "revision": one.revision,
+                "saved_by": one.saved_by,
+                "runs": dict(one.runs),
+            }
+            for kind, one in sorted(self.memories.items())
+        }
+        return json.dumps({"version": VERSION, "lives": self.lives, "memories": memories}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes | None) -> SavedMemories:
+        """Return what was saved; nothing for None.
+
+        Raises:
+            StorageError: it is damaged, or of a newer version.
+        """
+        if data is None:
+            return cls()
+        try:
+            found = json.loads(data)
+            if found["version"] not in (1, VERSION):
+                raise StorageError(
+                    "A newer WSAP wrote what this agent remembers; upgrade with: pip install -U wsap-nexus"
+                )
+            # Version 1 had the snapshots alone.
+            memories = {k: v if found["version"] > 1 else {"snapshot": v} for k, v in found["memories"].items()}
+            return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in memories.items()})
+        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+            raise StorageError(f"What this agent remembers is damaged: {error}.") from error
+
+
+def _saved(data: Mapping[str, Any]) -> SavedMemory:
+    return SavedMemory(
+        base64.b64decode(data["snapshot"], validate=True),
+        dict(data.get("options", {})),
+        int(data.get("revision", 0)),
+        str(data.get("saved_by", "")),
+        {str(run): int(steps) for run, steps in data.get("runs", {}).items()},
+    )
+
+
+class AgentMemories(RunMemories):
+    """The memories of the seats of a run in the nexus.
+
+    Args:
+        read: gives what an agent of the database remembers.
+        owners: seat -> agent.
+        past: what was recorded when the run began, by seat.
+        recorder: where that is recorded.
+        run_id: the run.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], SavedMemories],
+        owners: Mapping[str, str],
+        past: Mapping[str, MemorySnapshot] | None = None,
+        *,
+        recorder: Recorder | None = None,
+        run_id: str = "",
+    ) -> None:
+        super().__init__(owners, past, recorder=recorder)
+        self.read = read
+        """Gives what an agent remembers."""
+        self.run_id = run_id
+
+    @override
+    def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
+        if memory is None:
+            return None
+        owner = self.owners[plan.name]
+        saved = self.read(owner)
+        found = saved.of(kind_of(plan, memory))
+        return MemorySnapshot(owner, saved.lives + 1, found.revision, found.snapshot)
+
+    def remembered(self, seat: str) -> bytes | None:
+        """Return what a seat's agent remembers now, for its row; None where there is nothing to save."""
+        if seat not in self.ready:
+            return None
+        plan, memory = self.ready[seat]
+        saved, kind = self.read(self.owners[seat]), kind_of(plan, memory)
+        now = saved.of(kind).saved(memory.snapshot(), self.run_id, options_of(plan))
+        return saved.having(kind, now, lives=self.begun[seat].number).to_bytes()
+
+    def remembered_by(self, owner: str) -> bytes | None:
+        """Return what an agent remembers now, in whichever seat it is."""
+        found = [seat for seat, agent in self.owners.items() if agent == owner]
+        return self.remembered(found[0]) if found else None
+
+
+def merged(
+    saved: SavedMemory, begun: MemorySnapshot, memory: AgentMemory, lessons: Mapping[int, tuple[str, ...]],
+    *, run_id: str, world: str,
+) -> bytes:  # fmt: skip
+    """Return the snapshot to save at the end of a run outside the nexus.
+
+    That is the memory as it is, unless another run has saved it since this run began: then what it
+    has become stays, and the lessons of this run that are not in it yet are added.
+
+    Raises:
+        SnapshotError: what another run saved is damaged.
+    """
+    if not saved.snapshot or saved.revision == begun.revision or saved.saved_by == run_id:
+        return memory.snapshot()
+    memory.restore(saved.snapshot)
+    for number in sorted(n for n in lessons if n >= saved.runs.get(run_id, 0)):
+        for line in lessons[number]:
+            memory.note(line, kind=LESSON, world=world, step=number + 1)
+    return memory.snapshot()
+
+
+def options_of(plan: SeatPlan) -> dict[str, Any]:
+    """Return the options of a seat's memory, as they may be recorded."""
+    return redacted({n.removeprefix("memory."): v for n, v in plan.options.items() if n.startswith("memory.")})
+
+
+def recollections(
+    saved: SavedMemories, host: PluginHost, *, search: str = "", limit: int = 30
+) -> tuple[list[Recollection], list[str]]:
+    """Return what an agent remembers, and the kinds of memory that can't be shown, each with the reason.
+
+    Args:
+        saved: what it remembers.
+        host: where kinds of memory are registered.
+        search: what fits these words best comes first; the newest, lessons before all else, when empty.
+        limit: how many.
+    """
+    found: list[Recollection] = []
+    missing: list[str] = []
+    for kind, one in saved.memories.items():
+        try:
+            memory = _opened(kind, one, host)
+        except WsapError as error:
+            missing.append(f"{kind}: {error}")
+            continue
+        if search or not isinstance(memory, Browsable):
+            found += list(memory.recall(search, budget=BUDGET * limit + 200))[:limit]
+            continue
+        lessons = list(memory.browse(LESSON, most=limit))
+        others = [item for item in memory.browse(most=limit + len(lessons)) if item.kind != LESSON]
+        found += [*lessons, *others][:limit]
+    return found[:limit], missing
+
+
+def _opened(kind: str, saved: SavedMemory, host: PluginHost) -> AgentMemory:
+    if kind in _CLASSES:
+        made: AgentMemory = load(_CLASSES[kind])()
+    else:
+        factory = host.memories.get(kind).factory
+        try:
+            made = build(factory, Context.create(config=dict(saved.options)))
+        except WsapError:  # an option that only makes sense in a run, such as a model for summaries
+            made = build(factory, Context.create())
+    if saved.snapshot:
+        made.restore(saved.snapshot)
+    return made
+
+
+__all__ = [
+    "AgentMemories",
+    "SavedMemories",
+    "SavedMemory",
+    "kind_of",
+    "memory_of",
+    "merged",
+    "options_of",
+    "recollections",
+    "take_in",
+]

@@ -1,0 +1,80 @@
+"""`wsap nexus agents memory` and `forget`: what an agent remembers."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from wsap_core.cli.params import STEPS
+from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.nexus.reach import looking, wire_to, writing
+
+
+@click.command()
+@click.argument("name")
+@click.option("--search", metavar="WORDS", default="", help="Show the best matches for these words first.")
+@click.option("--limit", type=STEPS, default=30, show_default=True, help="How many memories to show.")
+@json_option
+@database_option
+def memory(*, name: str, search: str, limit: int, as_json: bool, database: str | None) -> None:
+    """Show what the agent NAME remembers: its lessons, then the newest; and from which run each is.
+
+    While it plays, that is what it remembered before.
+    """
+    from wsap_core.errors import UnknownNameError
+    from wsap_core.host import PluginHost
+    from wsap_nexus.agents.memory import SavedMemories, recollections
+
+    with looking(database) as ledger:
+        if ledger is None:
+            raise UnknownNameError("agent", name, ())
+        with ledger.look() as book:
+            agent = book.agent(name)
+            saved = SavedMemories.from_bytes(book.mind(agent.id))
+    found, missing = recollections(saved, PluginHost.discovered(), search=search, limit=limit)
+    if as_json:
+        memories = [{"kind": m.kind, "text": m.text, "world": m.world, "run": m.run, "step": m.step} for m in found]
+        facts = {"agent": name, "runs": saved.lives, "kinds": list(saved.memories), "memories": memories}
+        click.echo(json.dumps({**facts, "unreadable": missing}, indent=2))
+        return
+    kinds = " and ".join(map(one_line, saved.memories)) or "nothing yet"
+    click.echo(f"{agent.name} remembers with {kinds}, from {saved.lives} run{'' if saved.lives == 1 else 's'}.")
+    for why in missing:
+        click.echo(f"  can't be shown: {one_line(why)}")
+    for item in found:
+        click.echo(f"  {one_line(item.kind)}: {one_line(item.text)}")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Ask no question.")
+@json_option
+@database_option
+def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
+    """Delete what the agent NAME remembers. Its skills, achievements, items and runs stay.
+
+    If it is in a world of a running nexus, it is brought back for that.
+    """
+    from wsap_nexus.agents import portable
+    from wsap_nexus.cli.nexus.report import running_on
+    from wsap_nexus.errors import AlreadyInWorldError
+
+    if not yes and not as_json:
+        click.confirm(f"Delete what {one_line(name)[:80]!r} remembers?", abort=True)
+    running = running_on(database)
+    if running is not None:
+        with looking(database) as ledger:
+            assert ledger is not None, "a nexus runs on it"
+            with ledger.look() as book:
+                active = book.agent(name).state == "active"
+        wire_to(running).post("nexus", "agents", name, "halt")
+    with writing(database, lead=running is None) as ledger, ledger.change() as book:
+        portable.check_not_removed(book, name)
+        if book.agent(name).session_id is not None:
+            raise AlreadyInWorldError(f"{name!r} is in a world; bring it back first.")
+        book.update_agent(name, mind=None)
+    if running is not None and active:
+        wire_to(running).post("nexus", "agents", name, "resume")
+    click.echo(json.dumps({"agent": name, "forgotten": True}) if as_json else f"{name} remembers nothing now.")

@@ -1,0 +1,262 @@
+"""Playing outside the nexus as an agent of the database: `wsap play --as luna`.
+
+Such a run is a session of the agent: while it lasts, the agent is in a world and nowhere else. It
+begins while nobody leads the database, and no nexus leads it before the session is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from wsap_core.errors import StorageError, UsageError
+from wsap_core.host import PluginHost
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.identity import WITH_PERSONA, seat_plan
+from wsap_nexus.agents.memory import SavedMemories
+from wsap_nexus.agents.memory_files import take_over
+from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, NexusRunningError
+from wsap_nexus.hub.run_sessions import RunSessions, Tell, settle_runs
+from wsap_nexus.paths import memory_files
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.run import Past
+from wsap_nexus.runs.session import Session, resume, start
+from wsap_nexus.runs.store import Store
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import AgentIdentity
+from wsap_nexus.store.lock import lead
+from wsap_nexus.store.pages.agents import check_agent_id
+
+PATIENCE = 2.0
+"""Seconds to wait for another run that is just beginning; a nexus that runs keeps the database for longer."""
+MEMORY = "fulltext"
+"""What a model remembers with that plays as an agent without a memory, unless `--memory` says otherwise."""
+
+
+@contextmanager
+def start_as(
+    plan: RunPlan, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
+) -> Iterator[Session]:
+    """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
+
+    Args:
+        plan: what is played.
+        host: where games and agents come from.
+        store: where agents are, and where the run is recorded.
+        tell: told of agents that are new, and of memories of earlier versions that are taken over.
+        around: further arguments of `start`.
+
+    Raises:
+        TransitError: one of the agents is in a world, or a nexus leads the database; nothing is recorded then.
+        WsapError: as `start`.
+    """
+    past: Past | None = around.get("past")
+    if not plan.identities or (past is not None and past.offline):
+        with start(plan, host, store, **around) as session:
+            yield session
+        return
+    with _playing_as(
+        plan, host, store, tell, lambda memories: start(plan, host, store, memories=memories, **around)
+    ) as s:
+        yield s
+
+
+@contextmanager
+def resume_as(
+    name: str, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
+) -> Iterator[Session]:
+    """Give a recorded run that was stopped, as `resume` does, with its agents of the database back in their seats.
+
+    Raises:
+        TransitError: one of the agents is in a world, or a nexus leads the database.
+        WsapError: as `resume`.
+    """
+    record = store.repository.get_run(name)
+    plan = RunPlan.from_config(record.config)
+    if not plan.identities or record.config.get("replay"):
+        with resume(record.id, host, store, **around) as session:
+            yield session
+        return
+    with _playing_as(
+        plan, host, store, tell, lambda made: resume(record.id, host, store, memories=made, **around)
+    ) as s:
+        yield s
+
+
+@contextmanager
+def _playing_as(
+    plan: RunPlan, host: PluginHost, store: Store, tell: Tell | None, begin: Callable[[Any], Any]
+) -> Iterator[Session]:
+    # Any: what `start` and `resume` take and give.
+    told = tell or _logged_only
+    playing: list[RunSessions] = []
+
+    def made(spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Past | None) -> RunSessions:
+        playing.append(RunSessions(store, spec, plan, run_id, recorder, past, told))
+        return playing[0]
+
+    with ExitStack() as stack:
+        try:
+            with admission(store, host, plan.identities.values(), told):
+                session: Session = stack.enter_context(begin(made))
+            playing[0].run = session.run
+            session.run.observe(playing[0].observe)
+            yield session
+        finally:
+            for one in playing:
+                with suppress(StorageError):  # the next one that needs the agent closes its session
+                    one.close()
+
+
+@contextmanager
+def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell) -> Iterator[None]:
+    """Keep the nexus and other runs from beginning within the block, in which agents are free to play.
+
+    Sessions whose process was killed are closed, and memories of earlier versions are taken over, first.
+
+    Raises:
+        NexusRunningError: a nexus leads the database.
+        UsageError: a name that can't be an agent's, or one that is given twice.
+        AlreadyInWorldError: an agent is in a world.
+        AgentPausedError: an agent is paused.
+    """
+    names = [check_agent_id(name) for name in agents]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"The agent {name!r} can't be in two seats at once.")
+    lock = lead(store.database)
+    try:
+        lock.acquire(PATIENCE)
+    except NexusRunningError:
+        first = names[0]
+        raise NexusRunningError(
+            f"A nexus runs on the database {store.database.where}, and {first!r} lives there; send it into the game "
+            f"with: wsap nexus agents send {first} GAME, or end the nexus first with: wsap nexus stop"
+        ) from None
+    try:
+        ledger = Ledger(store.database)
+        settle_runs(ledger, store.repository, host)
+        for name in names:
+            with ledger.look() as book:
+                _check_free(book, name)
+            for line in take_over(memory_files(os.environ), name, ledger):
+                tell(line)
+        yield
+    finally:
+        lock.release()
+
+
+def seat_agents(
+    seats: Sequence[SeatPlan],
+    given: Mapping[str, str],
+    store: Store,
+    host: PluginHost,
+    *,
+    game: str,
+    decided: Collection[str] = (),
+    tell: Tell | None = None,
+) -> tuple[SeatPlan, ...]:
+    """Return the seats with agents of the database in them.
+
+    Where nobody else was named, each agent's own policy decides. A model that plays as an agent remembers
+    as the agent does, and is who the agent's persona says, unless it was told otherwise.
+
+    Args:
+        seats: who sits where.
+        given: seat -> agent; "" stands for the only seat there is.
+        store: where the agents are.
+        host: where kinds of memory are registered.
+        game: the game's name.
+        decided: the seats for which somebody said who decides.
+        tell: told of memories of earlier versions that are taken over.
+
+    Raises:
+        UsageError: there is no such seat, or several where one has to be named; a name that can't be an
+            agent's; a memory with a file of its own.
+        TransitError: one of the agents is in a world, or a nexus leads the database.
+    """
+    names = [seat.name for seat in seats]
+    chosen: dict[str, str] = {}
+    for wanted, name in given.items():
+        if not wanted and len(names) > 1:
+            raise UsageError(f"Say which seat {name!r} takes, such as --as {names[0]}={name}.")
+        if wanted and wanted not in names:
+            raise UsageError(f"There is no seat {wanted!r} for {name!r}; there are: {', '.join(names[:20])}.")
+        chosen[wanted or names[0]] = check_agent_id(name)
+    with admission(store, host, chosen.values(), tell or _logged_only):
+        pass  # what earlier versions kept of them is in the database now
+    found = []
+    with Ledger(store.database).look() as book:
+        for seat in seats:
+            if seat.name not in chosen:
+                found.append(seat)
+                continue
+            agent = book.find_agent(chosen[seat.name])
+            saved = SavedMemories.from_bytes(book.mind(agent.id) if agent is not None else None)
+            own = _with_policy(seat, agent, game) if seat.name not in decided else seat
+            if "memory.path" in own.options:
+                raise UsageError("An agent's memory is in the database; leave memory.path out, or --as.")
+            found.append(replace(_equipped(own, agent, saved, host, game), identity=chosen[seat.name]))
+    return tuple(found)
+
+
+def _with_policy(seat: SeatPlan, agent: AgentIdentity | None, game: str) -> SeatPlan:
+    policy = None if agent is None else agent.policy(game)
+    if policy is None or policy.external:
+        return seat
+    own = seat_plan(seat.name, agent, game, seat.agent)
+    return replace(own, options={**own.options, **seat.options})
+
+
+def _equipped(
+    seat: SeatPlan, agent: AgentIdentity | None, saved: SavedMemories, host: PluginHost, game: str
+) -> SeatPlan:
+    """Return the seat of a model with a memory, and with the agent's persona."""
+    if seat.agent not in WITH_PERSONA:
+        return seat
+    options = dict(seat.options)
+    if "memory" not in options:
+        policy = None if agent is None else agent.policy(game)
+        known = sorted(kind for kind in saved.memories if kind in host.memories.names())
+        if policy is not None and policy.agent in WITH_PERSONA and "memory" in policy.options:
+            own = {n: v for n, v in policy.options.items() if n == "memory" or n.startswith("memory.")}
+        elif known:
+            kind = MEMORY if MEMORY in known else known[0]
+            own = {"memory": kind, **{f"memory.{n}": v for n, v in saved.of(kind).options.items()}}
+        else:
+            own = {"memory": MEMORY}
+        options = {**own, **options}
+    if agent is not None and agent.persona and "persona" not in options:
+        options["persona"] = f" {agent.persona}" if agent.persona.startswith("@") else agent.persona
+    return replace(seat, options=options)
+
+
+def _check_free(book: Book, name: str) -> None:
+    agent = book.find_agent(name)
+    if agent is None:
+        return
+    if agent.state == "removed":
+        raise UsageError(f"The agent {name!r} was removed; choose another id.")
+    if agent.state == "paused":
+        raise AgentPausedError(f"{name!r} is paused; let it go on with: wsap nexus agents resume {name}")
+    if agent.session_id is not None:
+        session = book.session(agent.session_id)
+        if session.world_id == session.run_id:
+            raise AlreadyInWorldError(f"{name!r} plays in the run {session.run_id!r} just now; wait for that.")
+        raise AlreadyInWorldError(
+            f"{name!r} is in {session.game}, in a world of the nexus; bring it back first, with: wsap nexus start "
+            f"and wsap nexus agents recall {name}"
+        )
+    if book.open_transfers(name):
+        raise AlreadyInWorldError(
+            f"{name!r} is on its way into a world of the nexus; start that with: wsap nexus start"
+        )
+
+
+def _logged_only(text: str) -> None:
+    logging.getLogger("wsap.memory").info(text)

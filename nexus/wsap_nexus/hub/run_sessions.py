@@ -1,0 +1,276 @@
+"""Sessions of agents in runs outside the nexus: `wsap play --as luna`.
+
+What an agent remembers and is good at comes along, and what it remembers, achieves and learns is
+committed with the end of the session. Its items stay in escrow: a run's world ends with the run and
+can be begun again from the same seed, so that what was taken into it or out of it could be lost or doubled.
+
+If the process is killed, the next one that needs the agent, a run or a nexus, closes the session with
+what the log has of it; resuming the run opens another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from typing_extensions import override
+
+from wsap_core.errors import SnapshotError, WsapError
+from wsap_core.host import PluginHost
+from wsap_core.protocol import AvatarState
+from wsap_core.references import load_adapter_spec
+from wsap_core.seams.memory import AgentMemory
+from wsap_core.seams.model_errors import BudgetReachedError
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.identity import policies_of
+from wsap_nexus.agents.memory import AgentMemories, SavedMemories, kind_of, merged, options_of
+from wsap_nexus.agents.metagoals import advance
+from wsap_nexus.errors import AlreadyInWorldError
+from wsap_nexus.hub.live_session import Deeds
+from wsap_nexus.hub.transit import close, learn
+from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.memory import Lessons, MemorySnapshot
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.runs.store import Store, is_played
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.events import Entered, Left
+from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
+from wsap_nexus.store.repository import Repository
+
+Tell = Callable[[str], None]
+
+
+class RunSessions(AgentMemories):
+    """The agents of the database in a run outside the nexus, each with an open session.
+
+    Args:
+        store: where they and the run are.
+        spec: the game.
+        plan: of the run.
+        run_id: the run.
+        recorder: where it is recorded.
+        past: what it has behind it, if it is resumed.
+        tell: told of each agent that is new.
+
+    Raises:
+        AlreadyInWorldError: one of them is in a world.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        spec: AdapterSpec,
+        plan: RunPlan,
+        run_id: str,
+        recorder: Recorder,
+        past: Past | None,
+        tell: Tell,
+    ) -> None:
+        ledger = Ledger(store.database)
+        super().__init__(
+            lambda agent: _saved(ledger, agent),
+            plan.identities,
+            past.memories if past is not None else None,
+            recorder=recorder,
+            run_id=run_id,
+        )
+        self.run: Run | None = None
+        """The run, once it is made."""
+        self._store = store
+        self._ledger = ledger
+        self._spec = spec
+        self._sessions: dict[str, SessionRecord] = {}
+        self._deeds = {seat: Deeds() for seat in plan.identities}
+        fresh: list[str] = []
+        with ledger.change() as book:
+            for seat in plan.seats:
+                if seat.identity is None:
+                    continue
+                if book.find_agent(seat.identity) is None:
+                    persona = str(seat.options.get("persona") or "")
+                    book.register(
+                        seat.identity,
+                        persona="" if persona.startswith("@") else persona.strip(),
+                        policies=policies_of(seat),
+                    )
+                    fresh.append(seat.identity)
+                self._sessions[seat.name] = _enter(book, seat, spec, run_id, plan.steps)
+            self._skills = {seat: book.skills(session.agent_id) for seat, session in self._sessions.items()}
+        for name, session in self._sessions.items():
+            recorder.session(name, session.agent_id, session.id)
+        for agent in fresh:
+            tell(f"{agent} is a new agent; see what becomes of it with: wsap nexus agents show {agent}")
+
+    def observe(self, step: StepTaken) -> None:
+        """Count a decision."""
+        if step.seat in self._deeds:
+            result = step.result
+            self._deeds[step.seat].add(step.action.name, result.success, result.reward, result.achievements)
+
+    @override
+    def skills(self, seat: str) -> Mapping[str, float]:
+        return super().skills(seat) if seat in self.begun else self._skills.get(seat, {})
+
+    @override
+    def begin(self, plan: SeatPlan, agent: object) -> None:
+        new = plan.name in self.owners and plan.name not in self.begun
+        super().begin(plan, agent)
+        if new:
+            # Taken once it is recorded, so that no other run has the number should this one be killed and resumed.
+            self._store.writer.flush()
+            owner, number = self.owners[plan.name], self.begun[plan.name].number
+            with self._ledger.change() as book:
+                saved = SavedMemories.from_bytes(book.mind(owner))
+                book.keep_mind(owner, replace(saved, lives=max(saved.lives, number)).to_bytes())
+
+    @override
+    def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
+        owner = self.owners[plan.name]
+        kind = None if memory is None else kind_of(plan, memory)
+        saved = self.read(owner)
+        found = saved.of(kind or "")
+        return MemorySnapshot(owner, saved.lives + 1, found.revision, found.snapshot, self._skills[plan.name])
+
+    @override
+    def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
+        """Save what a seat's agent remembers, has achieved and learned, and close its session.
+
+        A run without any decision changes no memory.
+        """
+        session = self._sessions.get(seat)
+        if session is None:
+            return
+        self._store.writer.flush()  # no agent is ahead of its run
+        deeds, mind = self._deeds[seat], None
+        if steps and seat in self.ready:
+            mind = self._merged(seat, steps, lessons)
+        seconds = 0.0 if self.run is None else self.run.own_seconds()
+        with self._ledger.change() as book:
+            _leave(book, session, self._spec, deeds, self._reason(seat, error), seconds, mind)
+        del self._sessions[seat]
+
+    def close(self) -> None:
+        """Close the sessions of seats that nobody came to play in."""
+        for seat in list(self._sessions):
+            self.keep(seat, 0, {}, WsapError())
+
+    def _merged(self, seat: str, steps: int, lessons: Lessons) -> bytes | None:
+        plan, memory = self.ready[seat]
+        owner, kind, begun = self.owners[seat], kind_of(plan, memory), self.begun[seat]
+        saved = self.read(owner)
+        before = saved.of(kind)
+        world = self._spec.display_title
+        try:
+            snapshot = merged(before, begun, memory, lessons, run_id=self.run_id, world=world)
+        except SnapshotError as error:
+            logging.getLogger("wsap.memory").warning(
+                "What %r remembers is damaged, so what was learned in this run can't be added: %s", owner, error
+            )
+            return None
+        now = before.saved(snapshot, self.run_id, options_of(plan), steps)
+        return saved.having(kind, now, lives=begun.number).to_bytes()
+
+    def _reason(self, seat: str, error: BaseException | None) -> str:
+        if error is not None:
+            paused = isinstance(error, BudgetReachedError) or not isinstance(error, Exception)
+            return INTERRUPTED if paused else RUN_FAILED
+        assert self.run is not None, "it ended without an error"
+        if self.run.was_let_go(seat):
+            return "step_limit"
+        face = self.run.seat(seat)
+        if face.left is not None:
+            return "jack_out"
+        if self.run.controls.stopping:
+            return INTERRUPTED
+        return "finished" if face.done else "step_limit"
+
+
+def settle_runs(ledger: Ledger, repository: Repository, host: PluginHost) -> list[SessionRecord]:
+    """Close the sessions of runs outside the nexus whose process is gone, and return those still being played.
+
+    What was done in them is taken from the log. Call it while nobody else leads the database.
+    """
+    with ledger.look() as book:
+        sessions = book.run_sessions()
+    played = []
+    for session in sessions:
+        if is_played(ledger.database, session.run_id):
+            played.append(session)
+            continue
+        try:
+            spec = load_adapter_spec(repository.get_run(session.run_id).config["game"], host)
+        except (WsapError, KeyError):
+            spec = None  # it is not installed any more, so nobody knows what skills it trains
+        with ledger.change() as book:
+            _leave(book, session, spec, _logged(repository, session), INTERRUPTED, 0.0, None)
+    return played
+
+
+def refuse_played(sessions: Sequence[SessionRecord]) -> None:
+    """Refuse to start a nexus while one of its agents plays outside it.
+
+    Raises:
+        AlreadyInWorldError: one does.
+    """
+    if sessions:
+        first = sessions[0]
+        raise AlreadyInWorldError(
+            f"The agent {first.agent_id!r} plays in the run {first.run_id!r}, outside the nexus; start the nexus when "
+            "that run is over, or stopped with Ctrl-C."
+        )
+
+
+def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
+    assert seat.identity is not None, "the caller looked"
+    avatar = f"{seat.name}@{spec.name}"
+    session = book.open_session(seat.identity, spec.name, run_id, avatar, run_id, Terms(steps=steps))
+    book.note(
+        Entered(agent_id=seat.identity, game=spec.name, session_id=session.id, world=run_id, run=run_id, avatar=avatar)
+    )
+    advance(book, seat.identity)
+    return session
+
+
+def _leave(
+    book: Book, session: SessionRecord, spec: AdapterSpec | None, deeds: Deeds, reason: str, seconds: float,
+    mind: bytes | None,
+) -> None:  # fmt: skip
+    learn(book, session, (spec.skills if spec is not None else None) or {}, deeds)
+    close(book, session, deeds, reason, seconds, stats={}, mind=mind)
+    book.note(
+        Left(
+            agent_id=session.agent_id,
+            game=session.game,
+            session_id=session.id,
+            world=session.world_id,
+            run=session.run_id,
+            reason=reason,
+            steps=deeds.steps,
+            reward=round(deeds.reward, 6),
+            achievements=deeds.achievements,
+            done=dict(sorted(deeds.done.items())),
+            avatar_state=AvatarState.DESTROYED.value,
+        )
+    )
+    advance(book, session.agent_id)
+
+
+def _logged(repository: Repository, session: SessionRecord) -> Deeds:
+    """Return what the log has of a session of a run outside the nexus."""
+    deeds, seat = Deeds(), None
+    for event in repository.read_events(session.run_id, kinds=("session", "step")):
+        if event.kind == "session":
+            mine = event.data["session"] == session.id
+            seat = event.seat if mine else None if event.seat == seat else seat
+        elif seat is not None and event.seat == seat:
+            deeds.count_logged(event)
+    return deeds
+
+
+def _saved(ledger: Ledger, agent: str) -> SavedMemories:
+    with ledger.look() as book:
+        return SavedMemories.from_bytes(book.mind(agent))

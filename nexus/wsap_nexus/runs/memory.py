@@ -1,0 +1,154 @@
+"""What the agents of a run remember and can do when it begins, as the run has it recorded.
+
+Resuming a run, or replaying it, begins with what was recorded and not with what the agents have
+learned since; so the same steps follow.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.errors import SnapshotError, UsageError, WireError
+from wsap_core.seams.memory import AgentMemory, OutlivesRuns
+from wsap_nexus.runs.plan import SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+
+Lessons = Mapping[int, tuple[str, ...]]
+"""Lessons by the number of the decision (from 0) after which they were drawn."""
+
+
+@dataclass(frozen=True)
+class MemorySnapshot:
+    """What the agent in a seat was when the run began."""
+
+    agent: str
+    """The agent's id."""
+    number: int
+    """Counts the agent's runs, from 1; memories of this one are marked "run 3"."""
+    revision: int
+    """How often the memory had been saved."""
+    memory: bytes = b""
+    """The memory's snapshot; empty for a new one."""
+    skills: Mapping[str, float] = field(default_factory=dict)
+    """Domain -> level, in a run outside the nexus."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it for the log."""
+        memory = base64.b64encode(self.memory).decode("ascii")
+        data = {"mind": self.agent, "number": self.number, "revision": self.revision, "memory": memory}
+        return {**data, **({"skills": dict(self.skills)} if self.skills else {})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> MemorySnapshot:
+        """Return what was recorded.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        try:
+            memory = base64.b64decode(data["memory"], validate=True)
+            skills = {str(domain): float(level) for domain, level in data.get("skills", {}).items()}
+            return cls(str(data["mind"]), int(data["number"]), int(data["revision"]), memory, skills)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WireError(f"What was recorded of an agent's memory is damaged: {error}.") from error
+
+
+class RunMemories:
+    """The memories of a run's seats; this one restores what was recorded and saves nothing.
+
+    Args:
+        owners: seat -> the agent that sits there, for seats of agents of the database.
+        past: what was recorded when the run began, by seat.
+        recorder: where that is recorded.
+        again: the run replays another, whose recorded memories it records, too.
+    """
+
+    def __init__(
+        self,
+        owners: Mapping[str, str] | None = None,
+        past: Mapping[str, MemorySnapshot] | None = None,
+        *,
+        recorder: Recorder | None = None,
+        again: bool = False,
+    ) -> None:
+        self.owners = dict(owners or {})
+        """Seat -> agent."""
+        self.begun = dict(past or {})
+        """What the agents were when the run began, by seat."""
+        self._recorder = recorder or Recorder(None, None)
+        self._again = again
+        self.ready: dict[str, tuple[SeatPlan, AgentMemory]] = {}
+        """The memories in use, by seat."""
+
+    def skills(self, seat: str) -> Mapping[str, float]:
+        """Return the skills that the agent in a seat began with."""
+        return self.begun[seat].skills if seat in self.begun else {}
+
+    def begin(self, plan: SeatPlan, agent: object) -> None:
+        """Give a seat's agent what it remembers; nothing to one without a memory.
+
+        Raises:
+            UsageError: its memory can't take that in.
+            StorageError: what it remembers can't be read.
+        """
+        if plan.name not in self.owners:
+            return
+        memory = memory_of(agent)
+        recorded = plan.name in self.begun
+        if not recorded:
+            begun = self.first(plan, memory)
+            if begun is None:
+                return
+            self.begun[plan.name] = begun
+        begun = self.begun[plan.name]
+        if memory is not None:
+            if begun.memory:
+                take_in(memory, begun.memory, begun.agent)
+            if isinstance(memory, OutlivesRuns):
+                memory.begin_run(f"run {begun.number}")
+            self.ready[plan.name] = (plan, memory)
+        if not recorded or self._again:
+            self._recorder.mind(plan.name, begun.to_json())
+
+    def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
+        """Return what a seat's agent begins a new run with; None if nothing is to be recorded of it."""
+        return None
+
+    def keep(self, seat: str, steps: int, lessons: Lessons, error: BaseException | None = None) -> None:
+        """Save what a seat's agent remembers now; this one saves nothing.
+
+        Args:
+            seat: whose memory.
+            steps: how many decisions it has made in the run.
+            lessons: those that it drew in the run.
+            error: what ended the run, if something did.
+        """
+
+
+def memory_of(agent: object) -> AgentMemory | None:
+    """Return an agent's memory, None if it has none."""
+    memory = getattr(agent, "memory", None)
+    return memory if isinstance(memory, AgentMemory) else None
+
+
+def kind_of(plan: SeatPlan, memory: AgentMemory) -> str:
+    """Return the kind of a seat's memory."""
+    return str(plan.options.get("memory") or type(memory).__name__)
+
+
+def take_in(memory: AgentMemory, data: bytes, owner: str) -> None:
+    """Have a memory become what was saved.
+
+    Raises:
+        UsageError: it can't take that in.
+    """
+    try:
+        memory.restore(data)
+    except SnapshotError as error:
+        raise UsageError(
+            f"What {owner!r} remembers can't be taken in by its memory: {error} "
+            "Give it the memory and the options that it had, or another kind of memory."
+        ) from error
