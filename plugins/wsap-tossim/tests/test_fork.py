@@ -255,7 +255,7 @@ def test_whatever_is_picked_leaves_the_past_and_ends_by_the_rules(seed: int, dat
         (["1=dance"], "dance"),
         (["1=vote"], "vote needs 'player'"),
         (["1=vote Zoe"], "vote"),
-        (["1=graveyard"], "only looks something up"),
+        (["1=graveyard"], "is a lookup"),
         (["1=wait", "player-1=wait"], "is given two decisions"),
     ],
 )
@@ -408,7 +408,7 @@ def test_a_fork_is_a_run_that_is_replayed_exported_and_forked_like_any_other(
     ("arguments", "words"),
     [
         (["--set", "1=fly"], "fly"),
-        (["--others", "ask"], "--others says what becomes"),
+        (["--others", "ask"], "--others has an effect only with --set"),
         (["--seat", "1=random", "--seat", "Player 1=scripted"], "names Player 1 twice"),
         (["--seat", "1=wizard"], "wizard"),
         (["--agent", "wizard"], "wizard"),

@@ -76,8 +76,8 @@ def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: G
             raise UsageError(f"--set {shown!r}: {reason}")
         if action.name in TOOLS and action.name not in WRITES:
             raise UsageError(
-                f"--set {shown!r}: {action.name} only looks something up or reminds; what can be set is what a player "
-                f"decides, and what it writes ({', '.join(WRITES)})."
+                f"--set {shown!r}: {action.name} is a lookup; --set takes a decision, or a paper to write "
+                f"({', '.join(WRITES)})."
             )
         choice = ForcedChoice(player, action, shown)
         if choice.is_choice and any(p.is_choice and p.player == player for p in found):

@@ -77,7 +77,7 @@ class History:
                 "The option past is damaged: it is not what `wsap tossim fork` makes of a game; fork the game again."
             ) from error
         if game.over:
-            raise ConfigError("The option past is of a game that is over: there is nothing to go on with.")
+            raise ConfigError("The option past holds a game that is over; it can't be continued.")
         for player, choice in given.items():
             if reason := game.refusal(player, choice):
                 raise ConfigError(f"The option past is damaged: what it gives for player {player} can't be. {reason}")

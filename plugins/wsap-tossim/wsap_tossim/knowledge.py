@@ -37,7 +37,7 @@ def seen_by(player: int | None, log: Iterable[Event]) -> Iterator[Seen]:
 
 
 def share(events: Iterable[Event], known: Mapping[int, Knowledge]) -> None:
-    """Let each of some players take in those of the events that it may know, oldest first.
+    """Pass events to each player's knowledge, as far as the player may know them, oldest first.
 
     Args:
         events: what happened.
@@ -52,7 +52,7 @@ def share(events: Iterable[Event], known: Mapping[int, Knowledge]) -> None:
 
 
 def as_seen(event: Event) -> Seen:
-    """Return an event as those see it who may know it."""
+    """Return an event as its audience sees it."""
     phase = event.phase
     at_night = phase is Phase.NIGHT or phase is Phase.DUSK or phase is Phase.TALK_AT_NIGHT
     return Seen(event.day, "night" if at_night else str(phase), event.kind, event.data)
@@ -65,7 +65,7 @@ class Standing:
     number: int
     alive: bool = True
     role: str | None = None
-    """Known for certain: one's own, a mate's, or that of a dead player as it was told."""
+    """The role if known for certain: one's own, a mate's, or the announced role of a dead player."""
     died: int = 0
     """The day of its death, 0 while it lives."""
     causes: Sequence[str] = ()
@@ -92,7 +92,7 @@ class Knowledge:
     role: str | None = None
     """The player's own role, now."""
     mates: dict[int, str] = field(default_factory=dict)
-    """Those whom it knows to be on its side -> their roles."""
+    """Known members of its side -> their roles."""
     target: int | None = None
     """Of an Executioner."""
     events: list[Seen] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Knowledge:
     reason: str = ""
     """Why it is over."""
     summaries: dict[int, str] = field(default_factory=dict)
-    """Days that are past, in short; kept here by whoever makes them, because they change no more."""
+    """Summaries of past days; cached here, because they no longer change."""
 
     def take(self, event: Seen) -> None:
         """Take in the next event."""
@@ -130,7 +130,7 @@ class Knowledge:
 
     @property
     def by_night(self) -> bool:
-        """Whether it is night, or dusk, which all know for night."""
+        """Whether it is night, or dusk, which players see as night."""
         return self.phase in (Phase.NIGHT, Phase.DUSK, Phase.TALK_AT_NIGHT)
 
     @property

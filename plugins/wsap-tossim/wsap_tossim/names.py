@@ -21,7 +21,7 @@ RESERVED = (
     *ROLES,
     *(verb.value for verb in Verb),
 )
-"""Names that would be taken for somebody else's, for a role, or for something that one does; with "the" before, too."""
+"""Names that could be confused with others, with roles or with verbs; also with "the" before them."""
 # Letters of other scripts that look like Latin ones, in small letters; what NFKC leaves apart.
 _LOOK_ALIKE = str.maketrans(
     {
@@ -84,7 +84,7 @@ def _reserved() -> frozenset[str]:
 
 
 def _shape(name: str) -> str:
-    """Return what a name looks like: without case, accents, spaces, and with look-alike letters made one."""
+    """Return a name's visual form: without case, accents and spaces, with look-alike letters unified."""
     digits = name.rstrip("0123456789")
     number = name[len(digits) :]  # "Player 1" and "Player 10" end in numbers, which are told apart as such
     text = unicodedata.normalize("NFKD", digits).casefold()

@@ -24,25 +24,25 @@ class Place:
         self.player = player
         self.knowledge = Knowledge(player)
         self.read = 0
-        """How much of the whole log its knowledge has taken in."""
+        """Number of log entries already in its knowledge."""
         self.told = 0
-        """How many of its own events it had been told when it acted last."""
+        """Number of its own events shown when it last acted."""
         self.lookups: list[Lookup] = []
         """The tools that it used today."""
         self.calls = 0
         """Tools used in this turn."""
         self.turns = 0
-        """Turns that it has taken: the step of its observations. The game's own count of rounds would tell how many
-        choices were made that it can't know of."""
+        """Its turns so far, used as the step of its observations. The game's round number would reveal hidden
+        choices."""
         self.rounds: dict[int, int] = {}
         """Turn -> the game's round in which it is asked."""
         self.earned: dict[str, bool] = {}
         """Achievement -> whether it has been told of it."""
         self.summed_up: dict[int, str] = {}
-        """Day -> what the player itself says of it, made harmless."""
+        """Day -> the player's own summary, sanitized."""
 
     def take_in(self, log: Sequence[Event]) -> Knowledge:
-        """Return what the player knows once it has taken in what is new in the log."""
+        """Return the player's knowledge, updated from the log."""
         bit = 1 << self.player
         for event in log[self.read :]:
             if event.known_by & bit:
@@ -51,7 +51,7 @@ class Place:
         return self.knowledge
 
     def sum_up(self, day: int, text: str) -> None:
-        """Let a player's own words stand for a day."""
+        """Store the player's own summary of a day."""
         self.summed_up[day] = harmless(text, LONGEST_SUMMARY)
         self.knowledge.summaries[day] = f"{self.summed_up[day]} (in your own words)"
 
@@ -61,7 +61,7 @@ class Place:
         self.turns += 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return what can't be found in the game's own record; JSON-ready."""
+        """Return the state that the game's record does not hold; JSON-ready."""
         return {
             "told": self.told,
             "calls": self.calls,

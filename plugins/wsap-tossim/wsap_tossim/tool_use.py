@@ -86,7 +86,7 @@ def use(options: TownOptions, game: Game, place: Place, action: Action) -> tuple
 
 
 def hint(options: TownOptions, place: Place) -> str:
-    """Return a reminder to sum the day before up; empty where there is nothing to remind of."""
+    """Return a reminder to summarise the day before; empty if there is none."""
     day = place.knowledge.day - 1
     if not options.own_summaries or not place.knowledge.alive or day < 1 or day in place.summed_up:
         return ""
@@ -97,7 +97,7 @@ def hint(options: TownOptions, place: Place) -> str:
 
 
 def _sum_up(place: Place, text: str) -> tuple[bool, str]:
-    """Let a player's own words stand for the day before; return whether they do, and what it is told."""
+    """Store the player's own summary of the day before; return whether it was accepted, and a message."""
     if len(text) > LONGEST_SUMMARY:
         return False, f"That is too long: {len(text)} characters; at most {LONGEST_SUMMARY}."
     place.sum_up(place.knowledge.day - 1, text)

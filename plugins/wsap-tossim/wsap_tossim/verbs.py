@@ -127,7 +127,7 @@ def _spoken(what: str, longest: int) -> ParamDef:
 def availability(
     options: Sequence[Option], names: Sequence[str], barred: Mapping[str, str], rules: RuleSet = CLASSIC
 ) -> tuple[ActionAvailability, ...]:
-    """Return what is possible now.
+    """Return the available actions.
 
     Args:
         options: what the engine allows.
@@ -155,7 +155,7 @@ def availability(
 
 
 def choice_of(action: Action, names: Sequence[str]) -> Choice:
-    """Return the choice that an action stands for; its parameters have been checked against the declaration."""
+    """Return an action, checked against its declaration, as a choice."""
     verb = Verb(action.name)
     _, targets, words = _NEEDS[verb]
     numbers = {name: number for number, name in enumerate(names)}
@@ -164,7 +164,7 @@ def choice_of(action: Action, names: Sequence[str]) -> Choice:
 
 
 def to_action(choice: Choice, names: Sequence[str], reasoning: str | None = None) -> Action:
-    """Return the action that stands for a choice."""
+    """Return a choice as an action."""
     _, targets, words = _NEEDS[choice.verb]
     parameters = {t: names[p] for t, p in zip(targets, choice.targets, strict=True)}
     if words:

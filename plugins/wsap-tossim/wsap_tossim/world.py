@@ -56,7 +56,7 @@ class Town:
         """Player -> the role that whoever sits there was told of at first."""
         self.game: Game
         self._given: dict[int, Choice] = {}
-        """What some decide in the first round of a game with a past, without being asked."""
+        """Forced choices in the first round of a game with a history."""
         self._places: list[Place] = []
         self._barrier = Barrier(
             self.seats, self._resolve, lambda seat: WAIT, observe=self.observation, expects=self._expected
@@ -102,7 +102,7 @@ class Town:
         return self.observation(self.seats[0])
 
     def seat(self, agent_id: str) -> TownSeat:
-        """Return the face of the game for one player; unknown names take the first free seat.
+        """Return the adapter of one player; unknown names take the first free seat.
 
         Raises:
             UsageError: all seats are taken by others.
@@ -117,7 +117,7 @@ class Town:
         return TownSeat(self, place)
 
     def leave(self, agent_id: str) -> None:
-        """Let a player go: the seat says and does nothing from now on."""
+        """Let a player leave: the seat says and does nothing from now on."""
         seat = agent_id if agent_id in self.seats else self._taken.get(agent_id)
         if seat is not None:
             self._barrier.leave(seat, replaced=True)
@@ -141,7 +141,7 @@ class Town:
         return self.seats.index(seat)
 
     def knowledge(self, player: int) -> Knowledge:
-        """Return what a player knows now."""
+        """Return the player's knowledge."""
         return self._places[player].take_in(self.game.log)
 
     def describe(self, seat: str, *, first: bool) -> str:
@@ -237,7 +237,7 @@ class Town:
         message = f"The game is over: you have {'won' if won else 'lost'}. {ending.reason}"
         return ActionResult(True, message, float(won), earned, True, seen)
 
-    # --- kept and gone on with -----------------------------------------------------------------
+    # --- snapshots -----------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
         """Return the game's record, and what each seat has been told and has looked up."""
@@ -251,7 +251,7 @@ class Town:
         return json.dumps(state, sort_keys=True, separators=(",", ":")).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken.
+        """Restore a snapshot.
 
         Raises:
             SnapshotError: it is damaged, or of a game with other rules, roles or players.
@@ -282,7 +282,7 @@ class Town:
 
 
 class TownSeat:
-    """The town as one player sees it."""
+    """The town as seen by one player."""
 
     def __init__(self, town: Town, seat: str) -> None:
         self._town = town

@@ -153,11 +153,11 @@ def test_a_folder_that_is_no_tournament_or_is_in_use_is_refused(cup: Settings, t
     with pytest.raises(UsageError, match="can't be used"):
         run_tournament(tmp_path / "file" / "x", cup, 1)
     (tmp_path / "games.jsonl").write_text("")
-    with pytest.raises(UsageError, match=r"holds a games\.jsonl that is of no tournament"):
+    with pytest.raises(UsageError, match=r"holds a games\.jsonl but no tournament\.json"):
         run_tournament(tmp_path, cup, 1)
     (tmp_path / "games.jsonl").unlink()
     (tmp_path / "report.html").write_text("mine")
-    with pytest.raises(UsageError, match=r"holds a report\.html .* it would be written over"):
+    with pytest.raises(UsageError, match=r"holds a report\.html .* it would be overwritten"):
         run_tournament(tmp_path, cup, 1)
     (tmp_path / "report.html").unlink()
     for text in ("[]", "{", '{"format": "else", "settings": {}}', "[" * 100_000):

@@ -24,7 +24,7 @@ FORMS = ("chat", "episodes")
 @click.option("--dialect", type=click.Choice(["tags", "json"]), default="tags", show_default=True,
               help="How the model answers: tags of seed 002, or JSON.")  # fmt: skip
 @click.option("--observations", type=click.Choice(["inline", "turns"]), default="inline", show_default=True,
-              help="With tags: what a tool gave stands in the assistant's text, or is a user message.")  # fmt: skip
+              help="With tags: tool results go into the assistant's text, or into a user message.")  # fmt: skip
 @click.option("--prompts", type=click.Choice(["sent", "standard"]), default="sent", show_default=True,
               help="sent: what a player's model was sent, persona, memories and all, where a run has it in this "
               "dialect. standard: the same words for all.")  # fmt: skip
@@ -37,16 +37,16 @@ FORMS = ("chat", "episodes")
 @click.option("--played-by", multiple=True, metavar="NAME",
               help="Only seats played by this model or agent; may be repeated.")  # fmt: skip
 @click.option(
-    "--forced", is_flag=True, help="Keep turns that were taken for a player: missed deadlines, unread replies."
+    "--forced", is_flag=True, help="Keep turns that were decided for a player: missed deadlines, unread replies."
 )
 @click.option("--advantage", type=click.Choice(["none", "faction", "role"]), default="faction", show_default=True,
               help="With episodes: rewards normalised over all players of a faction, or of a role.")  # fmt: skip
 @click.option("--bare", is_flag=True, help="With chat: write nothing but the messages.")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; standard output without."
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: standard output."
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of the format's lines, and do nothing else.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--schema", is_flag=True, help="Only print the JSON Schema of the format's lines.")
 @click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def export(
     sources: tuple[str, ...], *, form: str, dialect: str, observations: str, prompts: str, winners: bool,
@@ -72,9 +72,9 @@ def export(
     if not sources:
         raise UsageError("Name what to export: files, folders or runs; `wsap runs` lists the runs.")
     if bare and form != "chat":
-        raise UsageError("--bare goes with --format chat: without its reward an episode is none.")
+        raise UsageError("--bare goes with --format chat only.")
     if out is not None and out.exists() and not force:
-        raise UsageError(f"There is a file {out} already; choose another name, or write over it with --force.")
+        raise UsageError(f"{out} exists already; choose another name, or overwrite it with --force.")
     wanted = Wanted(dialect, observations == "inline", winners, roles, factions, played_by, forced, prompts == "sent")  # type: ignore[arg-type]  # click has checked it
     games = named(sources, database)
     with contextlib.ExitStack() as open_files:

@@ -19,27 +19,27 @@ LONGEST = 60
 @click.command()
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.argument("play_options", metavar="[-- PLAY_OPTION]...", nargs=-1, type=click.UNPROCESSED)
-@click.option("--at", type=click.IntRange(0), metavar="ROUND", help="How many rounds are kept; --list lists them.")
+@click.option("--at", type=click.IntRange(0), metavar="ROUND", help="Number of rounds to keep; --list lists them.")
 @click.option("--list", "--rounds", "rounds", is_flag=True,
-              help="List the game's rounds, and what was decided in each, and do nothing else.")  # fmt: skip
+              help="Only list the game's rounds and their decisions.")  # fmt: skip
 @click.option("--set", "typed", multiple=True, metavar="PLAYER=ACTION",
               help="What a player decides in round --at, typed as at the keyboard: 'player-3=vote Player 4'; "
               "may be repeated.")  # fmt: skip
 @click.option("--others", type=click.Choice(["keep", "ask"]), default="keep", show_default=True,
-              help="With --set: whether all others decide in that round as they did, or are asked anew.")  # fmt: skip
+              help="With --set: whether the others repeat their decisions in that round or decide anew.")  # fmt: skip
 @click.option("--agent", metavar="AGENT",
-              help="Who plays on: scripted (if not given), random, an agent, or a model's address.")  # fmt: skip
+              help="Who continues the game: scripted (default), random, an agent, or a model's address.")  # fmt: skip
 @click.option("--seat", "seats", multiple=True, metavar="PLAYER=AGENT",
               help="Who plays on for one player, by name or number from 1; human is a person; "
               "may be repeated.")  # fmt: skip
-@click.option("--model", metavar="ADDRESS", help="A language model plays on, for all who are not named with --seat.")
+@click.option("--model", metavar="ADDRESS", help="A language model continues for all players not named with --seat.")
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="As wsap play takes it.")
-@click.option("--run", "as_run", is_flag=True, help="Record a run, even where scripted players go on alone.")
-@click.option("--json", "as_json", is_flag=True, help="Of a run: print JSON and nothing else.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of those who play on.")
+@click.option("--run", "as_run", is_flag=True, help="Record a run, even with scripted players only.")
+@click.option("--json", "as_json", is_flag=True, help="With a run: print JSON only.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the players that continue.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="The game's record to write (town.json), where no run is recorded.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--database", metavar="PATH", help="For runs: the database, as `wsap play` takes it.")
 def fork(
     source: str, *, play_options: tuple[str, ...], at: int | None, rounds: bool, typed: tuple[str, ...], others: str,
@@ -75,7 +75,7 @@ def fork(
     if at is None:
         raise UsageError(f"Say where to fork: --at 0 to --at {record.game.round}; --list lists the rounds.")
     if others == "ask" and not typed:
-        raise UsageError("--others says what becomes of the others where --set decides for somebody; leave it out.")
+        raise UsageError("--others has an effect only with --set; leave it out.")
     named = _seated(seats, record.names)
     picked, ask_others = forced_choices_of(typed, record.names, record.game), others == "ask"
     if as_run or as_json or model or agent_options or play_options or not {agent, *named.values()} <= {None, *DECIDERS}:
@@ -92,7 +92,7 @@ def fork(
     stem = Path(source).with_suffix("") if is_path(source) else Path(file_name(source))
     target = out or stem.with_name(f"{stem.name}-fork-{at}.json")
     if target.exists() and not force:
-        raise UsageError(f"There is a file {target} already; choose another name, or write over it with --force.")
+        raise UsageError(f"{target} exists already; choose another name, or overwrite it with --force.")
     otherwise = agent or "scripted"
     made = forked(record, at, named, seed=seed, otherwise=otherwise, forced_choices=picked, ask_others=ask_others)
     save_record(target, made)

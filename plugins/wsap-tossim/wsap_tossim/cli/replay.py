@@ -12,8 +12,8 @@ import click
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
               help="The page to write; beside FILE, or RUN.html here, when not given.")  # fmt: skip
 @click.option("--view", default="all", show_default=True, metavar="all|public|PLAYER",
-              help="What the page may show; what that view doesn't know is not in the file at all.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+              help="What the page may show; the file contains nothing that this view does not know.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--database", metavar="PATH", help="For a RUN: the database, as `wsap play` takes it.")
 def replay(source: str, *, out: Path | None, view: str, force: bool, database: str | None) -> None:
     """Make one HTML file of a game: what each player knew, thought and said.
@@ -34,7 +34,7 @@ def replay(source: str, *, out: Path | None, view: str, force: bool, database: s
     chosen = view_named(view, record.names)
     target = out or (Path(source).with_suffix(".html") if is_path(source) else Path(f"{file_name(source)}.html"))
     if target.exists() and not force:
-        raise UsageError(f"There is a file {target} already; choose another name, or write over it with --force.")
+        raise UsageError(f"{target} exists already; choose another name, or overwrite it with --force.")
     page = record.page(chosen, called=game.called)
     write_text(target, page)
     shown = "all views" if chosen is None else "the public view"

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("entrants", nargs=-1, required=True, metavar="ENTRANT ENTRANT...")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tournament"), show_default=True,
-              help="The folder for games and results; a tournament that is there is gone on with.")  # fmt: skip
+              help="The folder for games and results; an existing tournament is continued.")  # fmt: skip
 @click.option("--games", type=WholeNumber(1, 1_000_000), default=100, show_default=True, help="Games in all.")
 @click.option("--mode", default="nine", show_default=True, help="The role list: a mode of the game.")
 @click.option("--rules", default="classic", show_default=True, help="The rule set.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
 @click.option("--seating", type=click.Choice(["mixed", "sides"]), default="mixed", show_default=True,
               help="mixed: entrants are mixed at one table. sides: each side of a game is played by one.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of all deals, seats, names and lots.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of deals, seats, names and all draws.")
 @click.option("--jobs", type=WholeNumber(1, 256), default=1, show_default=True,
               help="Processes for games without models; games with models at once.")  # fmt: skip
 @click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
               help="US dollars for a million tokens of a model's prompts and replies; may be repeated.")  # fmt: skip
 @click.option("--resamples", type=WholeNumber(0, 100_000), default=200, show_default=True,
               help="Resamples for the bootstrap intervals.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the summary, as JSON.")
 def tournament(
     entrants: tuple[str, ...],
     *,

@@ -90,7 +90,7 @@ class Phase(StrEnum):
 
 
 class Verb(StrEnum):
-    """What a player can do when asked."""
+    """The verbs of choices."""
 
     # by day
     SPEAK = "speak"
@@ -144,27 +144,27 @@ class Verb(StrEnum):
 
 
 class Choice(NamedTuple):
-    """What a player decides when asked."""
+    """A decision of a player."""
 
     verb: Verb
     targets: tuple[int, ...] = ()
     """Players, by number from 0; as many as the option has slots."""
     text: str = ""
-    """What is said or written, where the option takes a text."""
+    """The text, if the option takes one."""
 
 
 WAIT = Choice(Verb.WAIT)
-"""Doing nothing: always possible."""
+"""Doing nothing; always legal."""
 
 
 class Option(NamedTuple):
-    """Something that a player can do now."""
+    """A legal choice, with its possible targets."""
 
     verb: Verb
     slots: tuple[tuple[int, ...], ...] = ()
     """Who may be chosen, for each target; one player can't fill two slots."""
     text: bool = False
-    """Whether words go with it."""
+    """Whether it takes a text."""
 
 
 class Event(NamedTuple):

@@ -66,7 +66,7 @@ class Nighttime(Progress):
         self._night()
 
     def channels(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return tonight's channels and who speaks in each: everybody in at most one."""
+        """Return tonight's channels and their speakers; each player is in at most one."""
         state = self.state
         found: list[tuple[str, tuple[int, ...]]] = []
         taken: set[int] = set()

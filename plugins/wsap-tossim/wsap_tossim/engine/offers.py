@@ -28,7 +28,7 @@ class Offers(Progress):
     """The part of a game that computes legal choices."""
 
     def options(self, player: int, *, talk: bool = True) -> tuple[Option, ...]:
-        """Return everything a player can do now, `wait` included; nothing if it is not asked.
+        """Return a player's legal options, `wait` included; empty if it is not asked.
 
         Args:
             player: who.
@@ -85,7 +85,7 @@ class Offers(Progress):
         return (*found, *_WAIT_ONLY)
 
     def refusal(self, player: int, choice: Choice) -> str:
-        """Return why a player can't choose so now, in a sentence; empty if it can."""
+        """Return why a choice is illegal now, in a sentence; empty if it is legal."""
         if self.over:
             return "The game is over."
         if not 0 <= player < len(self.state.players):

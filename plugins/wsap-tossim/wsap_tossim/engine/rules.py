@@ -35,13 +35,13 @@ class RuleSet:
     """Who has the floor: by seat, beginning one further each day; drawn for each round; or whoever bids most for it."""
     trials_a_day: int = 3
     open_verdicts: bool = True
-    """Whether all learn who voted guilty and who innocent, once all have."""
+    """Whether verdicts are public once all have voted."""
     deathless_days: int = 3
     """After so many days and nights without a death or conversion the game is a draw; 1 to 50."""
     longest_game: int = 40
     """After so many days the game is a draw, whatever happened."""
     parity: bool = False
-    """Whether evil wins as soon as it is at least as many as all others."""
+    """Whether evil wins as soon as it has at least half of the living."""
 
     # --- what is told ----------------------------------------------------------------------
     roles_on_death: bool = True

@@ -103,7 +103,7 @@ class State:
         self.players = [Player(i, role) for i, role in enumerate(roles)]
         self.seed = seed
         self.public = random.Random(f"{seed}:public")  # play, not secrets
-        """For lots that all see drawn; those that not all see are `lot`."""
+        """For random draws that everybody sees; hidden ones use `lot`."""
         self.everyone = (1 << len(roles)) - 1
         self.day = 1
         self.phase = Phase.DISCUSSION
@@ -151,7 +151,7 @@ class State:
     def lot(self, name: str) -> float:
         """Return a number from 0 to below 1, the same whenever it is asked for under this name.
 
-        Each lot that not all see drawn has a name of its own, so that none tells whether another was drawn.
+        Each hidden draw has its own name, so that none reveals whether another took place.
         """
         return random.Random(f"{self.seed}:{name}:{self.day}:{self.phase}").random()  # play, not secrets
 
@@ -165,7 +165,7 @@ class State:
         return known
 
     def set_alive(self, player: int, alive: bool) -> None:
-        """Let a player be alive or dead from now on."""
+        """Set whether a player is alive."""
         self.players[player].alive = alive
         self._others.clear()
         self._by_role.clear()

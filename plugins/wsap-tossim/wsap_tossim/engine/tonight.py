@@ -40,14 +40,14 @@ class Night:
         many = len(state.players)
         self.state = state
         self.acts: list[Choice | None] = [None] * many
-        """What each does, once jail, the Witch and blocks are through; None for nothing. Changed by `let` only."""
+        """Each player's action after jail, the Witch and blocks; None for nothing. Changed by `let` only."""
         self._doing: dict[Verb, list[int]] | None = None
         self.places = list(range(many))
         """Who is met at each player's house."""
         self.blocked_by: dict[int, list[int]] = {}
         """Those who are blocked -> by whom."""
         self.met = [-1] * many
-        """Whom each one's act is upon; -1 for nobody."""
+        """Target of each player's action; -1 for nobody."""
         self.visits: list[tuple[int, int, Verb]] = []
         """Who goes to whom, for what."""
         self.visitors: dict[int, list[int]] = {}
@@ -75,7 +75,7 @@ class Night:
         """Mask of those whom a Sheriff or Investigator looked at."""
 
     def let(self, player: int, act: Choice | None) -> None:
-        """Let a player do this tonight, in place of what it did so far."""
+        """Replace a player's action of tonight."""
         self.acts[player] = act
         self._doing = None
 
@@ -90,7 +90,7 @@ class Night:
         return known.get(verb, ())
 
     def act_of(self, player: int) -> Choice:
-        """Return what a player does who does something."""
+        """Return the action of a player that has one."""
         act = self.acts[player]
         assert act is not None, "it is one of those who do something"
         return act

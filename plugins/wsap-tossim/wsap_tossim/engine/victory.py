@@ -1,4 +1,4 @@
-"""The end of a game, and its winners. The reference's section "How it ends" is the text to this."""
+"""The end of a game, and its winners. See "How it ends" in the rules reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ending:
 
 
 def side_of(role: Role) -> str | None:
-    """Return the side whose rule a role could bring about; None for those who win beside others."""
+    """Return the side that a role wins with; None for roles that win beside others."""
     if role.faction is Faction.NEUTRAL:
         return role.name if role.name in KILLERS_ALONE else None
     return role.faction.value
@@ -72,7 +72,7 @@ def draw(state: State, reason: str) -> Ending:
 
 
 def _of_two(state: State, counts: Mapping[str, int]) -> Ending | None:
-    """Decide between the last two, where play would not; see the reference."""
+    """Decide between the last two players, where play would go on forever; see the reference."""
     if "Town" in counts:
         townsman = next(p for p in state.players if p.alive and side(p) == "Town")
         if _dangerous(townsman):

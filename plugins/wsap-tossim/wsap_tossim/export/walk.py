@@ -44,9 +44,9 @@ class Source:
     """The game before anything was chosen."""
     deeds: Sequence[Deed]
     played_by: Sequence[str]
-    """Who played each seat; empty where it is not known."""
+    """Who played each seat; empty if unknown."""
     styles: Sequence[str] = ()
-    """How each seat's model was asked, in JSON or tags, so far as models played; empty where none is known to have."""
+    """Reply style of each seat's model (`json` or `tags`); empty if no model is known to have played."""
 
 
 @dataclass(frozen=True)

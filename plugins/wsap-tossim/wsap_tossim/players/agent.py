@@ -46,16 +46,16 @@ class TownPlayer:
         self._over = False
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Begin: everything it has to know comes with its turns."""
+        """Begin; each turn carries all it has to know."""
         if self._over:
             self._forget()
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return what it always does."""
+        """Return its fixed plan."""
         return ["listen to what all claim", "hold it against deaths and wills", "vote, and write a will"]
 
     def reflect(self, result: ActionResult) -> None:
-        """Take note of the end of a game; all else comes with the next turn."""
+        """Reset at the end of a game; everything else comes with the next turn."""
         self._over = self._over or result.done
 
     def decide(self, observation: Observation) -> Action:
@@ -148,7 +148,7 @@ def create(context: Context) -> TownPlayer:
 
 
 def create_random(context: Context) -> TownPlayer:
-    """Return a player that does anything that is possible."""
+    """Return a player that chooses at random."""
     return TownPlayer(context.seed, RandomDecider)
 
 

@@ -33,7 +33,7 @@ class Beliefs:
     enemy: dict[int, float]
     """Each other living player -> how likely it is an enemy of the Town."""
     clues: list[Clue]
-    """Everything that moved the odds."""
+    """All evidence used."""
     counts: Mapping[int, Standing]
     """Each other living player, but a revealed Mayor -> what the count of claims says of it."""
 
@@ -42,7 +42,7 @@ class Beliefs:
         return self.enemy.get(player, 0.0)
 
     def against(self, player: int) -> list[Clue]:
-        """Return what speaks against a player, the heaviest first."""
+        """Return the evidence against a player, the heaviest first."""
         found = [c for c in self.clues if c.target == player and c.weight > 0.2]
         found.sort(key=lambda c: -c.weight)
         return found

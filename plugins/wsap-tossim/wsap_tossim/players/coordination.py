@@ -51,7 +51,7 @@ def _spoken(view: View, key: str, thought: str, **words: str) -> Answer:
 
 
 def leader(view: View) -> int:
-    """Return who decides for its side tonight: the Godfather, else the Mafioso, else the first by seat."""
+    """Return the player that decides for its side tonight: the Godfather, else the Mafioso, else the first by seat."""
     standing = view.knowledge.standing
     own = [view.me, *(n for n in view.others if n in view.mates)]
     for role in ("Godfather", "Mafioso"):
@@ -69,7 +69,7 @@ def one_short(view: View) -> bool:
 
 
 def common_target(view: View, allowed: Sequence[int] | None = None) -> int | None:
-    """Return whom a side attacks tonight; all on it find the same.
+    """Return the common target of a side tonight; all its members compute the same.
 
     What the leader has said tonight counts; otherwise it follows from what all of them know.
     """

@@ -68,5 +68,5 @@ class RandomDecider:
         return Turn(filled(quiet[int(rng.random() * len(quiet))], rng), {}, "By lot.")
 
     def beliefs(self, knowledge: Knowledge) -> Mapping[int, float]:
-        """Return the same for all: half."""
+        """Return one half for everybody."""
         return {n: 0.5 for n in knowledge.living() if n != self.player}

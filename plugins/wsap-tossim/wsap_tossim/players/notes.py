@@ -18,7 +18,7 @@ __all__ = ["Clue", "Finding", "Notes"]
 
 
 class Clue(NamedTuple):
-    """Something that speaks for or against a player."""
+    """Evidence for or against a player."""
 
     target: int
     weight: float
@@ -31,7 +31,7 @@ class Clue(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a player says it did or found at night."""
+    """A player's claim of what it did or found at night."""
 
     by: int
     day: int

@@ -121,17 +121,17 @@ class View:
 
     @cached_property
     def own(self) -> Beliefs:
-        """What it really thinks."""
+        """The player's true beliefs."""
         return believe(self.notes, self.knowledge)
 
     @cached_property
     def public(self) -> Beliefs:
-        """What anybody would think, of it, too."""
+        """Beliefs from public knowledge, about the player itself, too."""
         return believe(self.notes, self.knowledge, public=True)
 
     @property
     def face(self) -> Beliefs:
-        """What it acts from in public: liars take the part of one who knows nothing."""
+        """The beliefs that it shows in public: liars pretend to know nothing."""
         return self.own if self.side in ("town", "bystander") else self.public
 
     @cached_property

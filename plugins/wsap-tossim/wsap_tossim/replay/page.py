@@ -1,7 +1,7 @@
 """The replay page: one HTML file without network access, with all texts of players and models embedded as data.
 
-What may run in it is named by its hash in the page's Content-Security-Policy, so whatever else somebody
-managed to get in would not run, and nothing can be fetched or sent.
+The Content-Security-Policy of the page allows only scripts with known hashes and no network requests, so injected
+scripts would not run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def write_replay(
     *,
     played_by: Sequence[str] = (),
 ) -> None:
-    """Write the page of a game, whole or not at all; a file that is there is written over.
+    """Write the page of a game, whole or not at all; an existing file is overwritten.
 
     Raises:
         UsageError: as `replay_page`, or it can't be written.

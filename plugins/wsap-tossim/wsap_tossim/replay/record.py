@@ -37,13 +37,13 @@ class Record:
     game: Game
     names: Sequence[str]
     played_by: Sequence[str] = ()
-    """Who played each seat; empty where it is not known."""
+    """Who played each seat; empty if unknown."""
     thoughts: Sequence[tuple[int, int, str]] = ()
     """Round, player, what was thought; see `Thought`."""
     beliefs: Sequence[tuple[int, int, Mapping[int, float]]] = ()
     """Day, player, how likely each other player was taken for evil; see `Belief`."""
     found_out: Sequence[int] = ()
-    """Players whose beliefs were not recorded, but found out afterwards from what they knew; see `Story.found_out`."""
+    """Players whose beliefs were recomputed afterwards; see `Story.found_out`."""
 
     def page(self, view: View | None = None, *, called: str = "") -> str:
         """Return the page of this game; see `replay_page`.
@@ -73,7 +73,7 @@ class Record:
 
 
 def save_record(path: Path, record: Record) -> None:
-    """Write a record, whole or not at all; a file that is there is written over.
+    """Write a record, whole or not at all; an existing file is overwritten.
 
     Raises:
         UsageError: it can't be written.
@@ -167,7 +167,7 @@ def record_from_json(data: Any, source: str = "The record") -> Record:
 
 
 def until(played_by: Sequence[str], at: int, now: Sequence[str]) -> tuple[str, ...]:
-    """Return who played each seat, where others play from a round on."""
+    """Return who played each seat, when other players take over at a round."""
     return tuple(
         then if was == then else f"{was or 'somebody'} until round {at}, then {then}"
         for was, then in zip(played_by, now, strict=True)
@@ -179,7 +179,7 @@ def _refuse(word: str) -> None:
 
 
 class _Reader:
-    """Checks data from outside, and says where it is not what it should be."""
+    """Checks untrusted data, and reports where it is wrong."""
 
     def __init__(self, source: str) -> None:
         self.source = source

@@ -25,7 +25,7 @@ View = int | Literal["public"]
 
 
 class Thought(NamedTuple):
-    """What a player thought before choosing."""
+    """A player's thought before a choice."""
 
     round: int
     """The game's round that it chose in; see `Game.round`."""
@@ -34,7 +34,7 @@ class Thought(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """How likely a player took others to be evil."""
+    """A player's estimate of who is evil."""
 
     day: int
     player: int
@@ -44,7 +44,7 @@ class Belief(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """A game, as far as a page needs it."""
+    """The parts of a game that a page needs."""
 
     log: Sequence[Event]
     names: Sequence[str]
@@ -56,11 +56,11 @@ class Story:
     thoughts: Sequence[Thought] = ()
     beliefs: Sequence[Belief] = ()
     played_by: Sequence[str] = field(default=())
-    """Who played each seat: a scripted player, a model, a person. Empty where it is not known."""
+    """Who played each seat: a scripted player, a model, a person; empty if unknown."""
     found_out: Sequence[int] = ()
-    """Players whose beliefs were not recorded, but found out afterwards from what they knew."""
+    """Players whose beliefs were not recorded but recomputed afterwards."""
     called: str = ""
-    """How the game is named to `wsap tossim fork`; empty where that is not known."""
+    """The game's name for `wsap tossim fork`; empty if unknown."""
 
     @classmethod
     def of(
@@ -89,7 +89,7 @@ class Story:
 
 
 def view_named(text: str, names: Sequence[str]) -> View | None:
-    """Return the view that somebody asked for: "all", "public", a player's name or, failing that, number from 1.
+    """Return the requested view: "all", "public", a player's name or, failing that, number from 1.
 
     Raises:
         UsageError: it is none of these.

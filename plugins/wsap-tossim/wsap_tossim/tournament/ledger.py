@@ -27,7 +27,7 @@ FORMAT = "wsap-tossim-tournament"
 VERSION = 1
 SETTINGS, GAMES = "tournament.json", "games.jsonl"
 RESULTS = ("ratings.csv", "games.csv", "spending.csv", "summary.json", "report.html")
-"""What is written over whenever it is played on."""
+"""Result files, overwritten whenever the tournament is continued."""
 MOST_GAMES = 1_000_000
 LARGEST_SETTINGS = 1_000_000
 
@@ -76,7 +76,7 @@ class Ledger:
             raise
 
     def add(self, line: Line) -> None:
-        """Keep a game; it is on the disk when this returns.
+        """Store a game; it is on disk when this returns.
 
         Raises:
             UsageError: it can't be written.
@@ -93,7 +93,7 @@ class Ledger:
         return [self.played[number] for number in sorted(self.played)]
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder and release its lock."""
         if self._file is not None:
             self._file.close()
         self._lock.release()
@@ -114,8 +114,8 @@ class Ledger:
             for name in (GAMES, *RESULTS):
                 if (self.folder / name).exists():
                     raise UsageError(
-                        f"{str(self.folder)!r} holds a {name} that is of no tournament (there is no {SETTINGS}), "
-                        "and it would be written over; choose another folder with --out."
+                        f"{str(self.folder)!r} holds a {name} but no {SETTINGS}, so it is no tournament,  "
+                        "and it would be overwritten; choose another folder with --out."
                     )
             document = {"format": FORMAT, "version": VERSION, "settings": ours}
             write_text(path, json.dumps(document, indent=2) + "\n")
@@ -187,7 +187,7 @@ def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _told(folder: Path) -> Iterator[None]:
-    """Turn what the system says into a sentence."""
+    """Turn system errors into a sentence."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -161,7 +161,7 @@ class _Reader:
             self.sums[player]["enemy_acquitted"] += not data["condemned"]
 
     def _aim(self, what: str, player: int, target: int) -> None:
-        """Count that one of the Town has picked somebody out."""
+        """Count an action of a Town player against somebody."""
         if is_town(self.roles[player]):
             sums = self.sums[player]
             sums[what] += 1
@@ -171,7 +171,7 @@ class _Reader:
     # --- what was believed ---------------------------------------------------------------------
 
     def believe(self, beliefs: Iterable[tuple[int, int, Mapping[int, float]]]) -> None:
-        """Hold beliefs against the truth, and see how they moved."""
+        """Score beliefs against the truth, and measure their change."""
         of: dict[tuple[int, int], Mapping[int, float]] = {}
         for day, player, evil in beliefs:
             living = self.at_dusk.get(day, {})

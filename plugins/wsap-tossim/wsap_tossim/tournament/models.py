@@ -1,7 +1,7 @@
 """Games with models: several at once, through the runtime's service, recorded.
 
 Each game is a run in the tournament's own database, `runs.db` beside the games. Which run a game is, is
-written down before it begins, so that one that was cut off is gone on with and asks no model twice. What models
+written down before it begins, so that one that was cut off is resumed and asks no model twice. What models
 are asked for their beliefs is written down answer by answer, in `beliefs.jsonl`.
 """
 
@@ -50,7 +50,7 @@ def play_with_models(
     budget: Budget,
     prices: Mapping[str, Price] | None = None,
 ) -> None:
-    """Play games to their ends, several at once.
+    """Play games to the end, several at once.
 
     Args:
         folder: of the tournament.
@@ -64,8 +64,8 @@ def play_with_models(
 
     Raises:
         MissingServiceError: the runtime is not installed.
-        BudgetReachedError: a limit was reached; all games have come to a halt, and can be gone on with.
-        WsapError: a game failed; the others are stopped, and all can be gone on with.
+        BudgetReachedError: a limit was reached; all games have stopped, and can be resumed.
+        WsapError: a game failed; the others are stopped, and all can be resumed.
     """
     with ExitStack() as stack:
         begun = _Begun(stack.enter_context(Journal(folder / BEGUN)))
@@ -207,7 +207,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def player_of(settings: Settings, entrant: int) -> Player:
-    """Return who an entrant is to the runtime."""
+    """Return an entrant as a player of the runtime."""
     one = settings.entrants[entrant]
     options = {"model": one.address, **settings.model_options} if one.kind == "model" else {}
     return Player(_AGENTS[one.kind], options)
@@ -220,7 +220,7 @@ def _repaired(summary: Mapping[str, Any], players: Mapping[str, Player]) -> list
 
 
 class _Begun:
-    """Which run each game is."""
+    """The recorded run of each game."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -234,7 +234,7 @@ class _Begun:
         self._journal.add({"game": game, "run": run})
 
     def spent(self, services: Services, played: Mapping[int, object]) -> Usage:
-        """Return what the games have taken that have begun and are not over."""
+        """Return the usage of games that have begun and are not over."""
         runs = services.require("runs")
         unfinished = [run for game, run in self.runs.items() if game not in played]
         return sum((u for run in unfinished for u in usage_by_seat(runs.events(run)).values()), NO_USAGE)

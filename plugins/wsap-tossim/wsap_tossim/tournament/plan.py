@@ -42,7 +42,7 @@ class Entrant:
     """A participant of a tournament."""
 
     label: str
-    """What it is called in the report; of one line, different from all others."""
+    """Its unique one-line name in the report."""
     kind: str
     """`scripted`, `random` or `model`."""
     address: str = ""
@@ -113,7 +113,7 @@ class Settings:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return them as they are kept; JSON-ready."""
+        """Return the settings as stored; JSON-ready."""
         return {
             "entrants": [{"label": e.label, "kind": e.kind, "address": e.address} for e in self.entrants],
             "options": dict(self.options),

@@ -123,7 +123,7 @@ _given: dict[str, Any] = {}
 
 
 def _begin(settings: Settings) -> None:
-    """Get a worker ready: Ctrl-C is its parent's business, and it does not outlive it."""
+    """Prepare a worker process: it ignores Ctrl-C and ends with its parent."""
     import multiprocessing
     import signal
 

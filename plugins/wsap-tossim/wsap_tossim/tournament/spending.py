@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 SPENT = ("calls", "prompt_tokens", "completion_tokens", "cost")
-"""What is counted, in the order in which a line of games.jsonl has it."""
+"""Counted quantities, in the order of a line of games.jsonl."""
 
 
 def packed(usage: Usage) -> list[Any]:
@@ -68,7 +68,7 @@ def spent_by(entrant: int, lines: Iterable[Line]) -> list[tuple[Usage, Usage]]:
 
 
 def spent_on(lines: Iterable[Line]) -> Usage:
-    """Return what games have taken in all."""
+    """Return the total usage of games."""
     seats = [pair for line in lines for pair in spent_on_seats(line) if pair is not None]
     return sum((usage for pair in seats for usage in pair), NO_USAGE)
 
