@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
+from backend_suite import BackendSuite
 from llm_server import DEAF, ModelServer, Say
-from llm_server.says import BAD
 
 from wsap_core.errors import ConfigError, UsageError
 from wsap_core.seams.model import (
-    Finish,
     ImagePart,
     JsonConstraint,
     Message,
@@ -72,28 +70,19 @@ def ask(chosen: OpenAIOptions, request: Request = REQUEST, name: str = "qwen3:8b
     return using(chosen, lambda backend: collect(backend, request), name)
 
 
+class TestOpenAI(BackendSuite):
+    """What every backend has to do."""
+
+    address = "openai/qwen3:8b"
+    broken_json = "broken JSON"
+    too_long = "more than 30000 bytes"
+    each_piece: ClassVar[dict[str, Any]] = {"gather": 0.0}
+
+    def backend(self, server: ModelServer, **more: Any) -> OpenAIBackend:
+        return OpenAIBackend("qwen3:8b", options(server, **more))
+
+
 # --- what is sent ------------------------------------------------------------------------------
-
-
-@both
-def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) -> None:
-    server.say(Say("I wait. It is dark."))
-    reply = ask(options(server, stream=stream))
-    assert reply.text == "I wait. It is dark."
-    assert reply.finish.reason == "stop"
-    # Two messages of two words and one word, and four tokens around each; a token is a word here.
-    assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
-    assert reply.usage.cost is None
-
-
-def test_pieces_arrive_one_by_one_when_streamed_without_gathering(server: ModelServer) -> None:
-    async def pieces(backend: OpenAIBackend) -> list[Any]:
-        return [chunk async for chunk in backend.stream(REQUEST)]
-
-    server.say(Say("one two three"))
-    *texts, finish = using(options(server, stream=True, gather=0), pieces)
-    assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
-    assert isinstance(finish, Finish)
 
 
 def test_pieces_are_gathered_after_the_first_and_none_is_lost(server: ModelServer) -> None:
@@ -292,29 +281,6 @@ def test_other_reasons_to_finish_are_told(server: ModelServer, stream: bool, tol
     assert ask(options(server, stream=stream)).finish.reason == reason
 
 
-@both
-def test_an_empty_completion_is_an_empty_reply(server: ModelServer, stream: bool) -> None:
-    server.say(Say(""))
-    reply = ask(options(server, stream=stream))
-    assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("", "stop", 0)
-
-
-@both
-def test_prose_around_json_is_passed_on_as_it_is(server: ModelServer, stream: bool) -> None:
-    said = 'Sure! Here it is:\n```json\n{"action": "wait"}\n```\nGood luck.'
-    server.say(Say(said))
-    assert ask(options(server, stream=stream)).text == said
-
-
-@both
-def test_tokens_are_estimated_where_the_server_does_not_count(server: ModelServer, stream: bool) -> None:
-    server.say(Say("one two three", usage=False))
-    usage = ask(options(server, stream=stream)).usage
-    assert usage.calls == 1
-    assert usage.prompt_tokens > 0
-    assert usage.completion_tokens == 3
-
-
 @pytest.mark.parametrize("style", ["plain", "crlf", "cr", "comments", "lines", "bytes", "bare"])
 def test_events_are_read_however_they_are_written(server: ModelServer, style: Any) -> None:
     server.say(Say("Grüße: 你好, \U0001f9df!", thinking="Ünïcödé", style=style))
@@ -351,49 +317,6 @@ def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, str
 
 
 @both
-def test_a_slow_first_token_is_waited_for(server: ModelServer, stream: bool) -> None:
-    server.say(Say("At last.", wait=True))
-
-    async def later(backend: OpenAIBackend) -> Reply:
-        asked = asyncio.create_task(collect(backend, REQUEST))
-        await asyncio.to_thread(server.await_requests, 1)
-        assert not asked.done()
-        server.release()
-        return await asked
-
-    assert using(options(server, stream=stream), later).text == "At last."
-
-
-@pytest.mark.parametrize(
-    ("say", "stream"),
-    [
-        (Say("one two three", cut=0), False),
-        (Say("one two three", cut=0), True),
-        (Say("one two three", cut=2), True),
-        (Say("one two three", finish=None, done=False), True),
-    ],
-)
-def test_a_connection_that_drops_in_mid_reply_is_told(server: ModelServer, say: Say, stream: bool) -> None:
-    server.say(say)
-    with pytest.raises(ServerFailedError, match="broke off in the middle of a reply of openai/qwen3:8b"):
-        ask(options(server, stream=stream))
-
-
-@both
-def test_json_that_stops_in_its_middle_is_told(server: ModelServer, stream: bool) -> None:
-    server.say(Say("one two three", half=True))
-    with pytest.raises(ServerFailedError, match="broken JSON"):
-        ask(options(server, stream=stream))
-
-
-@both
-def test_bytes_that_are_not_utf8_are_told(server: ModelServer, stream: bool) -> None:
-    server.say(Say(f"one {BAD} three"))
-    with pytest.raises(ServerFailedError, match="not UTF-8"):
-        ask(options(server, stream=stream))
-
-
-@both
 @pytest.mark.parametrize(
     "raw",
     [b"[]", b"null", b"{}", b'{"choices": []}', b'{"choices": 5}', b"[" * 100_000],
@@ -403,21 +326,6 @@ def test_json_that_is_no_reply_is_told(server: ModelServer, stream: bool, raw: b
     server.say(Say(raw=b"data: " + raw + b"\n\n" if stream else raw))
     with pytest.raises(ServerFailedError, match=server.base_url):
         ask(options(server, stream=stream))
-
-
-@both
-def test_a_reply_that_never_ends_is_left_there(server: ModelServer, stream: bool) -> None:
-    server.say(Say("word " * 20_000))
-    with pytest.raises(ServerFailedError, match="more than 30000 bytes"):
-        ask(options(server, stream=stream, max_bytes=30_000), replace(REQUEST, sampling=Sampling(max_tokens=None)))
-
-
-@both
-def test_a_reply_ten_times_too_long_is_taken_and_counted(server: ModelServer, stream: bool) -> None:
-    server.say(Say("word " * 3000))
-    reply = ask(options(server, stream=stream), replace(REQUEST, sampling=Sampling(max_tokens=None)))
-    assert len(reply.text) == 15_000
-    assert reply.usage.completion_tokens == 3000
 
 
 @both
@@ -611,31 +519,6 @@ def test_all_requests_are_in_flight_at_once_without_a_limit(server: ModelServer)
         return await asyncio.gather(*asked)
 
     assert [reply.text for reply in using(options(server), many)] == ["here"] * 150
-
-
-def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(server: ModelServer) -> None:
-    endless = replace(REQUEST, sampling=Sampling(max_tokens=None))
-
-    async def leave_early(backend: OpenAIBackend) -> str:
-        async with aclosing(backend.stream(endless)) as chunks:
-            first = await anext(chunks)
-        assert isinstance(first, TextChunk)
-        await asyncio.to_thread(server.await_leaving)
-        return (await collect(backend, REQUEST)).text
-
-    server.say(Say("word " * 200_000))
-    assert using(options(server, stream=True), leave_early) == "Hello there."
-
-
-def test_a_closed_backend_says_so(server: ModelServer) -> None:
-    async def closed(backend: OpenAIBackend) -> None:
-        await collect(backend, REQUEST)
-        await backend.aclose()
-        await backend.aclose()
-        await collect(backend, REQUEST)
-
-    with pytest.raises(BadRequestError, match="was closed"):
-        using(options(server), closed)
 
 
 def test_openai_itself_is_not_asked_without_a_key_and_the_variable_is_named() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from backend_suite import BackendSuite
 from llm_server import DEAF, Card, ModelServer, Refusal, Say
-from llm_server.says import BAD
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
@@ -24,7 +23,6 @@ from wsap_core.seams.model import (
     Reply,
     Request,
     Sampling,
-    TextChunk,
     TextPart,
     collect,
 )
@@ -77,16 +75,18 @@ def ask(chosen: OllamaOptions, request: Request = REQUEST, name: str = "qwen3:8b
     return using(chosen, lambda backend: collect(backend, request), name)
 
 
+class TestOllama(BackendSuite):
+    """What every backend has to do."""
+
+    address = "ollama/qwen3:8b"
+    broken_json = "can't be read"
+    too_long = "max_bytes"
+
+    def backend(self, server: ModelServer, **more: Any) -> OllamaBackend:
+        return OllamaBackend("qwen3:8b", options(server, **more))
+
+
 # --- what is sent ------------------------------------------------------------------------------
-
-
-@both
-def test_a_reply_comes_back_with_its_usage(server: ModelServer, stream: bool) -> None:
-    server.say(Say("I wait. It is dark."))
-    reply = ask(options(server, stream=stream))
-    assert (reply.text, reply.finish.reason) == ("I wait. It is dark.", "stop")
-    assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
-    assert reply.usage.cost is None
 
 
 def test_the_protocols_recommended_values_are_sent(server: ModelServer) -> None:
@@ -185,15 +185,6 @@ def test_what_a_model_can_do_is_known_once_it_was_looked_at(server: ModelServer)
 # --- what comes back ---------------------------------------------------------------------------
 
 
-def test_pieces_arrive_one_by_one_when_streamed(server: ModelServer) -> None:
-    async def pieces(backend: OllamaBackend) -> list[Any]:
-        return [chunk async for chunk in backend.stream(REQUEST)]
-
-    server.say(Say("one two three"))
-    *texts, _ = using(options(server, stream=True), pieces)
-    assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
-
-
 @both
 def test_thinking_is_kept_apart_from_the_reply(server: ModelServer, stream: bool) -> None:
     server.say(Say("I wait.", thinking="A zombie is near."))
@@ -233,28 +224,6 @@ def test_thoughts_that_use_up_every_token_are_told_once(server: ModelServer, str
     assert only.startswith("ollama/qwen3:8b used up all its 30 tokens on thinking and said nothing; set the option")
 
 
-@both
-def test_an_empty_completion_is_an_empty_reply(server: ModelServer, stream: bool) -> None:
-    server.say(Say(""))
-    reply = ask(options(server, stream=stream))
-    assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("", "stop", 0)
-
-
-@both
-def test_prose_around_json_is_passed_on_as_it_is(server: ModelServer, stream: bool) -> None:
-    said = 'Sure! Here it is:\n```json\n{"action": "wait"}\n```\nGood luck, 你好.'
-    server.say(Say(said, style="bytes"))
-    assert ask(options(server, stream=stream)).text == said
-
-
-@both
-def test_tokens_are_estimated_where_the_server_does_not_count(server: ModelServer, stream: bool) -> None:
-    server.say(Say("one two three", usage=False))
-    usage = ask(options(server, stream=stream)).usage
-    assert usage.prompt_tokens > 0
-    assert usage.completion_tokens == 3
-
-
 # --- misbehaviour ------------------------------------------------------------------------------
 
 
@@ -272,70 +241,11 @@ def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, str
 
 
 @both
-def test_a_slow_first_token_is_waited_for(server: ModelServer, stream: bool) -> None:
-    server.say(Say("At last.", wait=True))
-
-    async def later(backend: OllamaBackend) -> Reply:
-        await backend.prepare()
-        asked = asyncio.create_task(collect(backend, REQUEST))
-        await asyncio.to_thread(server.await_requests, 1)
-        assert not asked.done()
-        server.release()
-        return await asked
-
-    assert using(options(server, stream=stream), later).text == "At last."
-
-
-@pytest.mark.parametrize(
-    ("say", "stream"),
-    [
-        (Say("one two three", cut=0), False),
-        (Say("one two three", cut=0), True),
-        (Say("one two three", cut=2), True),
-        (Say("one two three", done=False), True),
-        (Say("one two three", done=False), False),
-    ],
-)
-def test_a_connection_that_drops_in_mid_reply_is_told(server: ModelServer, say: Say, stream: bool) -> None:
-    server.say(say)
-    with pytest.raises(ServerFailedError, match="broke off in the middle of a reply of ollama/qwen3:8b"):
-        ask(options(server, stream=stream))
-
-
-@both
-def test_json_that_stops_in_its_middle_is_told(server: ModelServer, stream: bool) -> None:
-    server.say(Say("one two three", half=True))
-    with pytest.raises(ServerFailedError, match="can't be read"):
-        ask(options(server, stream=stream))
-
-
-@both
-def test_bytes_that_are_not_utf8_are_told(server: ModelServer, stream: bool) -> None:
-    server.say(Say(f"one {BAD} three"))
-    with pytest.raises(ServerFailedError, match="not UTF-8"):
-        ask(options(server, stream=stream))
-
-
-@both
 @pytest.mark.parametrize("raw", [b"[]", b"null", b"{}", b"5", b"[" * 100_000], ids=lambda raw: repr(raw[:16]))
 def test_json_that_is_no_reply_is_told(server: ModelServer, stream: bool, raw: bytes) -> None:
     server.say(Say(raw=raw + b"\n"))
     with pytest.raises(ServerFailedError, match=server.address):
         ask(options(server, stream=stream))
-
-
-@both
-def test_a_reply_that_never_ends_is_left_there(server: ModelServer, stream: bool) -> None:
-    server.say(Say("word " * 20_000))
-    with pytest.raises(ServerFailedError, match="max_bytes"):
-        ask(options(server, stream=stream, max_bytes=30_000), replace(REQUEST, sampling=Sampling(max_tokens=None)))
-
-
-@both
-def test_a_reply_ten_times_too_long_is_taken_and_counted(server: ModelServer, stream: bool) -> None:
-    server.say(Say("word " * 3000))
-    reply = ask(options(server, stream=stream), replace(REQUEST, sampling=Sampling(max_tokens=None)))
-    assert (len(reply.text), reply.usage.completion_tokens) == (15_000, 3000)
 
 
 @both
@@ -449,31 +359,6 @@ def test_a_prompt_that_ollama_would_cut_without_a_word_is_refused(server: ModelS
         ask(options(server), request)
     assert [r for r in server.requests if r.path == "/api/chat"] == []
     assert ask(options(server, num_ctx=8192), request).text == "Hello there."
-
-
-def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(server: ModelServer) -> None:
-    endless = replace(REQUEST, sampling=Sampling(max_tokens=None))
-
-    async def leave_early(backend: OllamaBackend) -> str:
-        async with aclosing(backend.stream(endless)) as chunks:
-            first = await anext(chunks)
-        assert first == TextChunk("word ")
-        await asyncio.to_thread(server.await_leaving)
-        return (await collect(backend, REQUEST)).text
-
-    server.say(Say("word " * 200_000))
-    assert using(options(server, stream=True), leave_early) == "Hello there."
-
-
-def test_a_closed_backend_says_so(server: ModelServer) -> None:
-    async def closed(backend: OllamaBackend) -> None:
-        await collect(backend, REQUEST)
-        await backend.aclose()
-        await backend.aclose()
-        await collect(backend, REQUEST)
-
-    with pytest.raises(BadRequestError, match="was closed"):
-        using(options(server), closed)
 
 
 # --- the plugin --------------------------------------------------------------------------------

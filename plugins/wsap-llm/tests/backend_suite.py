@@ -1,0 +1,183 @@
+"""What every backend over HTTP has to do, as one suite; `llm_server` speaks the protocols, and misbehaves on request.
+
+Subclass `BackendSuite` in a class whose name begins with `Test`, and say how the backend is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+from llm_server import ModelServer, Say
+from llm_server.says import BAD
+
+from wsap_core.seams.model import Backend, Finish, Message, Reply, Request, Sampling, TextChunk, collect
+from wsap_core.seams.model_errors import BadRequestError, ServerFailedError
+
+T = TypeVar("T")
+
+REQUEST = Request([Message("system", "Be brief."), Message("user", "Hello?")])
+UNBOUNDED = replace(REQUEST, sampling=Sampling(max_tokens=None))
+
+both = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+class BackendSuite(ABC):
+    """The tests; each runs with the reply whole and streamed where both make sense."""
+
+    address: ClassVar[str]
+    """Of the model that the backend asks."""
+    broken_json: ClassVar[str]
+    """What the error about JSON that stops in its middle says."""
+    too_long: ClassVar[str]
+    """What the error about an answer of more than 30,000 bytes says."""
+    each_piece: ClassVar[dict[str, Any]] = {}
+    """The options with which each piece of a streamed reply is handed on by itself."""
+
+    @abstractmethod
+    def backend(self, server: ModelServer, **options: Any) -> Backend:
+        """Return the backend, with options such as `stream`, `timeout` and `max_bytes`."""
+
+    async def ready(self, backend: Any) -> None:
+        """Make a backend know its model, where it can."""
+        if (prepare := getattr(backend, "prepare", None)) is not None:
+            await prepare()
+
+    def using(self, backend: Backend, work: Callable[[Backend], Awaitable[T]]) -> T:
+        async def main() -> T:
+            try:
+                async with asyncio.timeout(60):
+                    return await work(backend)
+            finally:
+                await backend.aclose()
+
+        return asyncio.run(main())
+
+    def ask(self, backend: Backend, request: Request = REQUEST) -> Reply:
+        return self.using(backend, lambda backend: collect(backend, request))
+
+    # --- what comes back -------------------------------------------------------------------------
+
+    @both
+    def test_a_reply_comes_back_with_its_usage(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("I wait. It is dark."))
+        reply = self.ask(self.backend(server, stream=stream))
+        assert (reply.text, reply.finish.reason) == ("I wait. It is dark.", "stop")
+        # Two messages of two words and one word, and four tokens around each; a token is a word here.
+        assert (reply.usage.calls, reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 11, 5)
+        assert reply.usage.cost is None
+
+    def test_pieces_arrive_one_by_one_when_streamed(self, server: ModelServer) -> None:
+        async def pieces(backend: Backend) -> list[Any]:
+            return [chunk async for chunk in backend.stream(REQUEST)]
+
+        server.say(Say("one two three"))
+        *texts, finish = self.using(self.backend(server, stream=True, **self.each_piece), pieces)
+        assert texts == [TextChunk("one "), TextChunk("two "), TextChunk("three")]
+        assert isinstance(finish, Finish)
+
+    @both
+    def test_an_empty_completion_is_an_empty_reply(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say(""))
+        reply = self.ask(self.backend(server, stream=stream))
+        assert (reply.text, reply.finish.reason, reply.usage.completion_tokens) == ("", "stop", 0)
+
+    @both
+    @pytest.mark.parametrize("style", ["plain", "bytes"])
+    def test_prose_around_json_is_passed_on_as_it_is(self, server: ModelServer, stream: bool, style: Any) -> None:
+        said = 'Sure! Here it is:\n```json\n{"action": "wait"}\n```\nGood luck, 你好.'
+        server.say(Say(said, style=style))
+        assert self.ask(self.backend(server, stream=stream)).text == said
+
+    @both
+    def test_tokens_are_estimated_where_the_server_does_not_count(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("one two three", usage=False))
+        usage = self.ask(self.backend(server, stream=stream)).usage
+        assert usage.calls == 1
+        assert usage.prompt_tokens > 0
+        assert usage.completion_tokens == 3
+
+    @both
+    def test_a_reply_ten_times_too_long_is_taken_and_counted(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("word " * 3000))
+        reply = self.ask(self.backend(server, stream=stream), UNBOUNDED)
+        assert (len(reply.text), reply.usage.completion_tokens) == (15_000, 3000)
+
+    # --- misbehaviour ----------------------------------------------------------------------------
+
+    @both
+    def test_a_slow_first_token_is_waited_for(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("At last.", wait=True))
+
+        async def later(backend: Backend) -> Reply:
+            await self.ready(backend)
+            asked = asyncio.create_task(collect(backend, REQUEST))
+            await asyncio.to_thread(server.await_requests, 1)
+            assert not asked.done()
+            server.release()
+            return await asked
+
+        assert self.using(self.backend(server, stream=stream), later).text == "At last."
+
+    @pytest.mark.parametrize(
+        ("say", "stream"),
+        [
+            (Say("one two three", cut=0), False),
+            (Say("one two three", cut=0), True),
+            (Say("one two three", cut=2), True),
+            (Say("one two three", finish=None, done=False), True),
+        ],
+    )
+    def test_a_connection_that_drops_in_mid_reply_is_told(self, server: ModelServer, say: Say, stream: bool) -> None:
+        server.say(say)
+        with pytest.raises(ServerFailedError, match=f"broke off in the middle of a reply of {self.address}"):
+            self.ask(self.backend(server, stream=stream))
+
+    @both
+    def test_json_that_stops_in_its_middle_is_told(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("one two three", half=True))
+        with pytest.raises(ServerFailedError, match=self.broken_json):
+            self.ask(self.backend(server, stream=stream))
+
+    @both
+    def test_bytes_that_are_not_utf8_are_told(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say(f"one {BAD} three"))
+        with pytest.raises(ServerFailedError, match="not UTF-8"):
+            self.ask(self.backend(server, stream=stream))
+
+    @both
+    def test_a_reply_that_never_ends_is_left_there(self, server: ModelServer, stream: bool) -> None:
+        server.say(Say("word " * 20_000))
+        with pytest.raises(ServerFailedError, match=self.too_long):
+            self.ask(self.backend(server, stream=stream, max_bytes=30_000), UNBOUNDED)
+
+    # --- life ------------------------------------------------------------------------------------
+
+    def test_leaving_a_stream_early_ends_it_at_the_server_and_leaves_the_backend_usable(
+        self, server: ModelServer
+    ) -> None:
+        async def leave_early(backend: Backend) -> str:
+            async with aclosing(backend.stream(UNBOUNDED)) as chunks:
+                first = await anext(chunks)
+            assert isinstance(first, TextChunk)
+            assert first.text.startswith("word ")
+            await asyncio.to_thread(server.await_leaving)
+            return (await collect(backend, REQUEST)).text
+
+        server.say(Say("word " * 200_000))
+        assert self.using(self.backend(server, stream=True), leave_early) == "Hello there."
+
+    def test_a_closed_backend_says_so(self, server: ModelServer) -> None:
+        async def closed(backend: Backend) -> None:
+            await collect(backend, REQUEST)
+            await backend.aclose()
+            await backend.aclose()
+            await collect(backend, REQUEST)
+
+        with pytest.raises(BadRequestError, match="was closed"):
+            self.using(self.backend(server), closed)
