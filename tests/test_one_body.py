@@ -61,6 +61,70 @@ def test_who_is_in_danger_is_not_let_out() -> None:
     assert not left.success
     assert "wasps" in left.message
     assert world.body.state is AvatarState.BOUND
+    assert world.jack_out("ann", "dormant", force=True).success
+    assert world.body.state is AvatarState.DORMANT
+
+
+def test_an_agent_that_leaves_is_told_what_came_of_its_session_alone() -> None:
+    world = orchard()
+    world.act(Action("shake"))
+    world.jack_out("ann", "suspend", force=True)
+    world.jack_in("ann", "avatar-1")
+    for _ in range(2):
+        world.act(Action("shake"))
+    left = world.jack_out("ann", "suspend", force=True)
+    assert left.session_stats == {"playtime": 2, "reward": 0.0, "achievements": []}
+
+
+def test_a_session_goes_on_where_a_snapshot_was_taken_and_is_empty_in_an_older_one() -> None:
+    world = orchard()
+    world.act(Action("shake"))
+    state = world.to_json()
+    assert state["session"] == [0, 0.0, []]
+    other = Orchard()
+    other.restore(world.snapshot())
+    assert other.jack_out("ann", "suspend", force=True).session_stats["playtime"] == 1
+    del state["session"]
+    other.load_json(state)
+    assert other.snapshot() == world.snapshot()
+
+
+def test_an_older_format_of_a_games_own_is_upgraded_and_written_anew() -> None:
+    class Old(Orchard):
+        headers = (b"ORCHARD 1\n",)
+
+    class New(Orchard):
+        headers = (b"ORCHARD 2\n", b"ORCHARD 1\n")
+
+        def upgrade(self, header: bytes, data: dict[str, Any]) -> None:
+            assert header == b"ORCHARD 1\n"
+            data["game"][1] = "upgraded"
+
+    world = New()
+    world.restore(Old().snapshot())
+    assert world.observe().recent_events[0].description == "upgraded"
+    assert world.snapshot().startswith(b"ORCHARD 2\n")
+    with pytest.raises(SnapshotError):
+        Old().restore(world.snapshot())
+
+
+def test_a_game_is_told_of_what_changed_between_its_steps() -> None:
+    class Watched(Orchard):
+        changes = 0
+
+        def changed(self) -> None:
+            self.changes += 1
+
+    world = Watched()
+    world.create_avatar("ann", AvatarSpec())
+    world.admit("avatar-1", Entry("t1", "ann"))
+    world.jack_in("ann", "avatar-1")
+    assert world.changes == 3
+    world.act(Action("shake"))
+    assert world.changes == 3
+    world.release("avatar-1", "t2")
+    world.restore(world.snapshot())
+    assert world.changes == 5
 
 
 def test_bonuses_are_told_once_on_jacking_in_and_end_with_the_avatar() -> None:
