@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +251,15 @@ def test_watching_shows_names_reasons_and_no_data() -> None:
         assert text in shown
     for text in ("0.00", "improved", "{", "ada "):
         assert text not in shown
+
+
+def test_the_reference_lists_every_event() -> None:
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("write_event_reference", root / "tools" / "write_event_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    page = tool.PAGE.read_text(encoding="utf-8")
+    assert page == tool.page(), "run: python tools/write_event_reference.py"
+    assert set(re.findall(r"^### `(\w+)`$", page, re.MULTILINE)) == KINDS.keys()

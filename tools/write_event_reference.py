@@ -1,0 +1,84 @@
+"""Write `docs/reference/nexus-events.md` from the classes of the events.
+
+    python tools/write_event_reference.py
+
+A test compares the page with what this writes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from wsap_nexus.store.events import AgentEvent, GameEvent, NexusEvent, agents, nexus, sessions
+from wsap_nexus.store.events.base import GainEvent
+from wsap_nexus.store.events.endings import ENDINGS
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "nexus-events.md"
+HEAD = """# The events of a nexus
+
+What happens in a nexus is written to its log, in the transaction that it tells of. `GET /nexus/events` and `wsap
+nexus watch --json` give the events, and listeners that plugins offer are called with them (see
+[](../how-to/listen-to-a-nexus.md)). Each is one of the classes below, from `wsap_nexus.store.events`;
+`event.sentence()` tells it in English. `python tools/write_event_reference.py` writes this page anew.
+
+Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, where it is about one,
+an `agent_id`, a `game` and a `session_id`. As JSON, what follows below is in its `body`. An event of a kind that a
+version does not know is read as `OtherEvent`.
+"""
+ENDING = """## Why sessions end
+
+The `reason` of `left`, and how it is told:
+
+| reason | told as |
+|---|---|
+"""
+GROUPS = {"Agents": agents, "Sessions, worlds and items": sessions, "The nexus and its games": nexus}
+BASES = (NexusEvent, AgentEvent, GameEvent, GainEvent)
+
+
+def fields_of(event: type[NexusEvent]) -> Iterator[tuple[str, str, str]]:
+    """Give name, type and description of each field of a class, those of its bases first."""
+    for cls in reversed(event.__mro__):
+        if not issubclass(cls, NexusEvent) or cls in BASES:
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for line, after in zip(body.body, [*body.body[1:], None], strict=True):
+            if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.target.id == "kind":
+                continue
+            described = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            text = str(after.value.value) if described else ""  # type: ignore[union-attr]  # as `described` says
+            yield line.target.id, ast.unparse(line.annotation), " ".join(text.split())
+
+
+def section(event: type[NexusEvent]) -> str:
+    """The section of one kind."""
+    kind = event.model_fields["kind"].default
+    lines = [f"### `{kind}`", "", f"`{event.__name__}`: {inspect.cleandoc(event.__doc__ or '')}", ""]
+    for name, annotation, text in fields_of(event):
+        lines.append(f"- `{name}`: `{annotation}`{'. ' + text if text else ''}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for title, module in GROUPS.items():
+        classes = [
+            found
+            for found in vars(module).values()
+            if inspect.isclass(found)
+            and found.__module__ == module.__name__
+            and "kind" in vars(found)["__annotations__"]
+        ]
+        parts += [f"## {title}\n", *(section(event) for event in classes)]
+    table = "\n".join(f"| `{reason}` | {told} |" for reason, told in ENDINGS.items())
+    return "\n".join([*parts, ENDING + table]) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
