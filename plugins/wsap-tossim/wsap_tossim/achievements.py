@@ -54,7 +54,7 @@ def achievements(game: Game, events: Sequence[Event], votes: Mapping[int, int]) 
 
 
 def _at_the_end(game: Game) -> Iterator[tuple[int, str]]:
-    """Give who earns what by the end of the game; nothing before it."""
+    """Yield the achievements that the end of the game earns; nothing before it."""
     if game.ending is None:
         return
     players = game.state.players

@@ -28,7 +28,7 @@ _HIDDEN_SPEAKER: Mapping[str, str] = {"jail": "The Jailor", "dead": "The Medium"
 _QUOTES = str.maketrans(
     dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2036\u275d\u275e\u275f\u301d\u301e\u301f', "'")
 )
-"""Whatever would be taken for the end of a quotation -> what stands in its place."""
+"""Quotation marks -> their replacement, so that a quotation can't be ended early."""
 
 
 @lru_cache(maxsize=4096)  # what was said once is shown to many, many times

@@ -39,7 +39,7 @@ class Round(NamedTuple):
     asked: tuple[int, ...]
     """Players, by number."""
     chosen: tuple[Entry, ...] = ()
-    """What they chose, in the same order."""
+    """Their choices, in the same order."""
 
 
 def rounds_of(game: Game) -> Iterator[Round]:
@@ -63,7 +63,7 @@ class Start:
     at: int
     """The round of the fork."""
     given: Mapping[int, Choice] = field(default_factory=dict)
-    """What some choose in the next round, who are not asked then; see `History.given`."""
+    """Forced choices in the next round; see `History.given`."""
 
     def history(self) -> History:
         """Return the history that a run continues.

@@ -32,13 +32,13 @@ class History:
     """A game to be continued."""
 
     game: Game
-    """As it stands; whoever plays it takes a fork of it."""
+    """The game; players take a fork of it."""
     names: tuple[str, ...]
     given: Mapping[int, Choice] = field(default_factory=dict)
     """Player -> what it decides in the next round, without being asked; never all who are asked."""
     aside: Mapping[str, Any] = field(default_factory=dict)
-    """What a record holds beside the game: who played until then, what they thought. Any: JSON data, which is not
-    looked at before it is read as a record."""
+    """The other fields of a record, such as players and thoughts: JSON data that is not checked before it is read as
+    a record."""
 
     def to_option(self) -> str:
         """Return it as text, for `from_option`."""

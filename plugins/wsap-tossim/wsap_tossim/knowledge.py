@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 def seen_by(player: int | None, log: Iterable[Event]) -> Iterator[Seen]:
-    """Give the events that a player may know, oldest first; for None those that everybody may."""
+    """Yield the events that a player may know, oldest first; for None the public ones."""
     everyone: int | None = None
     for event in log:
         if everyone is None:
@@ -80,7 +80,7 @@ class Knowledge:
     """One player's projection of the log, updated event by event."""
 
     player: int | None
-    """Whose; None for what everybody knows."""
+    """The player; None for public knowledge."""
     players: int = 0
     rules: Mapping[str, Any] = field(default_factory=dict)
     mode: str = ""
@@ -94,7 +94,7 @@ class Knowledge:
     mates: dict[int, str] = field(default_factory=dict)
     """Known members of its side -> their roles."""
     target: int | None = None
-    """Of an Executioner."""
+    """The target of an Executioner."""
     events: list[Seen] = field(default_factory=list)
     """All of it, oldest first."""
     votes: dict[int, int] = field(default_factory=dict)

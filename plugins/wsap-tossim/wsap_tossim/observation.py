@@ -30,7 +30,7 @@ class TownObservation(Observation):
     news: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
     """Everything the player came to know since its last turn: day, phase, kind, data; see `wsap_tossim.knowledge`."""
     options: Sequence[Mapping[str, Any]] = field(default=(), kw_only=True)
-    """What it can do now: verb, slots (numbers of players), text (whether words go with it)."""
+    """Its legal options: verb, slots (numbers of players), text (whether it takes a text)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,7 +33,7 @@ class TownOptions:
     tool_calls: int
     """Tools that a player may use in one turn."""
     watch: str
-    """What onlookers see: "public" or "all"."""
+    """The view of onlookers: "public" or "all"."""
     own_summaries: bool = False
     """Whether players are reminded each day that they may sum up the day before in their own words."""
     history: History | None = None
@@ -41,7 +41,7 @@ class TownOptions:
 
     @property
     def given(self) -> Mapping[int, Choice]:
-        """What some decide in the first round of a game without being asked, by player."""
+        """Forced choices in the first round of a game, by player."""
         return {} if self.history is None else self.history.given
 
     def begin(self, seed: int) -> Game:

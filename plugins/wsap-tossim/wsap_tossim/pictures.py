@@ -16,7 +16,7 @@ __all__ = ["lines_of", "town_view"]
 
 MOST_LINES = 60
 NARRATOR = "Town"
-"""Who tells what happened; no player can have this name."""
+"""The speaker of events; no player can have this name."""
 _ALONE = frozenset({"result", "told", "becomes", "jailed", "blackmailed"})
 """Kinds of events that are told to one player alone."""
 _TOLD = frozenset({*CHAT, *_ALONE, "note", "raised", "remembered", "haunted", "over"} - {"silent"})
@@ -122,7 +122,7 @@ def _lines(events: Sequence[Seen], names: Sequence[str], me: int | None) -> Iter
 
 
 def _begins(event: Seen, died: int) -> Iterator[ChatLine]:
-    """Give what is told when a day or a night begins."""
+    """Yield the lines at the beginning of a day or a night."""
     if event.data["name"] == "dusk":
         yield ChatLine(NARRATOR, f"Night {event.day} falls.")
     elif event.data["name"] == "discussion" and event.day > 1:

@@ -48,7 +48,7 @@ def newest(lines: Sequence[str], budget: int, where: str = "") -> list[str]:
         return list(lines)
     kept: list[str] = []
     short = budget // 4
-    """What is kept for shortened lines."""
+    """Characters reserved for shortened lines."""
     for line in reversed(lines):
         if len(line) + _BULLET > budget - short:
             line = cut([line], LEAST + 40 + _BULLET)[0]

@@ -1,4 +1,4 @@
-"""What a player can do tonight, and at dusk: `docs/reference/tossim-rules.md` says why."""
+"""Options at night and at dusk; `docs/reference/tossim-rules.md` gives the reasons."""
 
 from __future__ import annotations
 

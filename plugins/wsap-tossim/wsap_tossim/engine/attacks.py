@@ -48,7 +48,7 @@ class _Fight:
         self.night = night
         self.defenses: dict[int, Defense] = {}
         self.survived: list[int] = []
-        """Those who were attacked in vain, once each."""
+        """Players who survived an attack, once each."""
 
     def defense(self, target: int) -> Defense:
         """Return a player's defense, the same for the whole night."""

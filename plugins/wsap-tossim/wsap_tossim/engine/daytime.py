@@ -38,7 +38,7 @@ class Daytime(Progress):
         return rounds * len(self.state.others()) if self.rules.floor == "bids" else rounds
 
     def _open(self, turns: int, *, until_idle: bool = False) -> None:
-        """Let those who live have the floor; see `_turns`."""
+        """Give the floor to the living; see `_turns`."""
         self._step = self._after_floor
         if self.rules.floor == "bids":
             self._bids.turns_left = turns
@@ -47,7 +47,7 @@ class Daytime(Progress):
         self._next_on_floor()
 
     def _next_on_floor(self) -> None:
-        """Give the floor to the next one, or ask for bids, or go on to the next part of the day."""
+        """Give the floor to the next player, or ask for bids, or enter the next part of the day."""
         state = self.state
         if self.rules.floor == "bids":
             self.waiting = self._bids.asked(silenced=state.phase is Phase.DISCUSSION)
@@ -68,7 +68,7 @@ class Daytime(Progress):
         self._offered.clear()
 
     def _after_bids(self, choices: Mapping[int, Choice]) -> None:
-        """Give the floor to whoever bids most for it; where nobody does, this part of the day is over."""
+        """Give the floor to the highest bidder; without bids this part of the day is over."""
         state = self.state
         self._bid(False)
         bids = {player: BIDS[choices[player].verb] for player in self.waiting if choices[player].verb in BIDS}

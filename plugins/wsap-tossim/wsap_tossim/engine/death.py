@@ -95,7 +95,7 @@ def settle(state: State, dead: Sequence[int]) -> None:
 
 
 def become(state: State, one: Player, role: str, why: str) -> None:
-    """Let a player take another role: its mates there learn of it, and one who is new learns who they are."""
+    """Change a player's role, and introduce the player and its new mates to each other."""
     joins = one.role.faction
     state.change_role(one.number, ROLES[role])
     faction = one.role.faction

@@ -162,7 +162,7 @@ class Option(NamedTuple):
 
     verb: Verb
     slots: tuple[tuple[int, ...], ...] = ()
-    """Who may be chosen, for each target; one player can't fill two slots."""
+    """The possible players for each target; one player can't fill two slots."""
     text: bool = False
     """Whether it takes a text."""
 
@@ -197,7 +197,7 @@ class Role:
     unique: bool = False
     """At most one in a game."""
     verbs: Sequence[Verb] = ()
-    """What it does at night, each if `Player.uses` lasts."""
+    """Its verbs at night, each while `Player.uses` lasts."""
     uses: Mapping[Verb, int] | None = None
     """How often in a game, for each verb that has a limit."""
     immune_to_block: bool = False
@@ -205,8 +205,8 @@ class Role:
     summary: str = ""
     """One sentence."""
     abilities: Sequence[str] = ()
-    """What it can do, in sentences for its player."""
+    """Its abilities, in sentences for its player."""
     attributes: Sequence[str] = ()
-    """What holds of it without its doing anything, in sentences for its player."""
+    """Its passive attributes, in sentences for its player."""
     goal: str = ""
     """When it wins, in a sentence for its player."""

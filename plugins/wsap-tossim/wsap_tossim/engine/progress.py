@@ -18,7 +18,7 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """What day and night share; `wsap_tossim.engine.game.Game` is the whole.
+    """The part that day and night share; `wsap_tossim.engine.game.Game` is the whole.
 
     Args:
         setup: the role list.
@@ -54,15 +54,16 @@ class Progress:
         """Rounds that are not in the record yet: length of the log before, who was asked, choices, who was forced."""
         self.trials_today = 0
         self.accused: int | None = None
-        """Who is on trial."""
+        """The player on trial."""
         self.mayors: list[int] = []
         """Players who have revealed as Mayor, even if their role has changed since."""
         self.votes: dict[int, int] = {}
         """Standing votes for a trial: who -> whom."""
         self._offered: dict[tuple[int, int | None, bool], tuple[Option, ...]] = {}
-        """What can be done in this phase, by who, for whom it votes, and whether it can talk; see `Offers.options`."""
+        """Cache of this phase's options; the key is the player, its vote, and whether it can talk. See
+        `Offers.options`."""
         self._unseen: dict[int, tuple[Option, ...]] = {}
-        """What can be done at dusk or in the night that it is, by who is asked; waiting is left out."""
+        """Options at this dusk or night by player, without waiting."""
         self._floor = Floor(self.state, 0)
         self._bids = Bids(self.state)
         self._bidding = False
@@ -71,11 +72,11 @@ class Progress:
         """Tokens that each has said and whispered today."""
         self._talk_rounds = 0
         self._voted_guilty: list[int] = []
-        """Those who wanted the one who is condemned lynched."""
+        """Players who voted the condemned guilty."""
 
     @property
     def record(self) -> list[Entry]:
-        """What was chosen and written so far, in order."""
+        """Choices and writings so far, in order."""
         self._write_down()
         return self._record
 

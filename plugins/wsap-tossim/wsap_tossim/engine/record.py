@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 __all__ = ["WRITINGS", "Entry", "Writing", "entries_of", "rows_of", "steps_of"]
 
 Writing = str
-"""What a player writes without taking a turn: "will", "note" or "notebook"."""
+"""A paper that is written without taking a turn: "will", "note" or "notebook"."""
 WRITINGS = ("will", "note", "notebook")
 
 
@@ -44,7 +44,7 @@ def entries_of(rows: Iterable[Sequence[Any]]) -> list[Entry]:
 
 
 def steps_of(entries: Sequence[Entry], rounds: int | None = None) -> Iterator[Sequence[Entry]]:
-    """Give a record piece by piece: one that is written before a round's choices, or a round from its first choice on.
+    """Yield a record in steps: a paper written before a round's choices, or a round from its first choice on.
 
     Args:
         entries: the record.

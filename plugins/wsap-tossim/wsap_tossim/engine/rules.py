@@ -24,7 +24,7 @@ class RuleSet:
 
     # --- the day --------------------------------------------------------------------------
     first_day: Literal["talk", "vote", "none"] = "talk"
-    """What the first day is: talk without a vote, a whole day, or nothing (the game begins with night 1)."""
+    """The first day: talk without a vote, a whole day, or nothing (the game begins with night 1)."""
     lynching: Literal["trial", "ballot"] = "trial"
     """By nomination, defense and judgement, or by one secret ballot whose leader is lynched (a tie: by lot)."""
     discussion_rounds: int = 2
@@ -32,7 +32,7 @@ class RuleSet:
     nomination_rounds: int = 3
     """How often each has the floor while votes are taken; 1 to 20."""
     floor: Literal["round robin", "random", "bids"] = "round robin"
-    """Who has the floor: by seat, beginning one further each day; drawn for each round; or whoever bids most for it."""
+    """The order of speaking: by seat, starting one seat further each day; random for each round; or by highest bid."""
     trials_a_day: int = 3
     open_verdicts: bool = True
     """Whether verdicts are public once all have voted."""
@@ -85,7 +85,7 @@ class RuleSet:
     hunter_bullets: int = 1
     """Bullets of a Vampire Hunter who becomes a Vigilante; 0 to 3."""
     vampires_at_most: int = 4
-    """With so many Vampires alive a bite kills instead of converting."""
+    """Number of living Vampires from which a bite kills instead of converting."""
     promotion_of_mafia: bool = True
     """Whether a member of the Mafia becomes Mafioso when neither Godfather nor Mafioso is left."""
 

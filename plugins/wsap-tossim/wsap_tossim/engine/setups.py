@@ -124,7 +124,7 @@ def _numbered(mode: str) -> tuple[str, ...]:
 
 
 _KINDS = {known.casefold(): known for known in (ANY, *RANDOM, *(c.value for c in Category))}
-"""What a slot can be besides a role."""
+"""Kinds of slots besides roles."""
 
 
 def _slot(word: str, number: int) -> str:

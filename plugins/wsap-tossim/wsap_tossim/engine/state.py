@@ -50,7 +50,7 @@ class Player:
         self.first_role = role
         self.role = role
         self.uses: dict[Verb, int] = dict(role.uses or {})
-        """What is left of each limited verb."""
+        """Remaining uses of each limited verb."""
         self.alive = True
         self.death_day = 0
         self.known_role: str | None = None
@@ -68,21 +68,21 @@ class Player:
         """Today."""
         self.disguised_as: Role | None = None
         self.guilt = False
-        """Of a Vigilante who shot Town: dies in the coming night."""
+        """Whether a Vigilante shot Town, and dies in the coming night."""
         self.haunts = 0
-        """Of a Jester who was lynched today: the mask of those whom it may haunt tonight."""
+        """For a Jester lynched today: mask of the players that it may haunt tonight."""
         self.hit = False
-        """Of a Witch: has lost its defense."""
+        """Whether a Witch has lost its defense."""
         self.jail_forfeited = False
-        """Of a Jailor: has executed Town."""
+        """Whether a Jailor has executed Town."""
         self.revealed = False
-        """Of a Mayor."""
+        """Whether a Mayor has revealed."""
         self.converted_on = 0
-        """Of a Vampire: the day on which it was bitten; 0 for one from the start. The youngest bites."""
+        """The day on which a Vampire was bitten; 0 for one from the start. The youngest bites."""
         self.target: int | None = None
-        """Of an Executioner."""
+        """The target of an Executioner."""
         self.won = False
-        """Of a Jester: has been lynched. Of an Executioner: its target has been."""
+        """Whether a Jester was lynched, or an Executioner's target."""
 
     @property
     def mask(self) -> int:
@@ -109,7 +109,7 @@ class State:
         self.phase = Phase.DISCUSSION
         self._log: list[Event] = []
         self._told: list[tuple[int, Phase, str, int, Mapping[str, Any]]] = []
-        """What has happened since the log was last read: events without their numbers."""
+        """Events since the log was last read, without their numbers."""
         self.last_death_day = 0
         """The last day on which, or in whose night, somebody died or was converted; 0 before the first."""
         self.prisoner: int | None = None
@@ -145,7 +145,7 @@ class State:
         self._told.append((self.day, self.phase, kind, 1 << player, {"player": player, **data}))
 
     def tell_silent(self, player: int) -> None:
-        """Tell all that a player who has the floor says and does nothing: by far the most frequent event."""
+        """Tell all that the player with the floor does nothing: by far the most frequent event."""
         self._told.append((self.day, self.phase, "silent", self.everyone, self._alone[player]))
 
     def lot(self, name: str) -> float:
@@ -172,7 +172,7 @@ class State:
         self._by_faction.clear()
 
     def change_role(self, player: int, role: Role) -> None:
-        """Let a player have another role from now on, with all its uses."""
+        """Change a player's role, and refill its uses."""
         self.players[player].become(role)
         self._by_role.clear()
         self._by_faction.clear()

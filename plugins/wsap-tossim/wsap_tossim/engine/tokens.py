@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["CHARACTERS", "tokens"]
 
 CHARACTERS = 4
-"""Of a token, whatever they are."""
+"""Characters per token."""
 
 
 def tokens(text: str) -> int:

@@ -43,32 +43,32 @@ class Night:
         """Each player's action after jail, the Witch and blocks; None for nothing. Changed by `let` only."""
         self._doing: dict[Verb, list[int]] | None = None
         self.places = list(range(many))
-        """Who is met at each player's house."""
+        """The player found at each player's house."""
         self.blocked_by: dict[int, list[int]] = {}
-        """Those who are blocked -> by whom."""
+        """Blocked player -> blockers."""
         self.met = [-1] * many
         """Target of each player's action; -1 for nobody."""
         self.visits: list[tuple[int, int, Verb]] = []
-        """Who goes to whom, for what."""
+        """Visitor, host and verb of each visit."""
         self.visitors: dict[int, list[int]] = {}
-        """Who came to each, by seat."""
+        """Host -> visitors, by seat."""
         self.alert = 0
         """Mask of the Veterans on alert."""
         self.vested = 0
         """Mask of those in a vest."""
         self.healers: dict[int, list[int]] = {}
-        """Those who are healed -> by whom."""
+        """Healed player -> healers."""
         self.guards: dict[int, list[int]] = {}
-        """Those who are guarded -> by whom."""
+        """Guarded player -> Bodyguards."""
         self.cleaners: dict[int, list[int]] = {}
         self.forgers: dict[int, int] = {}
         self.blackmailed: list[int] = []
         self.causes: dict[int, list[str]] = {}
-        """Those who die -> of what."""
+        """Dying player -> causes."""
         self.notes: dict[int, list[int]] = {}
-        """Those who die -> who leaves a note."""
+        """Dying player -> killers who leave a note."""
         self.bitten: list[int] = []
-        """Those who become Vampires if they live."""
+        """Players who become Vampires if they live."""
         self.guilty: list[int] = []
         """Vigilantes who have shot Town."""
         self.looked = 0

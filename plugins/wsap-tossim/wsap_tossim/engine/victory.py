@@ -13,7 +13,7 @@ __all__ = ["Ending", "draw", "ending", "side", "side_of"]
 KILLERS_ALONE = ("Arsonist", "Werewolf", "Serial Killer")
 """Neutral roles that win when they alone are left, in the order in which they prevail one against one."""
 ORDER_OF_TWO = (*KILLERS_ALONE, "Mafia", "Vampires")
-"""Who prevails when two of different sides are left."""
+"""Order of precedence when two players of different sides are left."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ __all__ = ["plan"]
 AT_HOME = frozenset(
     {Verb.ALERT, Verb.EXECUTE, Verb.HAUNT, Verb.HEAL_SELF, Verb.IGNITE, Verb.RAISE, Verb.REMEMBER, Verb.VEST}
 )
-"""What is done without visiting anybody."""
+"""Verbs without a visit."""
 
 
 def plan(night: Night, choices: Mapping[int, Choice]) -> None:
@@ -56,7 +56,7 @@ def _transport(night: Night) -> None:
 
 
 def _control(night: Night) -> int:
-    """Let Witches force others; return the mask of those who now do as they are forced."""
+    """Carry out the Witches' control; return the mask of controlled players."""
     state = night.state
     controlled = told = 0
     for number in night.doing(Verb.CONTROL):  # whom nobody can make do otherwise

@@ -160,7 +160,7 @@ def _messages(said: TurnMessages) -> list[Message]:
 
 
 def chat_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[ChatLine]:
-    """Give one line for each turn; what is left out is counted.
+    """Yield one line for each turn, and count what is left out.
 
     Raises:
         SnapshotError: a game can't be played again.
@@ -182,7 +182,7 @@ def chat_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Itera
 
 
 def episode_lines(sources: Iterable[Source], wanted: Wanted, tally: Tally) -> Iterator[EpisodeLine]:
-    """Give one line for each player of each finished game, without advantages; what is left out is counted.
+    """Yield one line for each player of each finished game, without advantages, and count what is left out.
 
     Raises:
         SnapshotError: a game can't be played again.

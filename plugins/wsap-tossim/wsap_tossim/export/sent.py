@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["Heard"]
 
 BEGINS = "decide"
-"""What a call is for that begins a turn: it is sent all that the turn is decided upon. Others go on with it."""
+"""The purpose of calls that begin a turn with a full prompt; other calls continue it."""
 
 
 class Heard:

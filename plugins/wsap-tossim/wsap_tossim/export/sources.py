@@ -128,7 +128,7 @@ def _digest(game: Game) -> str:
 
 
 def games_of_run(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Source]:
-    """Give the games of an exported run, one for each episode, with the tools that were used.
+    """Yield the games of an exported run, one for each episode, with their tool calls.
 
     Args:
         rows: the lines of the export.

@@ -27,10 +27,10 @@ class Deed:
     forced: bool = False
     """Whether it was done for a player who missed the deadline or whose answer was not understood."""
     whole: str | None = None
-    """Of a paper: all that stands in it afterwards, where the record holds that and not what was added."""
+    """The whole text of a paper afterwards, if the record holds that instead of the addition."""
     sent: Sequence[tuple[str, str]] = ()
-    """What the player's model was sent before it, from the system message on: role and text of each message. Empty
-    where no model was asked, or it is not known."""
+    """The prompt of the player's model, from the system message on: role and text of each message. Empty without a
+    model, or if unknown."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,12 @@ class Turn:
     shown: str
     """The turn as a model reads it."""
     legal: Sequence[ActionDef]
-    """What could be done, tools included, with the targets that were possible."""
+    """Legal actions, tools included, with their possible targets."""
     uses: Sequence[ToolUse]
     action: Action
     forced: bool
     sent: Sequence[tuple[str, str]] = ()
-    """What its model was sent when the turn began; see `Deed.sent`."""
+    """The prompt at the beginning of the turn; see `Deed.sent`."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Walked:
     """The result of replaying a game."""
 
     game: Game
-    """As it stands at the end."""
+    """The game at the end."""
     space: ActionSpace
     descriptions: Sequence[str]
-    """What each player is told of the game and its role, when it begins."""
+    """Each player's description of the game and its role at the beginning."""
     turns: Sequence[Turn]
     """In the order in which they ended."""
 

@@ -41,7 +41,7 @@ class TownPlayer:
         self._decider: Decider | None = None
         self._names: tuple[str, ...] = ()
         self._planned: list[Action] = []
-        """What is left to do in this turn: papers first, then the choice."""
+        """Remaining actions of this turn: papers first, then the choice."""
         self._planned_at = -1
         self._over = False
 

@@ -14,7 +14,7 @@ from wsap_tossim.players.view import View
 __all__ = ["attacked_before", "common_target", "in_secret", "leader", "one_short", "why_kill"]
 
 Answer = tuple[Choice, str]
-"""What is done, and why."""
+"""Choice and reason."""
 
 
 def in_secret(view: View) -> Answer:

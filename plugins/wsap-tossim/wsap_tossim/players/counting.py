@@ -45,7 +45,7 @@ def claim_of(said: Sequence[str] | None) -> str:
 
 
 class Standing(NamedTuple):
-    """What the count says of one who makes a claim."""
+    """The result of the count for a claim."""
 
     enemy: float
     """How likely it is an enemy of the Town."""

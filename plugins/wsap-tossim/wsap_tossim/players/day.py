@@ -13,7 +13,7 @@ from wsap_tossim.players.view import View
 __all__ = ["Answer", "by_day", "must_be_heard"]
 
 Answer = tuple[Choice, str]
-"""What is done, and why."""
+"""Choice and reason."""
 
 
 def by_day(view: View) -> Answer:
@@ -197,7 +197,7 @@ def _stand_up(view: View) -> Answer | None:
 
 
 def _confide(view: View) -> Answer | None:
-    """Tell one who came out clear who one is, in a whisper."""
+    """Whisper one's role to a player who was found clear."""
     notes = view.notes
     last = view.nights.get(view.day - 1, "")
     whisper = view.options.get(Verb.WHISPER)

@@ -9,13 +9,13 @@ from wsap_tossim.players.view import View
 __all__ = ["caution", "jesters_left", "schemers_left"]
 
 _CLASHES = frozenset({"no_such", "mine", "dead_already", "two", "crowded", "odd_claim", "changed"})
-"""What somebody says of itself that can't well be so."""
+"""Evidence that a player's own claim is unlikely."""
 _ACCUSED = frozenset({"found", "found_role", "found_group", "found_group_clash", "seen"})
-"""What a living player says against another."""
+"""Accusations by living players."""
 _PROOFS = frozenset(
     {"will", "will_role", "will_group", "will_group_clash", "absent", "my_check", "my_group", "my_clash", "my_watch"}
 )
-"""What is known for oneself, or from the dead, or from two stories that do not go together."""
+"""Proofs: own results, wills, or contradictory claims."""
 _FOOL = 0.7
 """How much more it takes against one who lies as a Jester or an Executioner would, if it is one for sure."""
 _TURNED = 0.5

@@ -13,7 +13,7 @@ from wsap_tossim.players.view import WORTH, View
 __all__ = ["at_night"]
 
 Answer = tuple[Choice, str]
-"""What is done, and why."""
+"""Choice and reason."""
 
 
 def at_night(view: View) -> Answer:
@@ -288,4 +288,4 @@ _RULES: Mapping[Verb, Rule] = {
 }
 """A verb -> what is done with it; None to leave it."""
 _FIRST = (Verb.IGNITE, Verb.HEAL_SELF, Verb.VEST)
-"""What is thought of before the other things that the same player can do."""
+"""Verbs that are considered before others of the same player."""

@@ -57,19 +57,19 @@ class Notes:
         self.read = 0
         """How many events these notes are of."""
         self.claims: dict[int, list[str]] = {}
-        """Who -> the roles it has claimed, each once, the latest last. Since it was last raised from the dead."""
+        """Player -> the roles it has claimed since it was last raised from the dead, each once, the latest last."""
         self.findings: list[Finding] = []
         self.clues: list[Clue] = []
-        """What all can know and will stay."""
+        """Permanent public evidence."""
         self.private: list[Clue] = []
-        """What only this player knows."""
+        """Private evidence."""
         self.results: list[Seen] = []
         self.told: list[Seen] = []
-        """What it felt at night."""
+        """`told` events of the night."""
         self.nights_in_jail: list[int] = []
         self.nights_blocked: list[int] = []
         self.accusers: dict[int, dict[int, int]] = {}
-        """Who -> by whom it was ever accused -> the day of the last time."""
+        """Player -> accuser -> day of the last accusation."""
         self.defenders: dict[int, dict[int, int]] = {}
         self.verdicts: list[tuple[int, int, str]] = []
         """Accused, judge, verdict; of trials that ended in a lynching or not."""
@@ -78,11 +78,11 @@ class Notes:
         self.whispered: list[int] = []
         """To whom this player has ever whispered."""
         self.confided: list[int] = []
-        """Those who have told this player alone who they are."""
+        """Players who have told this player alone their role."""
         self.died_at_night: dict[int, int] = {}
-        """Who -> the night."""
+        """Player -> night."""
         self.kept: dict[bool, tuple[object, Any]] = {}
-        """What was believed last, in public or not, and on what grounds; kept here by whoever believes it."""
+        """Cache of the last beliefs, public or private, with their grounds."""
         self._seen: set[tuple[int, Said]] = set()
         self._accused: int | None = None
         self._new_day()

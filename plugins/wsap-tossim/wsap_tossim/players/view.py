@@ -146,7 +146,7 @@ class View:
 
     @cached_property
     def mates(self) -> frozenset[int]:
-        """Those on its own side that live; only for asking whether one is among them."""
+        """Living members of its side; only for membership tests."""
         standing = self.knowledge.standing
         if self.side not in ("mafia", "vampires"):
             return frozenset()
@@ -201,7 +201,7 @@ class View:
 
     @cached_property
     def nights(self) -> dict[int, str]:
-        """What it tells of its nights."""
+        """Its account of its nights."""
         return nights_of(self.knowledge, self.notes, self.told_role, self.seed)
 
     def log(self, nights: int = 3) -> str:

@@ -22,14 +22,14 @@ class Line(NamedTuple):
     """An event as it is read."""
 
     tone: str
-    """What it looks like: talk, whisper, quiet, vote, trial, verdict, death, paper, private, channel, news, trace or
+    """Its style: talk, whisper, quiet, vote, trial, verdict, death, paper, private, channel, news, trace or
     end."""
     parts: tuple[Part, ...]
     """The sentence; players by number."""
     text: str = ""
-    """What was said or written, word for word."""
+    """The quoted text."""
     speaker: int | None = None
-    """Whose words or deed it is, where somebody is named at the head of it."""
+    """The player named at its head, if any."""
 
 
 STEPS: Mapping[str, str] = {

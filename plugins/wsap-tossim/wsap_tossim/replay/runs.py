@@ -41,7 +41,7 @@ LEAVES = "jack_out"
 
 
 def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
-    """Give the lines of an export as data, one by one.
+    """Yield the lines of an export as data.
 
     Raises:
         WireError: a line is no JSON object.
@@ -59,7 +59,7 @@ def rows_of_export(data: bytes, source: str) -> Iterator[Mapping[str, Any]]:
 
 
 class Seats:
-    """Who plays which seat of a run.
+    """The seats of a run and their players.
 
     Args:
         options: of the town.
@@ -96,7 +96,7 @@ class RunHead:
 
     @cached_property
     def seats(self) -> Seats:
-        """Who plays which seat."""
+        """The seats and their players."""
         return Seats(self.options, [str(seat["name"]) for seat in self.config["seats"]])
 
     @cached_property
@@ -257,7 +257,7 @@ class _Again:
             self._go_on()
 
     def leave(self, player: int) -> None:
-        """Let a player do nothing from now on."""
+        """Make a player wait from now on."""
         self._absent.add(player)
         self._go_on()
 

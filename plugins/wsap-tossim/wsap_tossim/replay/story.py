@@ -217,7 +217,7 @@ _TELLING: Mapping[str, Sequence[str]] = {
     "over": ("winners",),
     "truth": ("roles", "final"),
 }
-"""What the page's own list of players is made from."""
+"""Events and fields from which the page builds its list of players."""
 
 
 def _outcome(story: Story) -> dict[str, Any] | None:
@@ -229,7 +229,7 @@ def _outcome(story: Story) -> dict[str, Any] | None:
 
 
 def _tallies(log: Sequence[Event]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give, for each event that changes how the votes for a trial stand, how they stand after it."""
+    """Yield the vote counts after each event that changes them."""
     votes: dict[int, int] = {}
     mayor: set[int] = set()
     needed = 0

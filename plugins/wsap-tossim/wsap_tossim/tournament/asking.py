@@ -56,7 +56,7 @@ def manner_of(events: Sequence[Mapping[str, Any]], seat: str, own: Mapping[str, 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a question."""
+    """The answer to a question."""
 
     evil: Mapping[int, float]
     """Player -> how likely it is held for an enemy; only those of whom the answer says something readable."""

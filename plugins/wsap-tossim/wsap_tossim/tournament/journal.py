@@ -30,7 +30,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.rows: list[Row] = []
-        """What is in it, oldest first."""
+        """Its rows, oldest first."""
         try:
             data = path.read_bytes() if path.exists() else b""
             whole = data[: data.rfind(b"\n") + 1]

@@ -34,7 +34,7 @@ _NAMES = (
     *("Ada", "Ben", "Cleo", "Dov", "Edna", "Filip", "Greta", "Hugo", "Ines", "Jonas", "Kira", "Leon", "Mona"),
     *("Nils", "Olga", "Pavel", "Quinn", "Rita", "Sven", "Tilda"),
 )
-"""What players are called where no names are given: plain, of one word, none like another."""
+"""Default names of players: plain single words, all distinct."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Entrant:
     kind: str
     """`scripted`, `random` or `model`."""
     address: str = ""
-    """Of a model: such as `ollama/qwen3:8b`."""
+    """Address of a model, such as `ollama/qwen3:8b`."""
 
 
 def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:

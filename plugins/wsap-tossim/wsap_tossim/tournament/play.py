@@ -93,7 +93,7 @@ def line_of(
 
 
 def play_all(settings: Settings, numbers: Iterable[int], jobs: int) -> Iterator[Line]:
-    """Give the lines of games, in the order of the numbers.
+    """Yield the lines of games, in the order of the numbers.
 
     Args:
         settings: of the tournament.

@@ -42,7 +42,7 @@ Take no action now. Answer with one JSON object and nothing else, a whole number
 
 @dataclass(frozen=True)
 class Question:
-    """What one player is asked about one day."""
+    """The question to one player about one day."""
 
     day: int
     player: int
@@ -52,7 +52,7 @@ class Question:
 
 
 def evenings(game: Game) -> Iterator[Evening]:
-    """Give every living player at the end of every day. What is given changes as soon as the next is asked for."""
+    """Yield every living player at the end of every day. The yielded knowledge changes with the next step."""
     known = {n: Knowledge(n) for n in range(len(game.state.players))}
     for event in game.log:
         share((event,), known)
@@ -136,7 +136,7 @@ def percentages(text: str, about: Sequence[int], names: Sequence[str]) -> dict[i
 
 
 def _members(value: Any, depth: int = 0) -> Iterator[tuple[Any, Any]]:
-    """Give the members of an object, and of those within it: some put the answer into another object."""
+    """Yield the members of an object and of nested objects: some models nest the answer."""
     if isinstance(value, Mapping) and depth < 3:
         for key, inner in value.items():
             yield key, inner

@@ -29,7 +29,7 @@ class Outcome:
     """The result of running a tournament."""
 
     summary: dict[str, Any]
-    """What `summary.json` holds."""
+    """The contents of `summary.json`."""
     before: int
     """Games that had been played before."""
     stopped: bool
@@ -37,7 +37,7 @@ class Outcome:
     limit: str
     """Which limit of calls, tokens or cost it was stopped by, in a sentence; empty if by none."""
     spent: Usage
-    """What the models have taken in all, games that are not over included."""
+    """Total model usage, unfinished games included."""
     repaired: int
     """Bytes that were taken away of a line that had been cut off."""
 

@@ -1,4 +1,4 @@
-"""What the models of a tournament have taken, in all and by entrant."""
+"""Model usage of a tournament, in total and by entrant."""
 
 from __future__ import annotations
 
