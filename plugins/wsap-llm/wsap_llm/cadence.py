@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, Observation
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.untrusted import harmless
 from wsap_llm.changes import ObservationDigest, Outcome, changed, within
@@ -129,9 +129,9 @@ class Cadence:
             left_out=left_out,
         )
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, JsonValue]:
         """Return its state as JSON-ready data."""
-        state: dict[str, Any] = encode(self._state)
+        state: dict[str, JsonValue] = encode(self._state)
         return state
 
     def restore(self, data: object) -> None:

@@ -12,9 +12,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wsap_core.protocol import ActionResult, AgentMessage, Event, Observation
+from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, ImagePart, Message, Request
@@ -93,9 +94,9 @@ class Untold:
         events, messages = (*self.events, *observation.recent_events), (*self.messages, *observation.messages)
         return replace(observation, recent_events=events, messages=messages)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Return them as JSON-ready data, for a snapshot."""
-        data: dict[str, Any] = encode(self)
+        data: dict[str, JsonValue] = encode(self)
         return data
 
     @classmethod
@@ -165,7 +166,7 @@ class PausedTurn:
         """Return what has to be told again if the turn is dropped: all but what is in the observation."""
         return self.told.and_then(self.late).without(Untold.of(observation))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON-ready data, for a snapshot."""
         return {
             "shown": self.shown,
@@ -178,7 +179,7 @@ class PausedTurn:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> PausedTurn:
+    def from_json(cls, data: Mapping[str, JsonValue]) -> PausedTurn:
         """Return what `to_json` gave.
 
         Raises:
@@ -215,12 +216,12 @@ class HistoryTurn:
         """About how many tokens it takes."""
         return sum(map(estimate_message, self.messages))
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[JsonValue]:
         """Return the turn as JSON-ready data, for a snapshot."""
         return [self.user, self.assistant, *([] if self.picture is None else [_picture_to_json(self.picture)])]
 
     @classmethod
-    def from_json(cls, data: Sequence[Any]) -> HistoryTurn:
+    def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
         """Return what `to_json` gave.
 
         Raises:
@@ -234,7 +235,7 @@ def _picture_to_json(picture: ImagePart | None) -> list[str] | None:
     return None if picture is None else [picture.base64, picture.media_type, picture.alt]
 
 
-def _picture_from_json(data: Sequence[Any] | None) -> ImagePart | None:
+def _picture_from_json(data: Sequence[JsonValue] | None) -> ImagePart | None:
     return None if data is None else ImagePart(*map(str, data))
 
 
