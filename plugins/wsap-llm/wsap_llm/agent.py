@@ -304,7 +304,6 @@ class LLMAgent:
         version, state, gauss = self._random.getstate()
         data = {
             "turns": [turn.to_json() for turn in self._conversation.turns],
-            "cut": self._conversation.cut,
             "plan": self._plan,
             "pace": {**self._cadence.snapshot(), **self._untold.to_json()},
             "open": self._paused.to_json() if self._paused is not None else None,
@@ -326,7 +325,6 @@ class LLMAgent:
             found = json.loads(data)
             turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]
             plan = [str(line) for line in found["plan"]]
-            cut = int(found["cut"])
             unbound = str(found["unbound"])
             paused = PausedTurn.from_json(found["open"]) if found["open"] is not None else None
             untold = Untold.from_json(found["pace"])
@@ -345,7 +343,7 @@ class LLMAgent:
             tool: object = self._tools.get(name)
             if isinstance(tool, Snapshots):
                 tool.restore(kept)
-        self._conversation.restore(turns, cut)
+        self._conversation.restore(turns)
         self._plan = plan
         self._paused = paused
         self._untold = untold

@@ -268,8 +268,6 @@ class Conversation:
         self._opening = Message("system", "")
         self._turns: list[HistoryTurn] = []
         self._size = 0
-        self.cut = 0
-        """How many turns have been cut off so far."""
 
     @property
     def system(self) -> str:
@@ -287,11 +285,10 @@ class Conversation:
         self._turns.clear()
         self._size = 0
 
-    def restore(self, turns: Sequence[HistoryTurn], cut: int = 0) -> None:
+    def restore(self, turns: Sequence[HistoryTurn]) -> None:
         """Become a conversation with these turns."""
         self._turns = list(turns)
         self._size = sum(turn.tokens for turn in self._turns)
-        self.cut = cut
 
     def add(self, turn: HistoryTurn) -> None:
         """Add a turn at the end, and cut old ones off if there are too many."""
@@ -352,7 +349,6 @@ class Conversation:
     def _drop(self, count: int) -> None:
         self._size -= sum(turn.tokens for turn in self._turns[:count])
         del self._turns[:count]
-        self.cut += count
 
     def _say(self, context: int, cut: int) -> None:
         left = len(self._turns)
