@@ -22,9 +22,9 @@ from wsap_llm.reply import ToolCall
 __all__ = ["LONGEST_RESULT", "PendingCall", "ToolCalls", "split"]
 
 LONGEST_RESULT = 2000
-"""Characters of a tool's result that a model is shown."""
+"""Longest tool result that is shown to the model, in characters."""
 NO_RESULT = "(no result)"
-"""What a model is shown where a tool of the world says nothing."""
+"""Shown to the model if a tool of the world returns nothing."""
 
 
 def split(legal: Sequence[ActionDef]) -> tuple[Sequence[ActionDef], Sequence[ActionDef]]:
@@ -52,11 +52,11 @@ class PendingCall:
     so_far: str = ""
     """In tags: the assistant's text up to the call, where the model goes on with that very text."""
     calls: int = 1
-    """ToolCalls made in this turn, of both kinds of tools."""
+    """Calls made in this turn, to both kinds of tools."""
     answered: Mapping[str, str] = field(default_factory=dict)
     """Results of the agent's own tools by call."""
     result: str | None = None
-    """What the world answered; None as long as it has not."""
+    """The world's answer; None until it has answered."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON-ready data, for a snapshot."""
@@ -100,11 +100,11 @@ class ToolCalls:
         self._before = before
         self._answered = dict(before.answered) if before is not None else {}
         self.made = before.calls if before is not None else 0
-        """How many there were so far."""
+        """Calls made so far."""
 
     @property
     def left(self) -> int:
-        """How many may still be made."""
+        """Calls that may still be made."""
         return max(0, self._most - self.made)
 
     @property

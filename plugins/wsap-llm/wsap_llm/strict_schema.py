@@ -1,6 +1,6 @@
 """The subset of JSON Schema that OpenAI's strict structured outputs take, and how a schema gets into it.
 
-By the guide "Structured Outputs", section "Supported schemas", as it stands in 2026:
+By the guide "Structured Outputs", section "Supported schemas", as of 2026:
 
 - the root is an object, and not `anyOf`;
 - every object has `additionalProperties: false` and lists all of its properties as required; what is
@@ -44,17 +44,17 @@ _NAMES: Mapping[type, str] = {bool: "boolean", int: "integer", float: "number", 
 
 
 WRAPPER = "reply"
-"""The property that what is no object is put into."""
+"""The property that holds a value which is not an object."""
 
 
 def wrapped(schema: Mapping[str, JsonValue]) -> JsonSchema:
-    """Return a schema in the subset for an object that holds what the given schema is for."""
+    """Return a schema in the subset for an object that holds a value of the given schema."""
     outer = {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
     return strict_schema(outer)
 
 
 def unwrapped(text: str) -> str:
-    """Return a reply that was bound to such a schema as if there had been no object around it.
+    """Return a reply to a wrapped schema without the object around it.
 
     What is null beside the parameters is left out. A text that is something else stays as it is.
     """

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from typing_extensions import override
+
 from wsap_core.protocol import Action, ActionDef, Tool
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, Resumption, Usage
@@ -26,7 +28,7 @@ from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.strict_schema import unwrapped
 
 MOST_CONSTRAINTS = 256
-"""Sets of legal actions whose constraint a style keeps."""
+"""Most constraints that a style caches, one for each set of legal actions."""
 
 
 class Ask(Protocol):
@@ -47,25 +49,25 @@ class Ask(Protocol):
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision as a style made it."""
+    """A decision and how it came about."""
 
     action: Action | None
-    """None if nothing could be understood, twice."""
+    """None if neither reply could be read."""
     usage: Usage
     repaired: bool = False
     said: str = ""
     """The model's turn as it is kept in the conversation: without its thinking."""
     resumption: Resumption | None = None
-    """How it went on after tools; None without any."""
+    """How the reply was continued after tools; None if none were called."""
     steps: Steps = NOTHING_SAID
-    """How many steps it is for, as far as the model said."""
+    """How many steps it is for, if the model said."""
     pending: PendingCall | None = None
-    """Where the action is a tool of the world: what the same turn goes on with once there is a result."""
+    """If the action is a tool of the world: what is needed to resume the turn with its result."""
 
 
 @dataclass
 class DecisionTurn:
-    """What one decision has at hand."""
+    """Everything that one decision needs."""
 
     shown: str
     """The user message."""
@@ -75,13 +77,13 @@ class DecisionTurn:
     most_calls: int
     abilities: Abilities
     constrain: bool
-    """Whether replies are bound where the backend can; no longer once it has refused to."""
+    """Whether replies are constrained where the backend can; False once it has refused."""
     ask: Ask
     prompts: Prompts
     refused: Callable[[ConstraintError], None]
-    """Told that the backend can't keep a constraint; raises where that ends the game."""
+    """Called when the backend refuses a constraint; raises if that ends the game."""
     unconstrained: bool = False
-    """Whether a reply was not bound to what is legal."""
+    """Whether a reply was not constrained to what is legal."""
     cut: bool = False
     """Whether a reply was cut off at its limit of tokens."""
     picture: ImagePart | None = None
@@ -103,14 +105,14 @@ class DecisionTurn:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
-        """Return the reply to a request, bound if the backend can do that, and else not.
+        """Return the reply to a request, constrained if the backend can do that.
 
         Args:
             purpose: as in `Ask`.
             messages: as in `Ask`.
             constraint: what the reply must look like; None if the backend can't be asked for that.
             prefill: as in `Ask`.
-            stop: texts that end a reply which is not bound; one that is ends by itself.
+            stop: texts that end an unconstrained reply; a constrained one ends by itself.
 
         Raises:
             ConstraintError: the backend refuses the constraint, and strict play was asked for.
@@ -141,7 +143,7 @@ class Style(Protocol):
         ...
 
     def constrains(self, abilities: Abilities) -> bool:
-        """Return whether a backend can bind replies to what is legal in this style."""
+        """Return whether a backend can constrain replies to what is legal in this style."""
         ...
 
     async def decide(self, turn: DecisionTurn) -> Decision:
@@ -149,31 +151,34 @@ class Style(Protocol):
         ...
 
 
-class JsonStyle:
-    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own."""
+class JsonStyle(Style):
+    """The seed's JSON reply: `{"action", "params", "reasoning"}`; a tool call is a branch of its own.
+
+    `decide` asks, answers tool calls, and asks again once if a reply can't be read.
+    """
 
     def __init__(self, *, reasoning_limit: int = 300, steps: int = 1) -> None:
         self._reasoning_limit = reasoning_limit
         self._steps = steps
         self._constraints: dict[tuple[int, ...], tuple[JsonConstraint, object]] = {}
 
+    @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
-        """Return the seed's last sentence, and how a tool is called if there are any."""
         text = prompts.render("json_answer", steps=self._steps)
         if split(space)[1]:
             text += " To look something up first, respond with that action: you are told and asked again."
         return text + ' To use a tool first, respond with {"tool": "name", "params": {}}.' if tools else text
 
+    @override
     def question(self, prompts: Prompts) -> str:
-        """Return the seed's question."""
         return prompts.render("json_question", steps=self._steps)
 
+    @override
     def constrains(self, abilities: Abilities) -> bool:
-        """Return whether the backend constrains by JSON Schema."""
         return abilities.json_schema
 
+    @override
     async def decide(self, turn: DecisionTurn) -> Decision:
-        """Ask, answer tool calls, ask again once if nothing is understood."""
         finals, tools = split(turn.legal)
         world = {tool.name for tool in tools}
         calls = ToolCalls(turn.tools, tools, turn.most_calls, turn.pending)
@@ -241,15 +246,15 @@ class JsonStyle:
         return found[0]
 
 
-class TagStyle:
-    """Seed 002: tools inside `<thinking>`, generation stopped and gone on with, one final tag."""
+class TagStyle(Style):
+    """Seed 002: tools inside `<thinking>`, generation stopped and continued, one final tag."""
 
     def __init__(self, limits: TagLimits | None = None, *, steps: int = 1) -> None:
         self._limits = limits or TagLimits()
         self._steps = steps
 
+    @override
     def how_to_answer(self, prompts: Prompts, space: Sequence[ActionDef], tools: Sequence[AgentTool]) -> str:
-        """Return how to think, to use tools and to end the turn, with real tags as examples."""
         finals, of_world = split(space)
         final = finals[0] if finals else ActionDef("wait")
         own = [(tool.definition.name, bool(tool.definition.parameters)) for tool in tools]
@@ -261,16 +266,16 @@ class TagStyle:
             steps=tag_steps(self._steps, [*(t.definition.name for t in tools), *(a.name for a in space)]),
         )
 
+    @override
     def question(self, prompts: Prompts) -> str:
-        """Return the question."""
         return prompts.render("tag_question")
 
+    @override
     def constrains(self, abilities: Abilities) -> bool:
-        """Return whether the backend constrains by regular expression."""
         return abilities.regex
 
+    @override
     async def decide(self, turn: DecisionTurn) -> Decision:
-        """Ask leg by leg: up to a tool's tag, and on from its observation, up to the final tag."""
         finals, world = split(turn.legal)
         how: Resumption = "resume" if turn.abilities.resume else "prefill" if turn.abilities.prefill else "turns"
         calls = ToolCalls(turn.tools, world, min(turn.most_calls, self._limits.calls), turn.pending)
@@ -351,7 +356,7 @@ def said(action: Action, tags: TagTurn) -> str:
 
 
 def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) -> str:
-    """Put a tool's result where the model goes on from it, and return the text of its own that it goes on with."""
+    """Add a tool's result to the messages or the text, and return the assistant text to continue."""
     if not turns:
         return continue_text(so_far, result, limit=LONGEST_RESULT)
     shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
@@ -360,7 +365,7 @@ def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) 
 
 
 def _unfinished(reply: Reply, tags: TagTurn) -> str:
-    """Return the closing tag that a backend took out as a stop text without telling which it was."""
+    """Return the closing tag that a backend removed as a stop text without naming it."""
     if reply.finish.reason not in ("stop", "stop_sequence"):
         return ""
     names = "|".join(re.escape(name) for name in (*tags.tools, *tags.finals))

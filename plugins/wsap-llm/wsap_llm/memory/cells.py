@@ -45,9 +45,9 @@ class Cell:
     importance: float = PLAIN
     """From 0 to 1."""
     until: int | None = None
-    """The last step, where several equal ones have become one."""
+    """The last step, if equal cells were merged."""
     times: int = 1
-    """How many equal ones this stands for."""
+    """How many equal cells this stands for."""
     run: str = ""
     """The run it happened in, where the memory outlives runs."""
 
@@ -65,7 +65,7 @@ class Cell:
         return Recollection(self.shown(), self.world, self.step, self.kind, score, self.run)
 
     def followed_by(self, other: Cell) -> Cell | None:
-        """Return one cell for both if the other says the same of the same world and run, and None otherwise."""
+        """Return one cell for both if the other says the same of the same world and run; None if not."""
         if (self.text, self.world, self.kind, self.run) != (other.text, other.world, other.kind, other.run):
             return None
         last = other.until if other.until is not None else other.step

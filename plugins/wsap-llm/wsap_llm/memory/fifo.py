@@ -70,7 +70,7 @@ class FifoMemory(CellMemory):
         self._folding = False
         self._generation = 0
         self.failures = 0
-        """How many summaries failed so far; their cells waited."""
+        """Failed summaries so far; their cells wait."""
         self.last_failure = ""
         """Why the last one did, in one line."""
 
@@ -124,9 +124,9 @@ class FifoMemory(CellMemory):
 
     @override
     def compact(self) -> Coroutine[JsonValue, JsonValue, None] | None:
-        """Fold what has fallen out into the summary; with a backend, return the asking of it.
+        """Fold what has fallen out into the summary; with a backend, return the coroutine that asks it.
 
-        One asking goes on at a time; steps may be remembered and snapshots taken beside it. A
+        One request runs at a time; steps may be remembered and snapshots taken beside it. A
         failure is counted in `failures`, and the cells wait for the next time.
         """
         if not self._overflow or self._folding:

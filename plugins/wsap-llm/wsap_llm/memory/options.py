@@ -1,4 +1,4 @@
-"""Options of memories and tools, read with a sentence for what is wrong."""
+"""Reading and checking the options of memories and tools."""
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ class Store:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Tell in a sentence what SQLite says in its own words."""
+        """Raise SQLite's errors as the kernel's, with advice."""
         try:
             yield
         except sqlite3.Error as error:

@@ -1,6 +1,6 @@
-"""Telling, while a model still writes, that a tool was called or the turn has ended.
+"""Detecting tool calls and the end of a turn in tags while the model is still writing.
 
-A scanner is fed what the model writes, and nothing else: text from players, tools or prompts never
+A scanner is fed only what the model writes; text from players, tools or prompts never
 goes through it, so that only the model's own tags count.
 """
 
@@ -22,7 +22,7 @@ class ToolTag:
 
     call: ToolCall
     end: int
-    """Where the tag ends in the text that was fed; what follows is not to be kept."""
+    """End of the tag in the text that was fed; discard what follows."""
     thought: str | None = field(default=None, compare=False)
     """The leg's thinking before it."""
 
@@ -40,7 +40,7 @@ class FinalTag:
 
 @dataclass(frozen=True)
 class TagProblem:
-    """A tag can't be taken for what it should be, or the text ended without a final action."""
+    """A tag is malformed, or the text ended without a final action."""
 
     reason: str
     """One sentence for the model that is asked again."""
@@ -48,7 +48,7 @@ class TagProblem:
 
 
 TagEvent = ToolTag | FinalTag | TagProblem
-"""What a scanner tells. After one, it tells nothing more."""
+"""What a scanner reports, once."""
 
 _TAG = re.compile(r"<\s{0,4}(?P<close>/?)\s{0,4}(?P<name>[A-Za-z_][\w.\-]{0,62})\s{0,4}(?P<empty>/?)\s{0,4}>")
 # What may still become a tag when more text comes.
@@ -88,13 +88,13 @@ class TagScanner:
 
     @property
     def text(self) -> str:
-        """What was fed, up to the end of the tag that was told of."""
+        """The text fed so far, up to the end of the reported tag."""
         return self._text if self._event is None else self._text[: self._event.end]
 
     def feed(self, chunk: str) -> TagEvent | None:
-        """Take the next piece of the model's text and return what it completes, if anything.
+        """Add the next piece of the model's text, and return the event it completes, if any.
 
-        A stop text that the backend took out of the reply has to be fed as well.
+        Feed a stop text that the backend removed from the reply as well.
         """
         if self._event is not None:
             return None
@@ -103,7 +103,7 @@ class TagScanner:
         return self._event
 
     def finish(self) -> TagEvent:
-        """Return what the leg came to, now that no more text comes."""
+        """Return the result of the leg; no more text will come."""
         if self._event is None:
             self._event = self._scan() or self._verdict()
         return self._event

@@ -1,4 +1,4 @@
-"""The JSON style: what a reply must look like, as a JSON Schema made from what is legal now, and reading it.
+"""The JSON style: what a reply must look like, as a JSON Schema made from what is legal now.
 
 The order of a reply's keys is the seed's by default: action, params, reasoning. With it, a reply
 that runs out of tokens has its action already, and the prompt's example agrees with the constraint.
@@ -178,7 +178,7 @@ MOST_DECLARED = 2000
 
 
 def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
-    """Return a parameter's schema with a bound on everything that could go on without end.
+    """Return a parameter's schema with a limit on every length.
 
     Args:
         schema: within the subset of `wsap_core.protocol.values`.

@@ -51,22 +51,22 @@ _TAG = re.compile(r"<\s{0,3}(times|until)\s{0,3}>([^<]{0,40})<", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Steps:
-    """How far a decision is to carry."""
+    """How many steps a decision is for."""
 
     times: int | None = None
     """Steps; None if the model did not say."""
     until: Condition = "change"
-    """What ends them before."""
+    """What ends them earlier."""
 
     def told(self) -> dict[str, JsonValue]:
-        """Return what is worth telling of it, by name: nothing where it is for one step, or was left open."""
+        """Return it as members of a reply: empty for one step, or if the model did not say."""
         if self.times is None or self.times <= 1:
             return {}
         return {"times": self.times} | ({"until": self.until} if self.until != "change" else {})
 
 
 NOTHING_SAID = Steps()
-"""The model left it open."""
+"""The model did not say."""
 
 
 def repeatable(action: ActionDef) -> bool:
@@ -112,7 +112,7 @@ def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
 
 
 def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tuple[str, Steps]:
-    """Return a reply without what it says about steps, and what that was.
+    """Separate what a reply says about steps from the rest of it.
 
     Read with tolerance: numbers as text, any number above the most for the most, and what makes no
     sense for nothing said. The rest of the reply stays as it is, down to the letter if it is silent.
@@ -192,7 +192,7 @@ def _without(value: JsonValue, own: set[str], taken: dict[str, JsonValue], depth
 
 
 def _damaged(value: JsonValue) -> bool:
-    """Whether an object broke off or says one thing twice, which the reader of the rest has to see."""
+    """Whether an object is cut off or repeats a key, which the reader of the rest must see."""
     if not isinstance(value, Mapping):
         return False
     own = isinstance(value, JsonObject) and (value.cut or bool(value.repeated))

@@ -34,7 +34,7 @@ from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
 __all__ = ["OPENING", "TagLimits", "TagTurn", "continue_text"]
 
 OPENING = "<thinking>\n"
-"""What a turn begins with; as a prefill, the first leg then has the pattern of a continuation."""
+"""The beginning of a turn. As a prefill it gives the first leg the pattern of a continuation."""
 RESERVED = ("thinking", "think", "observation")
 """Tags that no tool or action may have."""
 _TAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,62}")
@@ -54,7 +54,7 @@ class TagLimits:
     calls: int = 3
     """Most tool calls a turn."""
     arguments: Mapping[str, int] = field(default_factory=dict)
-    """Longest text by tool or action, where it is another."""
+    """Longest text of individual tools or actions."""
 
 
 DEFAULT_LIMITS = TagLimits()
@@ -66,7 +66,7 @@ class TagTurn:
     def __init__(
         self, tools: Sequence[Tool], finals: Sequence[ActionDef], *, limits: TagLimits = DEFAULT_LIMITS, steps: int = 1
     ) -> None:
-        """Take what is legal now.
+        """Define the tags of a turn.
 
         Args:
             tools: that may be called while thinking.
@@ -102,7 +102,7 @@ class TagTurn:
         return {name.lower(): definition for name, definition in (*self.tools.items(), *self.finals.items())}
 
     def limit(self, name: str) -> int:
-        """Return the longest text between a tag and its end, in characters: more than usual where that is declared."""
+        """Return the longest text between a tag and its end, in characters; a longer declared length counts."""
         if name in self.limits.arguments:
             return self.limits.arguments[name]
         definition = self.finals.get(name) or self.tools.get(name)
@@ -209,7 +209,7 @@ _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNOR
 
 
 def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:
-    """Return the assistant's text with a tool's observation in it, its thinking open, ready to be gone on with.
+    """Return the assistant's text with a tool's observation in it, its thinking open, ready to be continued.
 
     Args:
         so_far: the assistant's text of this turn, up to and including the tool's closing tag.

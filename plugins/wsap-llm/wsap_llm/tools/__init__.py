@@ -1,4 +1,4 @@
-"""The kernel's own tools.
+"""The built-in tools.
 
 calculator   arithmetic, within bounds
 notes        an agent's own notes, by title

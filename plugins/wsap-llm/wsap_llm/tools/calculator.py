@@ -1,4 +1,4 @@
-"""The tool that works out arithmetic."""
+"""The calculator tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFINITION = Tool(
 
 
 class Calculator:
-    """Works out arithmetic, and nothing else: there are no names but those of some functions."""
+    """Evaluates arithmetic and nothing else."""
 
     inward = True
     """What it does stays within the agent."""

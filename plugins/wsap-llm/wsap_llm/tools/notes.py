@@ -1,4 +1,4 @@
-"""The tool by which an agent keeps notes."""
+"""The notes tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool by which an agent searches its memory."""
+"""The recall tool: searches the agent's memory."""
 
 from __future__ import annotations
 
