@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_nexus_kit import environ_of, running
 
 from wsap_core.cli import main
 
@@ -170,6 +171,21 @@ def test_an_agent_of_a_killed_run_is_free_for_another_run_and_for_being_changed(
     assert answered(capsys, *WHO, "remove", "ada")["state"] == "removed"
     code, _, err = typed(capsys, "play", *WITNESS, "--as", "ada")
     assert (code, "'ada' was removed" in err) == (2, True)
+
+
+@pytest.mark.slow
+def test_beside_a_running_nexus_memories_are_shown_and_forgotten_and_playing_as_its_agents_is_refused(
+    capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    answered(capsys, "play", *WITNESS, "--as", "ada")
+    with running(environ_of(home)):
+        assert answered(capsys, *WHO, "memory", "ada", "--search", "room 7")["memories"][0]["step"] == 7
+        code, out, err = typed(capsys, "play", *WITNESS, "--as", "ada")
+        assert (code, out, len(err.splitlines())) == (6, "", 1)
+        assert "'ada' lives there; send it into the game with: wsap nexus agents send ada GAME" in err
+        assert typed(capsys, *WHO, "forget", "ada", "--yes")[1] == "ada remembers nothing now.\n"
+        assert answered(capsys, *WHO, "memory", "ada")["kinds"] == []
+        assert shown(capsys)["state"] == "active"
 
 
 def test_a_model_remembers_as_its_agent_does_and_is_who_the_persona_says(capsys: pytest.CaptureFixture[str]) -> None:

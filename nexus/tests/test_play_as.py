@@ -15,6 +15,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from life_kit import host_with, nexus_at
+from sqlalchemy import text
 from test_learning import Cave
 
 from wsap_core import Action, ActionResult, ActionSpace, Goal, Observation, PluginHost
@@ -219,6 +220,30 @@ def test_a_nexus_does_not_start_while_one_of_its_agents_plays_outside_it(databas
 
         asyncio.run(test())
     assert [session.steps for session in sessions(database)] == [10]
+
+
+def test_a_nexus_frees_the_agent_of_a_run_that_was_killed_and_credits_it_with_what_the_log_has(database: str) -> None:
+    plan = RunPlan("cave", (SeatPlan("seat-1", "hermit", {}, "luna"),), steps=10)
+    with open_store(database) as store:
+        with start_as(plan, host(), store) as session:
+            asyncio.run(session.play())
+            run = str(session.run.run_id)
+        # As a SIGKILL would have left it: the session open, and nothing of it credited.
+        with store.database.write() as connection:
+            connection.execute(text("UPDATE session SET closed = NULL, reason = NULL, steps = 0, stats = '{}'"))
+            where = "place = 'world', lifetime_steps = 0, session_id = (SELECT id FROM session)"
+            connection.execute(text(f"UPDATE agent SET {where}"))
+
+        async def test() -> None:
+            nexus = Nexus(host(), store)
+            await nexus.start()
+            await nexus.stop()
+
+        asyncio.run(test())
+    (found,) = [session for session in sessions(database) if session.run_id == run]
+    assert (found.steps, found.reason, found.closed is not None) == (10, "interrupted", True)
+    with open_store(database) as store, Ledger(store.database).look() as book:
+        assert book.agent("luna").lifetime_steps >= 10
 
 
 def test_a_run_that_just_begins_is_waited_for(database: str) -> None:

@@ -62,7 +62,8 @@ def header(run: Run) -> str:
     plan = run.plan
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
     length = "one episode" if plan.steps is None else f"{plan.steps} steps"
-    return f"{run.spec.display_title}, {plan.agent_label}, seed {plan.seed}, {length}, {recorded}"
+    played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
+    return f"{run.spec.display_title}, {plan.agent_label}{played_as}, seed {plan.seed}, {length}, {recorded}"
 
 
 def came_to_nothing(run: Run, error: WsapError) -> bool:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from wsap_core.errors import StorageError, UsageError
+from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.host import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import WITH_PERSONA, seat_plan
@@ -96,14 +97,24 @@ def _playing_as(
     told = tell or _logged_only
     playing: list[RunSessions] = []
 
+    admitted = partial(admission, store, host, plan.identities.values(), told)
+
     def made(spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Past | None) -> RunSessions:
-        playing.append(RunSessions(store, spec, plan, run_id, recorder, past, told))
+        try:
+            with admitted():
+                playing.append(RunSessions(store, spec, plan, run_id, recorder, past, told))
+        except WsapError:
+            if past is None:  # another run took an agent in this very moment
+                store.writer.flush()
+                store.repository.delete_run(run_id)
+            raise
         return playing[0]
 
+    with admitted():
+        pass  # whoever is refused leaves no run behind; reading a long run's past would keep others waiting
     with ExitStack() as stack:
         try:
-            with admission(store, host, plan.identities.values(), told):
-                session: Session = stack.enter_context(begin(made))
+            session: Session = stack.enter_context(begin(made))
             playing[0].run = session.run
             session.run.observe(playing[0].observe)
             yield session
