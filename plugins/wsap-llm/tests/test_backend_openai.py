@@ -173,7 +173,7 @@ def test_a_begun_reply_is_gone_on_with_where_the_server_can(server: ModelServer)
     ask(options(server, server="llama.cpp"), request)
     assert server.last["messages"][-1]["role"] == "assistant"
     assert "continue_final_message" not in server.last
-    with pytest.raises(BadRequestError, match="begun reply"):
+    with pytest.raises(BadRequestError, match="beginning of a reply"):
         ask(options(server), request)
 
 
@@ -305,14 +305,14 @@ def test_a_server_that_does_not_stream_when_asked_is_understood(server: ModelSer
 
 def test_a_reply_that_does_not_begin_in_time_is_given_up_when_streamed(server: ModelServer) -> None:
     server.say(DEAF)
-    with pytest.raises(BackendTimeoutError, match=r"nothing of a reply of openai/qwen3:8b within 0\.05 s"):
+    with pytest.raises(BackendTimeoutError, match=r"no part of a reply of openai/qwen3:8b within 0\.05 s"):
         ask(options(server, stream=True, first_token_timeout=0.05))
 
 
 @both
 def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, stream: bool) -> None:
     server.say(DEAF)
-    with pytest.raises(BackendTimeoutError, match=r"whole reply of openai/qwen3:8b within 0\.05 s"):
+    with pytest.raises(BackendTimeoutError, match=r"did not finish a reply of openai/qwen3:8b within 0\.05 s"):
         ask(options(server, stream=stream, timeout=0.05))
 
 
@@ -384,7 +384,7 @@ def test_each_status_is_an_error_of_its_class(
 
 def test_an_account_with_nothing_left_is_not_asked_again(server: ModelServer) -> None:
     server.say(Say(status=429, error="You exceeded your current quota.", code="insufficient_quota"))
-    with pytest.raises(BadRequestError, match="nothing left to spend"):
+    with pytest.raises(BadRequestError, match="no credit left"):
         ask(options(server))
 
 

@@ -45,7 +45,7 @@ class LLMAgent:
     conversation.
 
     Args:
-        backend: the model, with its wrappers.
+        backend: the model, with its middlewares.
         options: how it is asked.
         style: JSON, or tags.
         prompts: the templates.

@@ -236,7 +236,7 @@ def test_a_reply_that_does_not_come_in_time_is_given_up(server: ModelServer, str
         backend.options = replace(backend.options, timeout=0.05)
         return await collect(backend, REQUEST)
 
-    with pytest.raises(BackendTimeoutError, match=r"whole reply of ollama/qwen3:8b within 0\.05 s"):
+    with pytest.raises(BackendTimeoutError, match=r"did not finish a reply of ollama/qwen3:8b within 0\.05 s"):
         using(options(server, stream=stream), impatient)
 
 

@@ -64,7 +64,7 @@ class ModelCard:
 class OllamaBackend:
     """A model of a local Ollama server.
 
-    Never tries again by itself: wrappers do.
+    Never tries again by itself: the middleware `Retry` does.
 
     Args:
         name: the model as Ollama calls it, `qwen3:8b`.

@@ -51,7 +51,7 @@ def error_of(
     if isinstance(error, ConnectionError | httpx.ConnectError | httpx.ConnectTimeout):
         return NoServerError(f"Ollama does not answer at {place}; start it with: ollama serve")
     if isinstance(error, TimeoutError | httpx.TimeoutException):
-        return BackendTimeoutError(f"Ollama at {place} did not give a whole reply of {model} within {timeout:g} s.")
+        return BackendTimeoutError(f"Ollama at {place} did not finish a reply of {model} within {timeout:g} s.")
     if isinstance(error, UnicodeDecodeError):
         return ServerFailedError(f"Ollama at {place} answered for {model} with text that is not UTF-8.")
     if isinstance(error, TooLongError):

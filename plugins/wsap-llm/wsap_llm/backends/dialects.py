@@ -28,11 +28,11 @@ Thinking = Literal["enable_thinking", "reasoning_effort"]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one kind of server wants what the protocol leaves open; None for what it does not take."""
+    """What the protocol leaves open, for one kind of server; None for fields that it does not take."""
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     strict_schema: bool = True
-    """Whether the server is told that a JSON Schema has to be kept, and is not advice."""
+    """Whether the server is told to enforce a JSON Schema."""
     subset: bool = False
     """Whether it then takes only OpenAI's subset of JSON Schema (`wsap_llm.strict_schema`)."""
     regex: Regex | None = None
@@ -182,7 +182,7 @@ def _constrain(body: dict[str, Any], request: Request, dialect: Dialect) -> None
         body["guided_regex"] = constraint.pattern
     else:
         raise ConstraintError(
-            "This server can't be asked for replies by regular expression; if it is vLLM, set the option server=vllm."
+            "This server does not constrain replies by regular expression; if it is vLLM, set the option server=vllm."
         )
 
 
@@ -191,7 +191,7 @@ def _prefill(body: dict[str, Any], request: Request, dialect: Dialect) -> None:
         return
     if dialect.prefill is None:
         raise BadRequestError(
-            "This server can't be asked to go on with a begun reply; if it is vLLM or llama.cpp, say so with the "
+            "This server does not continue the beginning of a reply; if it is vLLM or llama.cpp, say so with the "
             "option server."
         )
     body["messages"].append({"role": "assistant", "content": request.prefill})

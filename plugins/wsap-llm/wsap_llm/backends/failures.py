@@ -1,4 +1,4 @@
-"""From what a server answers to an error, by class; used wherever OpenAI's protocol is spoken."""
+"""Errors by class, made from a server's answers; used wherever OpenAI's protocol is spoken."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _QUOTA = re.compile(r"insufficient_quota|billing_hard_limit|credit balance", re.
 
 @dataclass(frozen=True)
 class Asked:
-    """Who was asked for what: what messages are made of."""
+    """The request that failed, as error messages describe it."""
 
     model: str
     """The model's full address, `openai/gpt-...`."""
@@ -69,14 +69,14 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
         return ConstraintError(f"{who} can't constrain the reply as asked{told}")
     if status == 404:
         return ModelNotFoundError(
-            f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or is no address of this protocol "
+            f"{asked.place} has no model {asked.model.partition('/')[2]!r}, or does not speak this protocol "
             f"(base URLs usually end in /v1){told}"
         )
     wait = retry_after(headers)
     if status == 429 and _QUOTA.search(about):
-        return BadRequestError(f"{who} says that the account has nothing left to spend{told}")
+        return BadRequestError(f"{who} reports that the account has no credit left{told}")
     if status == 429 or (status == 503 and wait is not None):
-        why = "has had too many requests" if status == 429 else "can't answer now"
+        why = "received too many requests" if status == 429 else "can't answer now"
         asks = "" if wait is None else f" and asks to wait {wait:g} s"
         return RateLimitError(f"{who} {why}{asks}{told}", retry_after=wait)
     if (refused := _unseen(asked, f"{code} {words}", words)) is not None:
@@ -87,8 +87,8 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
         return ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
         return BadRequestError(
-            f"{who} sends on to another address ({one_line(headers.get('Location', 'not named'))[:SHOWN]}); "
-            "keys are not sent there. Set the base URL to where the server really is."
+            f"{who} redirects to another address ({one_line(headers.get('Location', 'not named'))[:SHOWN]}); "
+            "keys are not sent there. Set the base URL to the server's own address."
         )
     if status == 413 or _CONTEXT.search(about):
         return ContextTooSmallError(f"The prompt does not fit into the context of {asked.model}{told}")
@@ -138,7 +138,7 @@ def error_in_stream(value: object, asked: Asked) -> BackendError:
     words = hide_key(server_words(body)[0], asked.key)
     if (refused := _unseen(asked, words, words)) is not None:
         return refused
-    return ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'it does not say why'}")
+    return ServerFailedError(f"{asked.place} (for {asked.model}) broke off: {words or 'no reason given'}")
 
 
 def server_words(body: bytes) -> tuple[str, str]:

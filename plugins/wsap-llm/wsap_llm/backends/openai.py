@@ -122,7 +122,9 @@ class OpenAIBackend:
         try:
             rows = json.loads(body)["data"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ServerFailedError(f"{self.options.place}/models answered something that is no list.") from error
+            raise ServerFailedError(
+                f"{self.options.place}/models answered with something other than a list."
+            ) from error
         return [row for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
 
     # --- the connection ----------------------------------------------------------------------
@@ -179,7 +181,7 @@ class OpenAIBackend:
             if not limit.expired():
                 raise
             raise BackendTimeoutError(
-                f"{self.options.place} sent nothing of a reply of {self.model} "
+                f"{self.options.place} sent no part of a reply of {self.model} "
                 f"within {self.options.first_token_timeout:g} s."
             ) from error
 
@@ -205,7 +207,7 @@ class OpenAIBackend:
         if size > self.options.max_bytes:
             raise ServerFailedError(
                 f"{self.options.place} sent more than {self.options.max_bytes} bytes for one reply of {self.model}; "
-                "the rest was left there."
+                "the rest was not read."
             )
 
     def _asked(self, *, constrained: bool = False, pictured: bool = False) -> Asked:
@@ -247,11 +249,13 @@ class OpenAIBackend:
             yield
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-                raise BadRequestError(f"No safe connection to {place} can be made: {type(error).__name__}.") from error
+                raise BadRequestError(
+                    f"No secure connection to {place} is possible: {type(error).__name__}."
+                ) from error
             raise NoServerError(f"No server answers at {place}; is it running?") from error
         except TimeoutError as error:
             raise BackendTimeoutError(
-                f"{place} did not give a whole reply of {self.model} within {self.options.timeout:g} s."
+                f"{place} did not finish a reply of {self.model} within {self.options.timeout:g} s."
             ) from error
         except UnicodeDecodeError as error:
             raise ServerFailedError(f"{place} answered for {self.model} with text that is not UTF-8.") from error

@@ -191,7 +191,7 @@ class ModelPool:
         """
         name = name.strip()
         if name in self._models and self._own.get(name, {}) != options:
-            raise UsageError(f"The model {one_line(name)[:80]} is used with two sets of options; give it one.")
+            raise UsageError(f"The model {one_line(name)[:80]} is used with two different sets of options; use one.")
         self._own[name] = dict(options)
 
     def price(self, name: str) -> Price | None:

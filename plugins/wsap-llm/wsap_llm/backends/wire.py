@@ -248,7 +248,7 @@ class ReplyReader:
             what = "text that is not UTF-8" if isinstance(error, UnicodeDecodeError) else "broken JSON"
             raise ServerFailedError(f"{self._asked.place} answered for {self._asked.model} with {what}.") from error
         if not isinstance(found, dict):
-            raise ServerFailedError(f"{self._asked.place} answered with JSON that is no object.")
+            raise ServerFailedError(f"{self._asked.place} answered with JSON other than an object.")
         if found.get("error"):
             raise error_in_stream(found["error"], self._asked)
         return found
