@@ -351,7 +351,7 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     seen.wait(
         "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
     )
-    seen.wait("document.querySelector('.feed').textContent.includes('called back')")
+    seen.wait("document.querySelector('.feed').textContent.includes('recalled')")
     assert served.do(lambda: "ben" not in served.nexus.stays)
 
 
@@ -370,7 +370,7 @@ def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Sc
     )
     seen.go("agent/ben")
     seen.page.get_by_role("button", name="It came back").click()
-    seen.wait("document.querySelector('.feed').textContent.includes('a person says')")
+    seen.wait("document.querySelector('.feed').textContent.includes('was settled by a person')")
     seen.wait("![...document.querySelectorAll('button')].some((b) => b.textContent === 'It came back')")
     assert served.do(lambda: [row.state for row in _transfers_of(served)]) == ["cancelled"]
     assert not seen.page.evaluate("window.hit")
@@ -417,12 +417,12 @@ def test_the_page_goes_on_by_itself_when_the_nexus_is_started_again(
     try:
         seen = opened(url=served.url, may_lose=True)
         seen.go("")
-        seen.wait("document.querySelector('.feed').textContent.includes('was started with 3 agents')")
+        seen.wait("document.querySelector('.feed').textContent.includes('The nexus started with 3 agents')")
         served.stop()
         seen.wait("document.querySelector('.live.lost')")
         served.start()
         seen.wait("document.querySelector('.live.live')")
-        seen.wait("document.querySelector('.feed').textContent.includes('The nexus was stopped')")
+        seen.wait("document.querySelector('.feed').textContent.includes('The nexus stopped')")
         with served.nexus.ledger.change() as book:
             number = book.note(AchievementEarned(agent_id="ben", game="hall", name="came_back"))
         seen.wait("document.querySelector('.feed').textContent.includes('came back')")

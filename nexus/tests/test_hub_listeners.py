@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.host import PluginHost
@@ -23,8 +24,8 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import Policy
-from wsap_nexus.store.events import AgentRegistered, Died, ListenerFailed, NexusEvent, OtherEvent
+from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.events import AgentRegistered, DiaryWritten, Died, Left, ListenerFailed, NexusEvent, OtherEvent
 
 
 class Listening:
@@ -340,3 +341,36 @@ def test_a_kill_between_commit_and_delivery_loses_nothing(tmp_path: Path) -> Non
     # What was told again was told in order, too.
     assert all(b == a + 1 or b <= a for a, b in pairwise(told))
     assert told[-1] == everything[-1]
+
+
+def test_a_diary_that_a_kill_prevented_is_written_at_the_next_start(tmp_path: Path) -> None:
+    host = PluginHost.discovered()
+    policies = {"nexus": Policy("external"), "*": Policy("random")}
+
+    def diary() -> list[NexusEvent]:
+        return [event for event in all_events(tmp_path) if isinstance(event, DiaryWritten)]
+
+    async def play(nexus: Nexus) -> None:
+        with nexus.ledger.change() as book:
+            book.register("ada", policies=policies)
+        await nexus.enter("ada", "echo", Terms(steps=3))
+        await nexus.await_exit("ada")
+        await until_written(nexus)
+
+    async def until_written(nexus: Nexus) -> None:
+        fresh = Listening()
+        stop = nexus.ledger.listen(lambda event: fresh.fresh.set())
+        await fresh.until(diary)
+        stop()
+
+    live(tmp_path, host, play)
+    (left,) = [event for event in all_events(tmp_path) if isinstance(event, Left)]
+    before = diary()
+    # As a kill right after the departure leaves it: neither the entry nor the listener's place is there.
+    with Database.open(tmp_path / "nexus.db") as database, database.write() as connection:
+        connection.execute(text("DELETE FROM nexus_event WHERE kind = 'diary'"))
+        connection.execute(text("UPDATE listener SET seq = :seq WHERE name = 'nexus:diary'"), {"seq": left.seq - 1})
+    live(tmp_path, host, until_written)
+    (entry,) = diary()
+    assert entry.body == before[0].body
+    assert entry.session_id == left.session_id
