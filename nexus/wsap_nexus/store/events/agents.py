@@ -263,7 +263,7 @@ class DiaryWritten(AgentEvent):
 
     @override
     def sentence(self, names: Names = BY_ID) -> str:
-        return f"{names.who(self.agent_id)} wrote in {names.its(self.agent_id)} diary: {short(self.text)}"
+        return f"{names.who(self.agent_id)} wrote in {names.its(self.agent_id)} diary: {short(self.text, 120)}"
 
 
 class Spoken(AgentEvent):
