@@ -1,20 +1,44 @@
-"""What a person and an agent of the nexus say to each other, and what the nexus knows to tell of an agent."""
+"""What people and an agent say to each other, and what agents write in their diaries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from sqlalchemy import insert
 
-from wsap_core.errors import UsageError
+from wsap_core.errors import UsageError, WsapError
+from wsap_core.factories import build
+from wsap_core.host import PluginHost
+from wsap_core.references import load_agent_spec
+from wsap_core.seams.clock import Clock
+from wsap_core.seams.context import Context, derive_seed
+from wsap_core.seams.memory import OutlivesRuns
+from wsap_core.seams.options import Options
+from wsap_core.seams.services import Services
 from wsap_core.untrusted import one_line
+from wsap_llm.secrets import with_secrets
+from wsap_llm.speech import Speaks
 from wsap_nexus.agents.chronicle import latest, news, session_facts
+from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry
+from wsap_nexus.agents.identity import seat_plan
+from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
 from wsap_nexus.agents.messages import PERSON, present
 from wsap_nexus.agents.metagoals import pursuits
-from wsap_nexus.store.book import Book
-from wsap_nexus.store.events import MessageSent, Talked, Whispered
+from wsap_nexus.runs.journal import SeatJournal
+from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.store import Store
+from wsap_nexus.store.book import Book, Ledger
+from wsap_nexus.store.entities import AgentIdentity, Policy, SessionRecord
+from wsap_nexus.store.events import Left, MessageSent, NexusEvent, Talked, Whispered
+from wsap_nexus.store.records import NewRun
+from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
 
 LONGEST = 2000
@@ -121,3 +145,227 @@ def known_facts(book: Book, agent_id: str) -> list[str]:
     others = present(book, agent_id, limit=20)
     facts += [f"Others who are here: {', '.join(others)}."] if others else []
     return facts + [f"News: {event.description}" for event in news(book, agent_id)[:5] if event.type != "speech"]
+
+
+@asynccontextmanager
+async def voice_of(
+    agent: AgentIdentity,
+    plan: SeatPlan,
+    *,
+    host: PluginHost,
+    services: Services,
+    clock: Clock,
+    recorder: Recorder,
+    mind: SavedMemories,
+    seed: int,
+    title: str,
+) -> AsyncIterator[Speaks | None]:
+    """Give an agent that speaks for an identity, with its memories; None if it has no words of its own.
+
+    What it asks its model is recorded as calls of the seat `SEAT:voice`, beside the seat's own.
+
+    Args:
+        agent: who speaks.
+        plan: how it decides.
+        host: where agents come from.
+        services: what they are handed.
+        clock: for waiting.
+        recorder: of the run that the words belong to.
+        mind: what it remembers.
+        seed: what is decided by chance follows from it.
+        title: of the place that it decides in.
+
+    Raises:
+        WsapError: it can't be made.
+    """
+    spec = load_agent_spec(plan.agent, host)
+    if spec.interactive:
+        yield None
+        return
+    own = Context.create(
+        seed,
+        "voice",
+        agent.id,
+        config=Options(with_secrets(plan.options, os.environ)),
+        clock=clock,
+        services=replace(services, journal=SeatJournal(recorder, f"{plan.name}:voice")),
+        agent_id=agent.id,
+        world=title,
+    )
+    made = build(spec.factory, own)
+    try:
+        if not isinstance(made, Speaks):
+            yield None
+            return
+        memory = memory_of(made)
+        if memory is not None and (kept := mind.of(kind_of(plan, memory)).snapshot):
+            take_in(memory, kept, agent.id)
+            if isinstance(memory, OutlivesRuns):
+                memory.begin_run("")
+        yield made
+    finally:
+        close = getattr(made, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]:
+    """Return how an agent decides where it may have words: in `first`, and wherever a model decides."""
+    games = [*first, *sorted(g for g, p in agent.policies.items() if p.agent == "llm" and g not in first)]
+    plans: list[SeatPlan] = []
+    for game in games:
+        policy = agent.policies.get(game) or Policy("external")
+        if not policy.external:
+            plan = seat_plan(agent.id, agent, game, policy.agent)
+            plans += [plan] if plan not in plans else []
+    return plans
+
+
+class Words:
+    """What agents say and write.
+
+    Args:
+        ledger: who is where and with what.
+        store: where what they ask models is recorded.
+        host: where agents come from.
+        services: what they are handed.
+        clock: for waiting.
+        seed: what is decided by chance follows from it.
+        title: what the nexus is called for a model.
+        visit_of: gives the run that an agent in the nexus is in.
+        mind: gives what an agent remembers.
+        ring: has an agent in a world look for whispers.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: Store,
+        *,
+        host: PluginHost,
+        services: Services,
+        clock: Clock,
+        seed: int,
+        title: str,
+        visit_of: Callable[[str], str | None],
+        mind: Callable[[str], SavedMemories],
+        ring: Callable[[str], None],
+    ) -> None:
+        self._ledger = ledger
+        self._store = store
+        self._host = host
+        self._services = services
+        self._clock = clock
+        self._seed = seed
+        self._title = title
+        self._visit_of = visit_of
+        self._mind = mind
+        self._ring = ring
+
+    async def talk(self, agent_id: str, text: str) -> Answer:
+        """Say something to an agent and return what it answers; see `Answer`.
+
+        Raises:
+            UnknownNameError: there is no such agent.
+            UsageError: nothing was said, or too much.
+        """
+        text = checked(text)
+        with self._ledger.look() as book:
+            agent = book.agent(agent_id)
+            facts = known_facts(book, agent_id)
+        policy = agent.policy(NEXUS)
+        away = agent.place != "nexus"
+        if away or (policy is not None and policy.external):
+            how = "hears it at its next decision" if away else "finds it among its messages"
+            answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
+            with self._ledger.change() as book:
+                leave_letter(book, agent_id, text)
+                _note_talk(book, Whispered, agent_id, text, answer)
+            self._ring(agent_id)
+            return answer
+        answer = await self._answer(agent, facts, text)
+        with self._ledger.change() as book:
+            _note_talk(book, Talked, agent_id, text, answer)
+        return answer
+
+    def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+        """Return an agent's diary, newest first, a page at a time.
+
+        Raises:
+            UnknownNameError: there is no such agent.
+        """
+        with self._ledger.look() as book:
+            book.agent(agent_id)
+            return entries(book, agent_id, before=before, limit=limit)
+
+    async def on_event(self, event: NexusEvent) -> None:
+        """Write in the diary of an agent that has left a world: the listener `nexus:diary`."""
+        if isinstance(event, Left) and event.session_id is not None:
+            with self._ledger.look() as book:
+                session = book.session(event.session_id)
+            await self._write_diary(session)
+
+    async def _answer(self, agent: AgentIdentity, facts: Sequence[str], text: str) -> Answer:
+        hindered = ""
+        for plan in speaking_plans(agent, (NEXUS, "*")):
+            try:
+                words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
+            except WsapError as error:
+                hindered = f" (In my own words I can't say it now: {one_line(error)[:200]})"
+                break
+            if words:
+                return Answer(words, "words")
+        return Answer(" ".join(facts) + hindered, "facts")
+
+    async def _speak(
+        self, agent: AgentIdentity, plan: SeatPlan, run_id: str, purpose: str, facts: Sequence[str], said: str = ""
+    ) -> str:
+        with self._ledger.look() as book:
+            number = book.last_seq()
+        voice = voice_of(
+            agent,
+            plan,
+            host=self._host,
+            services=self._services,
+            clock=self._clock,
+            recorder=Recorder(self._store.writer, run_id),
+            mind=self._mind(agent.id),
+            seed=derive_seed(self._seed, purpose, agent.id, number),
+            title=self._title,
+        )
+        async with voice as speaker:
+            return "" if speaker is None else await speaker.speak(purpose, facts, said)
+
+    def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
+        """Return the run in which an agent's words are recorded: of its visit, or else one of their own."""
+        run_id = self._visit_of(agent.id)
+        if run_id is None:
+            own = RunPlan(NEXUS, (plan,), derive_seed(self._seed, "talk", agent.id))
+            new = NewRun(game=NEXUS, agent=plan.agent, seed=own.seed, step_limit=None, config=own.to_config())
+            run_id = self._store.repository.create_run(new).id
+        return run_id
+
+    async def _write_diary(self, session: SessionRecord) -> None:
+        """Write an entry about a session: in the agent's words, or else from the log."""
+        words, hindered = "", ""
+        try:
+            with self._ledger.look() as book:
+                agent, facts = book.agent(session.agent_id), session_facts(book, session)
+            if session.steps:
+                plans = speaking_plans(agent, (session.game, "*", NEXUS))
+                async with asyncio.timeout(SECONDS):
+                    for plan in plans:
+                        words = words or await self._speak(agent, plan, session.run_id, "diary", facts)
+        except asyncio.CancelledError:
+            hindered = "the nexus was stopped"
+        except TimeoutError:
+            hindered = f"it took longer than {SECONDS:g} s"
+        except Exception as error:  # a diary is no reason for anything to end
+            hindered = str(error)
+        with self._ledger.change() as book:
+            text = words or composed(book, session)
+            write_entry(book, session, text, own_words=bool(words), error=hindered)
+
+
+def _note_talk(book: Book, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
+    book.note(kind(agent_id=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how))

@@ -13,11 +13,11 @@ from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.agents.suggest import GameEntry, suggestions
+from wsap_nexus.agents.talk import Words
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.conversation import Words
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
-from wsap_nexus.hub.place import Surroundings
+from wsap_nexus.hub.place import NEXUS_SPEC, Surroundings
 from wsap_nexus.hub.transit import Departure
 from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
 from wsap_nexus.runs.memory import MemorySnapshot
@@ -53,7 +53,18 @@ class Life:
         self._memories: dict[str, AgentMemories] = {}
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
-        self.words = Words(context, self.mind, self.ring)
+        self.words = Words(
+            context.ledger,
+            context.store,
+            host=context.host,
+            services=context.services,
+            clock=context.clock,
+            seed=context.settings.seed,
+            title=NEXUS_SPEC.display_title,
+            visit_of=context.live.visits.get,
+            mind=self.mind,
+            ring=self.ring,
+        )
         """What agents say and write."""
         self._diary = Delivery(
             context.ledger, "nexus:diary", self.words.on_event, kinds=("left",), at_once=DIARIES, seconds=None

@@ -1,17 +1,17 @@
-"""What the parts of a running nexus share: the database, the games, and what is held in memory."""
+"""What the services of a running nexus share: the database, the games, and what is held in memory."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.messages import Bell
-from wsap_nexus.hub.awaited import Awaited
 from wsap_nexus.hub.catalog import Catalog, Standings
 from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.live_session import Stay
@@ -26,6 +26,34 @@ from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldFace
+
+T = TypeVar("T")
+
+
+class Awaited(Generic[T]):
+    """What is waited for, by agent; all who wait for the same get the same."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[T]] = {}
+
+    def expect(self, agent_id: str) -> asyncio.Future[T]:
+        """Return where it will be."""
+        waiting = self._waiting.get(agent_id)
+        if waiting is None or waiting.done():
+            # Whoever waited may have given it up.
+            waiting = self._waiting[agent_id] = asyncio.get_running_loop().create_future()
+        return waiting
+
+    def tell(self, agent_id: str, outcome: T | Exception) -> None:
+        """Give whoever waits for an agent what came of it, if anybody does."""
+        future = self._waiting.pop(agent_id, None)
+        if future is None or future.done():
+            return
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
 
 WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
 """Makes a new, unstarted world."""
