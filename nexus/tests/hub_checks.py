@@ -171,9 +171,10 @@ def _kept(game: str, snapshot: bytes) -> set[str] | None:
         inner = json.loads(state)["state"]
         return {*inner["kept"], *inner["lost"]}
     if game == "crafter":
-        from wsap_crafter.snapshot import unpack
+        from wsap_core.authoring.packing import unpack
+        from wsap_crafter.snapshot import MAGIC
 
-        ledger = unpack(state)["ledger"] or {"kept": [], "lost": {}}
+        ledger: Any = unpack(MAGIC, state, "crafter")["ledger"] or {"kept": [], "lost": {}}
         return {item["item_id"] for _, item in ledger["kept"]} | {i for gone in ledger["lost"].values() for i in gone}
     return None
 
