@@ -1,13 +1,14 @@
-"""How many malformed replies are understood as they were meant, and how many as something else.
+"""How many malformed replies are read as expected, asked for again, or read as something else.
 
     python benchmarks/bench_reading.py [--json]
 
 The replies are the corpus of `plugins/wsap-llm/tests/data/malformed_replies.jsonl`: what small models are reported to
-write, by hand, each with the action that it means in one of several worlds, or with none. Reading them strictly
-(`json.loads`, and the action's parameters as declared) is the reference, in the same run.
+write, by hand, each with the action that it means in one of several worlds, or with none; `ask` marks those whose
+action only prose says, which are to be asked for again. Reading them strictly (`json.loads`, and the action's
+parameters as declared) is the reference, in the same run.
 
-What is to be reached: at least 300 replies, 95 in 100 understood as meant (also of those alone that mean something),
-and none understood as something else. The exit status is 1 if it is not.
+What is to be reached: at least 300 replies, 95 in 100 read as expected, and none read as something else. The exit
+status is 1 if it is not.
 """
 
 from __future__ import annotations

@@ -99,19 +99,14 @@ def _as_asked(text: str, actions: Sequence[ActionDef], tools: Sequence[Tool]) ->
         return None
     if isinstance(given, JsonObject) and given.repeated:
         return None
-    if value.keys() <= {"action", "params", "reasoning"}:
-        action = next((a for a in actions if a.name == value.get("action")), None)
-        if action is None:
-            return None
-        accepted, reason = check_parameters(action, given)
-        return None if reason else Understood(Action(action.name, accepted, reasoning), accepted != given)
-    if value.keys() <= {"tool", "params", "reasoning"}:
-        tool = next((t for t in tools if t.name == value.get("tool")), None)
-        if tool is None:
-            return None
-        accepted, reason = check_parameters(ActionDef(tool.name, "", tool.parameters), given)
-        return None if reason else Understood(ToolCall(tool.name, accepted, reasoning), accepted != given)
-    return None
+    kind, offered = ("action", actions) if "action" in value else ("tool", tools)
+    found = next((o for o in offered if o.name == value.get(kind)), None)
+    if found is None or not value.keys() <= {kind, "params", "reasoning"}:
+        return None
+    definition = found if isinstance(found, ActionDef) else ActionDef(found.name, "", found.parameters)
+    accepted, reason = check_parameters(definition, given)
+    made = (Action if kind == "action" else ToolCall)(found.name, accepted, reasoning)
+    return None if reason else Understood(made, accepted != given)
 
 
 def _from_thinking(thought: str, choices: LegalChoices) -> Reading:
