@@ -216,7 +216,7 @@ class SpendingLimit(Protocol):
 
 @runtime_checkable
 class Backend(Protocol):
-    """A language model that can be asked. Retries, limits, budgets, caches and records are middlewares around it."""
+    """A language model that can be asked. Retries, limits, budgets and records are middlewares around it."""
 
     @property
     def model(self) -> str:

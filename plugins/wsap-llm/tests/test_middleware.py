@@ -40,10 +40,8 @@ from wsap_llm.keys import request_key
 from wsap_llm.middleware import (
     Ask,
     Budget,
-    Cache,
     CheckBudgets,
     MemoryJournal,
-    MemoryStore,
     Model,
     Price,
     RateLimit,
@@ -297,31 +295,6 @@ def test_a_price_of_the_backends_own_serves_where_none_was_given() -> None:
 def test_an_unknown_cost_stays_unknown_in_a_sum() -> None:
     assert (Usage(1, 10, 5, 0.5) + Usage(1, 10, 5, None)).cost is None
     assert Usage(1, 10, 5, 0.5) + Usage(2, 1, 1, 0.25) == Usage(3, 11, 6, 0.75)
-
-
-def test_the_same_question_is_asked_once_and_the_second_answer_is_free() -> None:
-    backend = ScriptedBackend(["one", "two"])
-    cached = Model(backend, [Cache("scripted/list")])
-
-    async def ask_all() -> list[Reply]:
-        first, second = await asyncio.gather(collect(cached, ask()), collect(cached, ask()))
-        other = await collect(cached, ask("something else"))
-        return [first, second, other]
-
-    first, second, other = asyncio.run(ask_all())
-    assert (first.text, second.text, other.text) == ("one", "one", "two")
-    assert first.usage.calls == 1
-    assert second.usage == Usage()
-
-
-def test_a_failure_is_not_cached_and_the_store_has_a_size() -> None:
-    cached = Model(ScriptedBackend([ServerFailedError("no"), "a", "b", "c"]), [Cache("scripted/list", MemoryStore(1))])
-    with pytest.raises(ServerFailedError):
-        reply(cached)
-    assert reply(cached) == "a"
-    assert reply(cached) == "a"
-    assert reply(cached, ask("other")) == "b"
-    assert reply(cached) == "c"
 
 
 def test_a_recorded_run_is_had_again_without_asking_anybody() -> None:

@@ -7,7 +7,6 @@ CheckDecision, CheckBudgets   refuse before a limit in tokens, money or calls co
 Retry         tries again after errors that may be over in a moment
 RateLimit     so many requests at once, so many a minute
 Measure       tokens and seconds by model
-Cache         asks the same thing once
 
 `wsap_llm.backends.pool` says in which order an agent's models have them.
 """
@@ -19,15 +18,12 @@ from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, CheckBudg
 from wsap_llm.middleware.measure import Count, Measure, Meter, Throughput, UsageCounter
 from wsap_llm.middleware.model import Ask, Middleware, Model
 from wsap_llm.middleware.record import (
-    Cache,
     Journal,
     KeepFailures,
     MemoryJournal,
-    MemoryStore,
     Record,
     RecordAgain,
     Replayed,
-    Store,
 )
 from wsap_llm.middleware.retry import RateLimit, Retry
 
@@ -36,7 +32,6 @@ __all__ = [
     "Budget",
     "BudgetLimits",
     "Budgets",
-    "Cache",
     "CheckBudgets",
     "CheckDecision",
     "Count",
@@ -44,7 +39,6 @@ __all__ = [
     "KeepFailures",
     "Measure",
     "MemoryJournal",
-    "MemoryStore",
     "Meter",
     "Middleware",
     "Model",
@@ -54,7 +48,6 @@ __all__ = [
     "RecordAgain",
     "Replayed",
     "Retry",
-    "Store",
     "Throughput",
     "UsageCounter",
 ]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
 from wsap_core.errors import UsageError
 from wsap_core.seams import model_errors as errors
-from wsap_core.seams.agent import NO_USAGE
-from wsap_core.seams.model import Abilities, Chunk, Finish, Reply, Request, TextChunk, ThinkingChunk, collect_from
+from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, ThinkingChunk, collect_from
 from wsap_core.seams.model_errors import BackendError, ConstraintError
 from wsap_llm.journal import CallJournal
 from wsap_llm.keys import request_key
@@ -222,85 +220,12 @@ class KeepFailures:
             raise
 
 
-class Store(Protocol):
-    """Where `Cache` keeps replies."""
-
-    def get(self, key: str) -> Reply | None:
-        """Return the reply filed under a key, or None."""
-        ...
-
-    def put(self, key: str, reply: Reply) -> None:
-        """File a reply."""
-        ...
-
-
-class MemoryStore:
-    """Keeps replies in memory, the most recently used ones.
-
-    Args:
-        size: how many.
-    """
-
-    def __init__(self, size: int = 1000) -> None:
-        self._size = size
-        self._replies: dict[str, Reply] = {}
-
-    def get(self, key: str) -> Reply | None:
-        """Return the reply filed under a key, or None."""
-        reply = self._replies.pop(key, None)
-        if reply is not None:
-            self._replies[key] = reply
-        return reply
-
-    def put(self, key: str, reply: Reply) -> None:
-        """File a reply; the one that was used longest ago makes room."""
-        self._replies.pop(key, None)
-        self._replies[key] = reply
-        while len(self._replies) > self._size:
-            del self._replies[next(iter(self._replies))]
-
-
-class Cache:
-    """Answers what was asked before from a store, at no cost; equal questions at the same time are asked once.
-
-    Args:
-        model: the model's address, which is part of the key.
-        store: where replies are kept; in memory if not given.
-    """
-
-    def __init__(self, model: str, store: Store | None = None) -> None:
-        self._model = model
-        self._store = store or MemoryStore()
-        self._asking: dict[str, asyncio.Lock] = {}
-
-    async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, stored or new; a failure is not stored."""
-        key = request_key(self._model, request)
-        lock = self._asking.setdefault(key, asyncio.Lock())
-        try:
-            async with lock:
-                reply = self._store.get(key)
-                known = reply is not None
-                if reply is None:
-                    reply = await collect_from(ask(request), self._model)
-                    self._store.put(key, reply)
-        finally:
-            if not lock.locked():
-                self._asking.pop(key, None)
-        for chunk in chunks_of(reply, free=known):
-            yield chunk
-
-
-def chunks_of(reply: Reply, *, free: bool = False) -> list[Chunk]:
-    """Return a whole reply as chunks; `free` for one that costs nothing this time."""
-    chunks: list[Chunk] = []
-    if reply.thinking:
-        chunks.append(ThinkingChunk(reply.thinking))
+def chunks_of(reply: Reply) -> list[Chunk]:
+    """Return a whole reply as chunks."""
+    chunks: list[Chunk] = [ThinkingChunk(reply.thinking)] if reply.thinking else []
     if reply.text:
         chunks.append(TextChunk(reply.text))
-    finish = reply.finish
-    chunks.append(Finish(finish.reason, finish.stop_sequence, NO_USAGE if free else finish.usage))
-    return chunks
+    return [*chunks, reply.finish]
 
 
 def _refused_before(journal: Journal, key: str) -> None:
