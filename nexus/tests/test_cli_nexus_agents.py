@@ -220,7 +220,7 @@ def live(book: Book) -> None:
     book.add_gain("ada", "crafter", "s", SkillGain("crafting", "achievement:place_table", 2, 0.3, 0.3))
     book.add_achievement("ada", "crafter", "s", "place_table", 2)
     book.mint_item("ada", SWORD, game="crafter", session="s")
-    book.keep_mind("ada", b"\x00what she remembers")
+    book.save_memories("ada", b"\x00what she remembers")
     book.update_agent("ada", lifetime_steps=120, playtime=12.5)
     book.note(DiaryWritten(agent_id="ada", game="crafter", text="I built a table.", own_words=True))
     set_goal(book, "ada", TEMPLATES["artisan"], ["crafter"])
@@ -237,7 +237,7 @@ def told_of(book: Book, name: str) -> dict[str, Any]:
         "skills": book.skills(name),
         "evidence": [tuple(row)[1:] for row in book.evidence(name)],
         "achievements": [tuple(row)[1:] for row in book.achievements(name)],
-        "mind": book.mind(name),
+        "mind": book.memories(name),
         "diary": [e.body["text"] for e in book.events(agent=name, kinds=("diary",))],
         "goals": [(p.goal, p.state) for p in pursuits(book, name)],
     }

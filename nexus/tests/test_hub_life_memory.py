@@ -41,7 +41,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def read(ledger: Ledger, agent_id: str) -> SavedMemories:
     with ledger.look() as book:
-        return SavedMemories.from_bytes(book.mind(agent_id))
+        return SavedMemories.from_bytes(book.memories(agent_id))
 
 
 def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
@@ -53,7 +53,7 @@ def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMe
     kept = minds.remembered("ida")
     assert kept is not None
     with ledger.change() as book:
-        book.keep_mind("ida", kept)
+        book.save_memories("ida", kept)
     return minds
 
 

@@ -320,7 +320,7 @@ def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_i
             assert entries[0].text == "Dear diary, zanzibar."
             assert entries[0].own_words
             with place.nexus.ledger.look() as book:
-                kept = SavedMemories.from_bytes(book.mind("w7"))
+                kept = SavedMemories.from_bytes(book.memories("w7"))
             assert list(kept.memories) == ["fulltext"]
             assert kept.lives >= 3
             memory = fulltext(Context())
@@ -357,8 +357,8 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
             assert len(events) == 1  # recorded when the stay began, and never again
             with Ledger(store.database).change() as book:
                 # Somebody changes the mind while the nexus is down.
-                kept = SavedMemories.from_bytes(book.mind("w8"))
-                book.keep_mind("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
+                kept = SavedMemories.from_bytes(book.memories("w8"))
+                book.save_memories("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())
             return dict(events[0].data)
 
     first = asyncio.run(live())

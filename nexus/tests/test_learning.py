@@ -126,7 +126,7 @@ class Place:
     def remembered(self, agent: str = "ada") -> SavedMemories:
         """What an agent remembers."""
         with open_store(self.database) as store, Ledger(store.database).look() as book:
-            return SavedMemories.from_bytes(book.mind(agent))
+            return SavedMemories.from_bytes(book.memories(agent))
 
     def memory(self, kind: str = "fulltext", agent: str = "ada") -> SavedMemory:
         return self.remembered(agent).memories[kind]
@@ -463,7 +463,7 @@ def test_a_memory_that_was_damaged_while_a_run_was_stopped_is_left_alone(
     (first,) = place.sessions()
     damaged = SavedMemory(b"no memory", revision=7, saved_by="another")
     with open_store(place.database) as store, Ledger(store.database).change() as book:
-        book.keep_mind("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
+        book.save_memories("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
     assert place.resume(Model(), first.run_id).steps == 40
     assert place.memory() == damaged
     assert "'ada' remembers is damaged" in caplog.text

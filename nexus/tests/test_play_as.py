@@ -125,7 +125,7 @@ def sessions(database: str, name: str = "luna") -> list[SessionRecord]:
 
 def remembered(database: str, name: str = "luna") -> SavedMemories:
     with open_store(database) as store, Ledger(store.database).look() as book:
-        return SavedMemories.from_bytes(book.mind(name))
+        return SavedMemories.from_bytes(book.memories(name))
 
 
 def lessons(database: str, name: str = "luna") -> list[str]:
@@ -391,7 +391,7 @@ def test_a_takeover_that_was_killed_before_the_file_was_renamed_is_completed(old
         memory = saved.memories["FactsMemory"]
         data = json.loads((home / "again.json").read_text())
         same = memory.__class__(base64.b64decode(data["memory"]), {}, data["revision"], data["saved_by"], memory.runs)
-        book.keep_mind("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
+        book.save_memories("ada", saved.having("FactsMemory", same, lives=0).to_bytes())
         steps = book.agent("ada").lifetime_steps
     shutil.copy(home / "again.json", home / "minds" / "ada.json")
     stopped(old, 1, 9, "ada")

@@ -73,11 +73,11 @@ def _give(ledger: Ledger, name: str, kind: str, memory: SavedMemory, lives: int,
     """Give an agent a memory; return whether it has that one now."""
     with ledger.change() as book:
         agent, _ = book.register(name)
-        saved = SavedMemories.from_bytes(book.mind(name))
+        saved = SavedMemories.from_bytes(book.memories(name))
         known = saved.of(kind)
         if known.snapshot:
             return known.snapshot == memory.snapshot
-        book.keep_mind(name, saved.having(kind, memory, lives=lives).to_bytes())
+        book.save_memories(name, saved.having(kind, memory, lives=lives).to_bytes())
         book.update_agent(name, lifetime_steps=agent.lifetime_steps + steps)
     return True
 

@@ -74,7 +74,7 @@ def pack(book: Book, agent_id: str) -> Package:
     agent = book.agent(agent_id)
     goals = book.connection.execute(select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)).all()
     bodies = [b for b in book.avatars(agent_id) if b.avatar.state.value not in ("destroyed", "unbound")]
-    mind = book.mind(agent_id)
+    memories = book.memories(agent_id)
     return Package(
         agent=Identity(
             id=agent.id,
@@ -99,7 +99,7 @@ def pack(book: Book, agent_id: str) -> Package:
         ],
         goals=[PackedGoal(id=row.id, state=row.state, data=_uncounted(row)) for row in goals],
         diary=_diary(book, agent_id),
-        mind=None if mind is None else base64.b64encode(mind).decode("ascii"),
+        mind=None if memories is None else base64.b64encode(memories).decode("ascii"),
         left=Left(bodies=len(bodies), items=sum(r.place != "lost" for r in book.items(agent_id))),
     )
 
@@ -214,7 +214,7 @@ def _fill(book: Book, name: str, package: Package, *, paused: bool) -> None:
     )
     if package.mind is not None:
         try:
-            book.keep_mind(name, base64.b64decode(package.mind, validate=True))
+            book.save_memories(name, base64.b64decode(package.mind, validate=True))
         except binascii.Error:
             raise WireError("What the agent remembers is damaged in the file; take another copy.") from None
     for domain, level in sorted(package.skills.items()):

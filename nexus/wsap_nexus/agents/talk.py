@@ -156,7 +156,7 @@ async def voice_of(
     services: Services,
     clock: Clock,
     recorder: Recorder,
-    mind: SavedMemories,
+    saved: SavedMemories,
     seed: int,
     title: str,
 ) -> AsyncIterator[Speaks | None]:
@@ -171,7 +171,7 @@ async def voice_of(
         services: what they are handed.
         clock: for waiting.
         recorder: of the run that the words belong to.
-        mind: what it remembers.
+        saved: what it remembers.
         seed: what is decided by chance follows from it.
         title: of the place that it decides in.
 
@@ -198,7 +198,7 @@ async def voice_of(
             yield None
             return
         memory = memory_of(made)
-        if memory is not None and (kept := mind.of(kind_of(plan, memory)).snapshot):
+        if memory is not None and (kept := saved.of(kind_of(plan, memory)).snapshot):
             take_in(memory, kept, agent.id)
             if isinstance(memory, OutlivesRuns):
                 memory.begin_run("")
@@ -233,7 +233,7 @@ class Words:
         seed: what is decided by chance follows from it.
         title: what the nexus is called for a model.
         visit_of: gives the run that an agent in the nexus is in.
-        mind: gives what an agent remembers.
+        saved: gives what an agent remembers.
         ring: has an agent in a world look for whispers.
     """
 
@@ -248,7 +248,7 @@ class Words:
         seed: int,
         title: str,
         visit_of: Callable[[str], str | None],
-        mind: Callable[[str], SavedMemories],
+        saved: Callable[[str], SavedMemories],
         ring: Callable[[str], None],
     ) -> None:
         self._ledger = ledger
@@ -259,7 +259,7 @@ class Words:
         self._seed = seed
         self._title = title
         self._visit_of = visit_of
-        self._mind = mind
+        self._saved = saved
         self._ring = ring
 
     async def talk(self, agent_id: str, text: str) -> Answer:
@@ -329,7 +329,7 @@ class Words:
             services=self._services,
             clock=self._clock,
             recorder=Recorder(self._store.writer, run_id),
-            mind=self._mind(agent.id),
+            saved=self._saved(agent.id),
             seed=derive_seed(self._seed, purpose, agent.id, number),
             title=self._title,
         )

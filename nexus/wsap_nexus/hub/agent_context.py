@@ -62,7 +62,7 @@ class Life:
             seed=context.settings.seed,
             title=NEXUS_SPEC.display_title,
             visit_of=context.live.visits.get,
-            mind=self.mind,
+            saved=self.saved,
             ring=self.ring,
         )
         """What agents say and write."""
@@ -195,7 +195,7 @@ class Life:
         self, run_id: str, owners: Mapping[str, str], past: Mapping[str, MemorySnapshot] | None, recorder: Recorder
     ) -> AgentMemories:
         """Return the memories of a run's seats; `owners` says which agent of the nexus sits in which."""
-        self._memories[run_id] = AgentMemories(self.mind, owners, past, recorder=recorder, run_id=run_id)
+        self._memories[run_id] = AgentMemories(self.saved, owners, past, recorder=recorder, run_id=run_id)
         return self._memories[run_id]
 
     def remembered(self, run_id: str, seat: str) -> bytes | None:
@@ -243,18 +243,18 @@ class Life:
         guest = self._guests.get(agent_id)
         return None if guest is None else guest.exit
 
-    def keep_mind(self, book: Book, session: SessionRecord) -> None:
+    def save_memories(self, book: Book, session: SessionRecord) -> None:
         """Keep what an agent remembers of a stay that ended without a departure."""
         memories = self._memories.get(session.run_id)
-        mind = None if memories is None else memories.remembered_by(session.agent_id)
-        if mind is not None:
-            book.keep_mind(session.agent_id, mind)
+        now = None if memories is None else memories.remembered_by(session.agent_id)
+        if now is not None:
+            book.save_memories(session.agent_id, now)
 
-    def with_mind(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
+    def with_memories(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
         """Return a departure with what the agent remembers, and with how it left."""
         way = self.exit_of(session.agent_id)
         told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
-        return replace(departure, mind=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
+        return replace(departure, memories=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
 
     def gone(self, agent_id: str) -> None:
         """Forget a seat that is empty now."""
@@ -317,11 +317,11 @@ class Life:
 
     def end_visit(self, agent_id: str, run_id: str) -> None:
         """Keep what an agent remembers of a visit."""
-        mind = self.remembered(run_id, agent_id)
+        now = self.remembered(run_id, agent_id)
         self._memories.pop(run_id, None)
-        if mind is not None:
+        if now is not None:
             with self._context.ledger.change() as book:
-                book.keep_mind(agent_id, mind)
+                book.save_memories(agent_id, now)
 
     def start(self) -> None:
         """Write diaries from now on, those first that were not written when the nexus ended."""
@@ -342,14 +342,14 @@ class Life:
         if (guest := self._guests.get(agent_id)) is not None:
             guest.ring()
 
-    def mind(self, agent_id: str) -> SavedMemories:
+    def saved(self, agent_id: str) -> SavedMemories:
         """Return what an agent remembers, as it was saved.
 
         Raises:
             StorageError: it is damaged.
         """
         with self._context.ledger.look() as book:
-            return SavedMemories.from_bytes(book.mind(agent_id))
+            return SavedMemories.from_bytes(book.memories(agent_id))
 
 
 def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:

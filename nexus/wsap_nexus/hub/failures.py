@@ -274,7 +274,7 @@ class Homecoming:
                         book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
                     )
                 )
-                self._life.keep_mind(book, session)
+                self._life.save_memories(book, session)
         for session in closed:
             self._life.came_back(session)
             self._context.live.leaving.tell(session.agent_id, session)

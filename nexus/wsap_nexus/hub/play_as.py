@@ -208,7 +208,7 @@ def seat_agents(
                 found.append(seat)
                 continue
             agent = book.find_agent(chosen[seat.name])
-            saved = SavedMemories.from_bytes(book.mind(agent.id) if agent is not None else None)
+            saved = SavedMemories.from_bytes(book.memories(agent.id) if agent is not None else None)
             own = _with_policy(seat, agent, game) if seat.name not in decided else seat
             if "memory.path" in own.options:
                 raise UsageError("An agent's memory is in the database; leave memory.path out, or --as.")

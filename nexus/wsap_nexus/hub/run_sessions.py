@@ -124,8 +124,8 @@ class RunSessions(AgentMemories):
             self._store.writer.flush()
             owner, number = self.owners[plan.name], self.begun[plan.name].number
             with self._ledger.change() as book:
-                saved = SavedMemories.from_bytes(book.mind(owner))
-                book.keep_mind(owner, replace(saved, lives=max(saved.lives, number)).to_bytes())
+                saved = SavedMemories.from_bytes(book.memories(owner))
+                book.save_memories(owner, replace(saved, lives=max(saved.lives, number)).to_bytes())
 
     @override
     def first(self, plan: SeatPlan, memory: AgentMemory | None) -> MemorySnapshot | None:
@@ -145,12 +145,12 @@ class RunSessions(AgentMemories):
         if session is None:
             return
         self._store.writer.flush()  # no agent is ahead of its run
-        deeds, mind = self._deeds[seat], None
+        deeds, memories = self._deeds[seat], None
         if steps and seat in self.ready:
-            mind = self._merged(seat, steps, lessons)
+            memories = self._merged(seat, steps, lessons)
         seconds = 0.0 if self.run is None else self.run.own_seconds()
         with self._ledger.change() as book:
-            _leave(book, session, self._spec, deeds, self._reason(seat, error), seconds, mind)
+            _leave(book, session, self._spec, deeds, self._reason(seat, error), seconds, memories)
         del self._sessions[seat]
 
     def close(self) -> None:
@@ -237,10 +237,10 @@ def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: in
 
 def _leave(
     book: Book, session: SessionRecord, spec: AdapterSpec | None, deeds: Deeds, reason: str, seconds: float,
-    mind: bytes | None,
+    memories: bytes | None,
 ) -> None:  # fmt: skip
     learn(book, session, (spec.skills if spec is not None else None) or {}, deeds)
-    close(book, session, deeds, reason, seconds, stats={}, mind=mind)
+    close(book, session, deeds, reason, seconds, stats={}, memories=memories)
     book.note(
         Left(
             agent_id=session.agent_id,
@@ -273,4 +273,4 @@ def _logged(repository: Repository, session: SessionRecord) -> Deeds:
 
 def _saved(ledger: Ledger, agent: str) -> SavedMemories:
     with ledger.look() as book:
-        return SavedMemories.from_bytes(book.mind(agent))
+        return SavedMemories.from_bytes(book.memories(agent))

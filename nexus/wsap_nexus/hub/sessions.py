@@ -273,7 +273,7 @@ class Tables:
             face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds, others=others
         )
         self._context.store.writer.flush()
-        departure = self._life.with_mind(departure, session, stay.seat_name)
+        departure = self._life.with_memories(departure, session, stay.seat_name)
         with self._context.ledger.change() as book:
             commit_leave(book, session, spec, departure, transfer_id)
             closed = book.session(session.id)

@@ -100,7 +100,7 @@ class Departure:
     seconds: float = 0.0
     world_state: bytes | None = None
     """The world's state to be kept; None where nobody can go there again."""
-    mind: bytes | None = None
+    memories: bytes | None = None
     """What the agent's memory gave to keep."""
 
 
@@ -318,7 +318,7 @@ def commit_leave(book: Book, session: SessionRecord, spec: AdapterSpec, departur
     learn(book, session, spec.skills or {}, deeds)
     if departure.death is not None:
         book.note(Died.of(departure.death, agent_id=agent.id, game=spec.name, session_id=session.id))
-    close(book, session, deeds, departure.reason, departure.seconds, stats=departure.stats, mind=departure.mind)
+    close(book, session, deeds, departure.reason, departure.seconds, stats=departure.stats, memories=departure.memories)
     if book.is_played(session.world_id):
         pass  # whoever leaves last says what becomes of it
     elif departure.world_state is None:
@@ -357,7 +357,7 @@ def learn(book: Book, session: SessionRecord, declared: Mapping[str, Sequence[st
 
 def close(
     book: Book, session: SessionRecord, deeds: Deeds, reason: str, seconds: float,
-    *, stats: Mapping[str, Any], mind: bytes | None,
+    *, stats: Mapping[str, Any], memories: bytes | None,
 ) -> None:  # fmt: skip
     """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
 
@@ -373,8 +373,8 @@ def close(
     }
     book.close_session(session.id, reason=reason, steps=deeds.steps, stats={**stats, **totals})
     book.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + deeds.steps, playtime=agent.playtime + seconds)
-    if mind is not None:
-        book.keep_mind(agent.id, mind)
+    if memories is not None:
+        book.save_memories(agent.id, memories)
 
 
 async def let_out(

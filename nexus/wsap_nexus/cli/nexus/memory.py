@@ -32,7 +32,7 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
             raise UnknownNameError("agent", name, ())
         with ledger.look() as book:
             agent = book.agent(name)
-            saved = SavedMemories.from_bytes(book.mind(agent.id))
+            saved = SavedMemories.from_bytes(book.memories(agent.id))
     found, missing = recollections(saved, PluginHost.discovered(), search=search, limit=limit)
     if as_json:
         memories = [{"kind": m.kind, "text": m.text, "world": m.world, "run": m.run, "step": m.step} for m in found]

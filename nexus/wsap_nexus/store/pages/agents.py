@@ -1,4 +1,4 @@
-"""Who the agents are: their identities, minds, skills and achievements."""
+"""Who the agents are: their identities, memories, skills and achievements."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ class PeoplePages(LogPages):
         """
         self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
-    def mind(self, agent_id: str) -> bytes | None:
+    def memories(self, agent_id: str) -> bytes | None:
         """Return what an agent's memory gave to keep."""
         kept = self.connection.execute(select(_AGENT.c.mind).where(_AGENT.c.id == agent_id)).scalar_one()
         return None if kept is None else zstandard.decompress(bytes(kept))
 
-    def keep_mind(self, agent_id: str, mind: bytes) -> None:
+    def save_memories(self, agent_id: str, memories: bytes) -> None:
         """Keep what an agent's memory gives."""
-        self.update_agent(agent_id, mind=zstandard.compress(mind))
+        self.update_agent(agent_id, mind=zstandard.compress(memories))
 
     def names(self, events: Iterable[NexusEvent]) -> Names:
         """Return the names of the agents that some events tell of."""

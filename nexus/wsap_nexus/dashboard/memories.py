@@ -67,7 +67,7 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
 def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
     """Return what an agent remembers while it plays nowhere, as its row has it."""
     with nexus.ledger.look() as book:
-        saved = SavedMemories.from_bytes(book.mind(agent_id))
+        saved = SavedMemories.from_bytes(book.memories(agent_id))
     found, missing = recollections(saved, nexus.host, limit=most)
     unread = [
         {"text": f"What it remembers can't be read: {why}", "kind": "", "world": "", "run": ""} for why in missing
