@@ -97,7 +97,7 @@ def _playing_as(
     told = tell or _logged_only
     playing: list[RunSessions] = []
 
-    admitted = partial(admission, store, host, plan.identities.values(), told)
+    admitted = partial(admission, store, host, plan.identities.values())
 
     def made(spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Past | None) -> RunSessions:
         try:
@@ -110,7 +110,7 @@ def _playing_as(
             raise
         return playing[0]
 
-    with admitted():
+    with admitted(told):
         pass  # whoever is refused leaves no run behind; reading a long run's past would keep others waiting
     with ExitStack() as stack:
         try:
@@ -125,10 +125,11 @@ def _playing_as(
 
 
 @contextmanager
-def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell) -> Iterator[None]:
+def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell | None = None) -> Iterator[None]:
     """Keep the nexus and other runs from beginning within the block, in which agents are free to play.
 
-    Sessions whose process was killed are closed, and memories of earlier versions are taken over, first.
+    Sessions whose process was killed are closed first and, where somebody is told of it, memories of earlier
+    versions are taken over.
 
     Raises:
         NexusRunningError: a nexus leads the database.
@@ -155,8 +156,9 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell)
         for name in names:
             with ledger.look() as book:
                 _check_free(book, name)
-            for line in take_over(memory_files(os.environ), name, ledger):
-                tell(line)
+            if tell is not None:
+                for line in take_over(memory_files(os.environ), name, ledger):
+                    tell(line)
         yield
     finally:
         lock.release()
