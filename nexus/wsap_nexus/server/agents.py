@@ -23,7 +23,7 @@ router = APIRouter(tags=["agents"])
 _STILL = "The action is being resolved; ask again with the same idempotency key."
 
 
-@router.post("/nexus/agents", responses={200: {"model": shapes.Registration}, 201: {"model": shapes.Registration}})
+@router.post("/nexus/agents", responses={200: {"model": shapes.Registered}, 201: {"model": shapes.Registered}})
 async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: Vault) -> Response:
     """Register an agent (201, with its token), or get the one of that id as it is (200)."""
     if by.agent_id is not None:
@@ -65,7 +65,7 @@ async def agent(nexus: Hub, agent_id: AgentId) -> Response:
     return answer(body)
 
 
-@router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registration}})
+@router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registered}})
 async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Owner) -> Response:
     """Change who an agent is and who decides for it; that holds from its next session or visit on."""
     with nexus.ledger.look() as book:
@@ -94,7 +94,7 @@ async def new_token(nexus: Hub, agent_id: AgentId, by: Owner, tokens: Vault) -> 
     return answer({"agent_id": agent_id, "token": tokens.issue(agent_id)}, 201)
 
 
-@router.post("/nexus/agents/{agent_id}/step", responses={200: {"model": shapes.Registration}})
+@router.post("/nexus/agents/{agent_id}/step", responses={200: {"model": shapes.Registered}})
 async def step(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
     """Let a paused agent make one decision."""
     found = the_agent(nexus, agent_id)

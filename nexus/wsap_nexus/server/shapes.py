@@ -283,7 +283,7 @@ class Identity(Answer):
     """Seconds in worlds."""
 
 
-class Registration(Answer):
+class Registered(Answer):
     """A registered agent."""
 
     agent: Identity
