@@ -45,12 +45,12 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.backends.pool import RequestPolicy as Calls
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.entities import EXTERNAL, Policy, Terms, WorldRecord
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, WorldRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 from wsap_nexus.worlds.port import LocalWorld
 
@@ -104,7 +104,7 @@ async def transit(count: int, database: str) -> dict[str, Any]:
     left = spent = used = 0.0
     done = asyncio.Event()
 
-    def stepped(stay: Stay, step: StepTaken) -> None:
+    def stepped(stay: LiveSession, step: StepTaken) -> None:
         nonlocal left, spent, used
         left, spent, used = time.perf_counter(), TimedWorld.spent, time.process_time() - TimedWorld.used
 
@@ -262,7 +262,7 @@ async def load(
     )
     steps = 0
 
-    def stepped(stay: Stay, step: StepTaken) -> None:
+    def stepped(stay: LiveSession, step: StepTaken) -> None:
         nonlocal steps
         steps += 1
 
@@ -278,7 +278,7 @@ async def load(
         await nexus.start()
         began = time.perf_counter()
         for number in range(playing):
-            await nexus.enter(f"agent-{number:04d}", "crafter", Terms())
+            await nexus.enter(f"agent-{number:04d}", "crafter", EntryRequest())
         entered = time.perf_counter() - began
         await asyncio.sleep(3 * latency)
         before, began, used = steps, time.perf_counter(), time.process_time()
@@ -290,7 +290,7 @@ async def load(
             "cpu_ms_per_decision": round(processor / max(1, counted) * 1000, 2),
             "cpu_share": round(processor / took, 3),
             "entered_per_second": round(playing / entered, 1),
-            "in_worlds": len(nexus.stays),
+            "in_worlds": len(nexus.live_sessions),
             "memory_mb": round(resident(), 1),
             "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         }

@@ -25,8 +25,8 @@ from wsap_core.loading import portable_reference
 from wsap_core.protocol import Action
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.runs.tally import step_line
-from wsap_nexus.worlds.port import LocalWorld, WorldFace
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.seats import SeatPort
 from wsap_nexus.worlds.workers.pool import WorkerPool, sensible_workers
 from wsap_nexus.worlds.workers.world import WorkerWorld
 
@@ -35,13 +35,13 @@ TURN = 10
 """Steps of one world before it is the other's turn."""
 
 
-async def sat_down(face: WorldFace, seed: int) -> SeatFace:
+async def sat_down(face: WorldPort, seed: int) -> SeatPort:
     """Begin a world and return a seat in it."""
     await face.begin(seed)
     return await face.open_seat("ada")
 
 
-async def turn(seat: SeatFace, begun: int, times: dict[str, list[float]] | None = None) -> list[str]:
+async def turn(seat: SeatPort, begun: int, times: dict[str, list[float]] | None = None) -> list[str]:
     """Make some steps and return their lines; `times` takes the seconds of each call."""
     lines = []
     for number in range(begun, begun + TURN):
@@ -79,12 +79,12 @@ def worker_world(spec: AdapterSpec, pool: WorkerPool, seed: int) -> WorkerWorld:
 
 async def together(spec: AdapterSpec, pool: WorkerPool | None, worlds: int, steps: int) -> float:
     """Return steps a second of many worlds side by side."""
-    faces: list[WorldFace] = [
+    faces: list[WorldPort] = [
         LocalWorld(spec, seed, {}) if pool is None else worker_world(spec, pool, seed) for seed in range(worlds)
     ]
     seats = [await sat_down(face, seed) for seed, face in enumerate(faces)]
 
-    async def play(seat: SeatFace) -> None:
+    async def play(seat: SeatPort) -> None:
         for begun in range(0, steps, TURN):
             await turn(seat, begun)
 

@@ -118,7 +118,7 @@ def tell_progress(nexus: Nexus, say: Callable[..., None]) -> None:
         nonlocal count
         count += 1
         if count % 7 == 0:
-            for run_id in list(nexus.tables.runs):
+            for run_id in list(nexus.sessions.runs):
                 if (number := nexus.store.writer.committed(run_id)) >= 0:
                     say("run", run_id, number)
 

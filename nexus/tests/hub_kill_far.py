@@ -273,8 +273,8 @@ async def _join(nexus: Nexus, ports: dict[str, int]) -> None:
     for name, port in ports.items():
         url = f"http://127.0.0.1:{port}"
         Watched.names[url] = name
-        if name not in nexus.elsewhere.specs():
-            await nexus.elsewhere.join(url, TOKEN, frozenset())
+        if name not in nexus.remote_games.specs():
+            await nexus.remote_games.join(url, TOKEN, frozenset())
 
 
 async def _watch_doubts(nexus: Nexus, say: Callable[..., None]) -> None:
@@ -311,7 +311,7 @@ async def _see_to_the_end(nexus: Nexus, say: Callable[..., None]) -> None:
         nexus.pause(agent)  # nobody sets out any more
     began = time.monotonic()
     while True:
-        await nexus.elsewhere.settle()
+        await nexus.remote_games.settle()
         with nexus.ledger.look() as book:
             under_way = [row.id for row in book.transfers("prepared", "unknown")]
         if not under_way:
@@ -331,7 +331,7 @@ async def _see_to_the_end(nexus: Nexus, say: Callable[..., None]) -> None:
 
 async def _as_the_game_says(nexus: Nexus, game: str) -> list[str]:
     """Return where a game's running worlds hold other things than the books say."""
-    client = nexus.elsewhere.specs()[game].factory
+    client = nexus.remote_games.specs()[game].factory
     assert isinstance(client, GameClient)
 
     def inside() -> dict[str, tuple[str, set[str]]]:

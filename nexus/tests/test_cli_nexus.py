@@ -282,7 +282,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
         context.params.pop("detach")
         assert StartRequest(**context.params) == said
     settings = settings_of(said)
-    assert (settings.workers, settings.patience.memory) == (2, 512 * 1024 * 1024)
+    assert (settings.workers, settings.timeouts.memory) == (2, 512 * 1024 * 1024)
     assert settings.game_hosts == ("games.local", "10.0.0.7")
 
 

@@ -22,7 +22,7 @@ from wsap_nexus.hub.prune import DAY, measure, prune
 from wsap_nexus.store.backup import back_up, restore
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import SkillGain, Terms
+from wsap_nexus.store.entities import EntryRequest, SkillGain
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import DiaryWritten, Entered, Left, OtherEvent
 from wsap_nexus.store.records import NewRun, RunStatus
@@ -176,7 +176,7 @@ class Past:
         name = self.run("crafter", agent, RunStatus.FINISHED if closed else RunStatus.RUNNING)
         with self.ledger.change() as book:
             world = book.add_world("crafter", agent, 1, {})
-            session = book.open_session(agent, "crafter", world.id, "body", name, Terms())
+            session = book.open_session(agent, "crafter", world.id, "body", name, EntryRequest())
             book.note(Entered(agent_id=agent, game="crafter", session_id=session.id))
             if closed:
                 book.close_session(session.id, reason="finished", steps=3, stats={})

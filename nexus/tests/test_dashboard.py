@@ -22,7 +22,7 @@ from dashboard_kit import EVIL, Served
 from sqlalchemy import insert
 
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import AchievementEarned
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.tables import METADATA
@@ -67,9 +67,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Served(tmp_path_factory.mktemp("scene"), prepare=prepare) as served:
 
         async def go() -> tuple[str, str, str]:
-            told = await served.nexus.enter("mia", "hall", Terms(steps=12))
+            told = await served.nexus.enter("mia", "hall", EntryRequest(steps=12))
             await served.nexus.await_exit("mia")
-            here = await served.nexus.enter("ann", "hall", Terms())
+            here = await served.nexus.enter("ann", "hall", EntryRequest())
             return here.session.world_id, here.session.run_id, told.session.run_id
 
         yield Scene(served, *served.within(go()))
@@ -315,7 +315,7 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     resume.wait_for()
     assert state() == "paused"
     assert seen.text("#unlock") == "Lock"
-    steps = served.do(lambda: served.nexus.stays["ann"].deeds.steps)
+    steps = served.do(lambda: served.nexus.live_sessions["ann"].stats.steps)
     seen.page.locator(".page > .buttons").get_by_role("button", name="One step").click()
     seen.wait("(n) => document.querySelector('.stay .n').textContent.startsWith(String(n))", steps + 1)
     resume.click()
@@ -346,13 +346,13 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     seen.page.locator("#send-game").select_option("hall")
     seen.page.get_by_role("button", name="Send", exact=True).click()
     buttons.get_by_role("button", name="Call back").wait_for()
-    assert served.do(lambda: served.nexus.stays["ben"].session.game) == "hall"
+    assert served.do(lambda: served.nexus.live_sessions["ben"].session.game) == "hall"
     buttons.get_by_role("button", name="Call back").click()
     seen.wait(
         "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
     )
     seen.wait("document.querySelector('.feed').textContent.includes('recalled')")
-    assert served.do(lambda: "ben" not in served.nexus.stays)
+    assert served.do(lambda: "ben" not in served.nexus.live_sessions)
 
 
 def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Scene) -> None:

@@ -20,7 +20,7 @@ from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.dashboard.steps import STRIDE, StepIndexes
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import OtherEvent
 from wsap_nexus.store.records import NewRun
 
@@ -44,7 +44,7 @@ def send(served: Served, agent: str, game: str, steps: int) -> str:
     """Send an agent into a game for some steps, wait until it is back, and return the run."""
 
     async def go() -> str:
-        stay = await served.nexus.enter(agent, game, Terms(steps=steps))
+        stay = await served.nexus.enter(agent, game, EntryRequest(steps=steps))
         await served.nexus.await_exit(agent)
         return stay.session.run_id
 
@@ -205,7 +205,7 @@ def test_pages_of_the_log_hold_every_event_once_whichever_way_they_are_turned(se
 
 def test_what_has_not_changed_is_not_sent_again(served: Served) -> None:
     async def enter() -> str:
-        return (await served.nexus.enter("ben", "hall", Terms())).session.world_id
+        return (await served.nexus.enter("ben", "hall", EntryRequest())).session.world_id
 
     world = served.within(enter())
     try:
@@ -288,9 +288,9 @@ def test_a_world_is_drawn_when_somebody_looks_and_five_times_a_second_at_most(tm
             await nexus.start()
             frames = Frames(nexus, clock=lambda: now)
             try:
-                stay = await nexus.enter("ann", "hall", Terms())
+                stay = await nexus.enter("ann", "hall", EntryRequest())
                 run = stay.session.run_id
-                face: Any = nexus.faces[run]
+                face: Any = nexus.ports[run]
                 halls.append(face._world.adapter)
                 assert halls[0].drawn == 0, "nobody has looked"
                 first = await frames.of_run(run)
@@ -322,7 +322,7 @@ def test_looking_at_crafter_does_not_change_what_happens_in_it(tmp_path: Path) -
             frames = Frames(nexus, clock=iter(range(10**6)).__next__)
             await nexus.start()
             try:
-                stay = await nexus.enter("ann", "crafter", Terms(steps=60))
+                stay = await nexus.enter("ann", "crafter", EntryRequest(steps=60))
                 leaving = nexus.await_exit("ann")
                 while not leaving.done():
                     if watched:

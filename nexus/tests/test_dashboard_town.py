@@ -15,7 +15,7 @@ from dashboard_kit import Served
 from test_dashboard import CHROMIUM, DESKTOP, PHONE, Seen, browser, opened
 
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.entities import EntryRequest, Policy
 
 roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
@@ -45,7 +45,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with Served(tmp_path_factory.mktemp("town"), settings, prepare=prepare) as served:
 
         async def go() -> tuple[str, str]:
-            stays = await asyncio.gather(*(served.nexus.enter(agent, "tossim", Terms()) for agent in ("ada", "bob")))
+            stays = await asyncio.gather(
+                *(served.nexus.enter(agent, "tossim", EntryRequest()) for agent in ("ada", "bob"))
+            )
             assert len({stay.session.run_id for stay in stays}) == 1, "they sit in one town"
             return stays[0].session.world_id, stays[0].session.run_id
 

@@ -17,10 +17,10 @@ from test_storage_migrations import server  # noqa: F401 (a fixture)
 from wsap_core.errors import StorageError, UsageError, WsapError
 from wsap_core.protocol import Avatar, AvatarState, PortableItem
 from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
-from wsap_nexus.hub.transit import prepare_enter
+from wsap_nexus.hub.entering import prepare_enter
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
 
 
@@ -53,7 +53,7 @@ def enter(ledger: Ledger, agent: str = "ada", *, world: str | None = None) -> Se
     """Open a session in a world, as a transit would."""
     with ledger.change() as book:
         world = world or book.add_world("quarry", agent, 1, {}).id
-        return book.open_session(agent, "quarry", world, "digger-1", "run-1", Terms())
+        return book.open_session(agent, "quarry", world, "digger-1", "run-1", EntryRequest())
 
 
 def item(item_id: str, category: str = "tool", tier: int = 1) -> PortableItem:
@@ -126,7 +126,7 @@ def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: Ledger) ->
         barrier.wait()
         try:
             with ledger.change() as book:
-                outcomes.append(prepare_enter(book, "ada", hub_kit.QUARRY, Terms()).transfer_id)
+                outcomes.append(prepare_enter(book, "ada", hub_kit.QUARRY, EntryRequest()).transfer_id)
         except WsapError as error:
             outcomes.append(error)
 

@@ -22,7 +22,7 @@ from wsap_nexus.errors import DiedAsleepError
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.prune import measure, prune
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
 
 crafter = pytest.importorskip("wsap_crafter")
 
@@ -45,7 +45,7 @@ async def with_a_sleeper(path: Path, *, checked: bool = True) -> Any:
     `checked` is false where the log does not tell everything any more in the end.
     """
     async with nexus_at(path, {"ida": {"*": EXTERNAL}}, host=host_with(), games=("crafter",)) as place:
-        await place.nexus.enter("ida", "crafter", Terms())
+        await place.nexus.enter("ida", "crafter", EntryRequest())
         await leave(place.nexus, Action("noop"), Action("jack_out", {"mode": "dormant"}))
         with place.nexus.ledger.change() as book:
             assert [b.avatar.state for b in book.avatars("ida")] == [AvatarState.DORMANT]
@@ -72,7 +72,7 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:
             with pytest.raises(DiedAsleepError, match=r"avatar-1 died .*new_world \(lose_inventory") as refused:
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
             assert (refused.value.code, refused.value.http_status) == ("DIED_ASLEEP", 409)
             with place.nexus.ledger.look() as book:
                 assert book.agent("ida").place == "nexus"
@@ -85,7 +85,7 @@ def test_who_comes_back_to_a_body_that_died_asleep_is_told_and_stays_in_the_nexu
             around = place.nexus.surroundings("ida")
             assert any("It can live again: new_world" in event.description for event in around.news)
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
-            assert "It can live again: new_world" in place.nexus.life.game_details("ida", "crafter")
+            assert "It can live again: new_world" in place.nexus.agent_context.game_details("ida", "crafter")
 
     play(scene)
 
@@ -94,11 +94,11 @@ def test_it_decides_to_live_again_in_that_body(tmp_path: Path) -> None:
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:
             with pytest.raises(DiedAsleepError):
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
             world = body_of(place).world_id
             with pytest.raises(UsageError, match="new_world"):
-                await place.nexus.enter("ida", "crafter", Terms(avatar="avatar-1", respawn="a spell"))
-            await place.nexus.enter("ida", "crafter", Terms(avatar="avatar-1", respawn="new_world"))
+                await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="a spell"))
+            await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="new_world"))
             assert place.events("entered")[-1].body["respawned"] is True
             seen = (await place.nexus.external.observation("ida"))[1]
             assert (seen.avatar.death_count, seen.avatar.inventory) == (1, {})
@@ -113,9 +113,9 @@ def test_it_decides_to_begin_anew_in_another_body(tmp_path: Path) -> None:
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:
             with pytest.raises(DiedAsleepError):
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
             dead = body_of(place).world_id
-            stay = await place.nexus.enter("ida", "crafter", Terms())
+            stay = await place.nexus.enter("ida", "crafter", EntryRequest())
             assert stay.session.world_id != dead
             with place.nexus.ledger.look() as book:
                 states = {b.world_id: b.avatar.state for b in book.avatars("ida")}
@@ -128,7 +128,7 @@ def test_who_said_how_to_live_again_before_going_is_not_asked(tmp_path: Path) ->
     async def scene() -> None:
         async with with_a_sleeper(tmp_path) as place:
             world = body_of(place).world_id
-            stay = await place.nexus.enter("ida", "crafter", Terms(respawn="new_world"))
+            stay = await place.nexus.enter("ida", "crafter", EntryRequest(respawn="new_world"))
             assert stay.session.world_id == world
             assert len(place.events("died")) == 1
             assert (await place.nexus.external.observation("ida"))[1].avatar.death_count == 1
@@ -142,7 +142,7 @@ def test_what_it_brought_along_is_still_in_its_keeping(tmp_path: Path) -> None:
             with place.nexus.ledger.change() as book:
                 book.mint_item("ida", PortableItem("gem-1", "Gem", "material", 3), game="crafter", session="")
             with pytest.raises(DiedAsleepError):
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
             with place.nexus.ledger.look() as book:
                 assert [r.item.item_id for r in book.items("ida", place="escrow")] == ["gem-1"]
 
@@ -153,12 +153,12 @@ def test_the_death_is_the_same_after_the_nexus_was_stopped_and_started(tmp_path:
     async def before() -> None:
         async with with_a_sleeper(tmp_path) as place:
             with pytest.raises(DiedAsleepError):
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
 
     async def after() -> None:
         async with nexus_at(tmp_path, {}, host=host_with(), games=("crafter",)) as place:
             assert body_of(place).avatar.state is AvatarState.DESTROYED
-            stay = await place.nexus.enter("ida", "crafter", Terms(avatar="avatar-1"))
+            stay = await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1"))
             assert place.events("entered")[-1].body["respawned"] is True
             assert stay.session.world_id == body_of(place).world_id
 
@@ -199,17 +199,17 @@ def mortal(tmp_path: Path) -> Iterator[Any]:
 def test_a_world_whose_dead_can_not_live_again_is_not_kept(mortal: Nexus) -> None:
     async def scene() -> None:
         await mortal.start()
-        await mortal.enter("ida", "quarry", Terms())
+        await mortal.enter("ida", "quarry", EntryRequest())
         session = await leave(mortal, Action("climb"))
         assert session.reason == "death"
-        await mortal.enter("ida", "quarry", Terms())
+        await mortal.enter("ida", "quarry", EntryRequest())
         asleep = await leave(mortal, Action("jack_out", {"mode": "dormant"}))
         with pytest.raises(DiedAsleepError, match="can't live again"):
-            await mortal.enter("ida", "quarry", Terms())
+            await mortal.enter("ida", "quarry", EntryRequest())
         with mortal.ledger.look() as book:
             assert [book.has_state(s.world_id) for s in (session, asleep)] == [False, False]
         with pytest.raises(UsageError, match="no more"):
-            await mortal.enter("ida", "quarry", Terms(avatar=asleep.world_id))
+            await mortal.enter("ida", "quarry", EntryRequest(avatar=asleep.world_id))
         await mortal.stop()
 
     play(scene)
@@ -222,9 +222,9 @@ def test_a_world_with_only_a_dead_body_is_forgotten_when_it_is_old(
     async def scene() -> None:
         async with with_a_sleeper(tmp_path, checked=False) as place:
             with pytest.raises(DiedAsleepError):
-                await place.nexus.enter("ida", "crafter", Terms())
+                await place.nexus.enter("ida", "crafter", EntryRequest())
             # A world that somebody sleeps in is kept, however old.
-            await place.nexus.enter("ida", "crafter", Terms())
+            await place.nexus.enter("ida", "crafter", EntryRequest())
             asleep = await leave(place.nexus, Action("jack_out", {"mode": "dormant"}))
             with place.nexus.ledger.look() as book:
                 (dead,) = [b.world_id for b in book.avatars("ida") if b.avatar.state is AvatarState.DESTROYED]
@@ -236,6 +236,6 @@ def test_a_world_with_only_a_dead_body_is_forgotten_when_it_is_old(
                 assert book.world(dead).id == dead
             if not kept:
                 with pytest.raises(UsageError, match="no more"):
-                    await place.nexus.enter("ida", "crafter", Terms(avatar=dead))
+                    await place.nexus.enter("ida", "crafter", EntryRequest(avatar=dead))
 
     play(scene)

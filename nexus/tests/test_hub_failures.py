@@ -19,10 +19,10 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import AvatarState, PortableItem
 from wsap_nexus.agents.chronicle import news
 from wsap_nexus.errors import GameUnavailableError, WorldFailedError
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.entities import Policy, SessionRecord, Terms
+from wsap_nexus.store.entities import EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.events import DiaryWritten, Names, NexusEvent
 from wsap_nexus.store.events.base import count
 
@@ -62,8 +62,8 @@ class Field:
         (self.folder / "said").write_text(word)
         (self.folder / "said").replace(self.folder / "say")
 
-    async def enter(self, agent: str, game: str, terms: Terms | None = None) -> Stay:
-        return await self.nexus.enter(agent, game, terms or Terms())
+    async def enter(self, agent: str, game: str, terms: EntryRequest | None = None) -> LiveSession:
+        return await self.nexus.enter(agent, game, terms or EntryRequest())
 
     async def until(self, holds: Callable[[], object]) -> Any:
         """Wait until something holds that events tell of."""
@@ -142,7 +142,7 @@ def test_a_crash_in_mid_play_is_told_as_one_wherever_it_is_told(tmp_path: Path) 
     async def test(field: Field) -> None:
         with field.nexus.ledger.change() as book:
             book.update_agent("ada", name="Ada")
-        stay = await field.enter("ada", "unruly", Terms(steps=100_000))
+        stay = await field.enter("ada", "unruly", EntryRequest(steps=100_000))
         field.say("raise")
         closed = await field.closed(stay.session)
         (entry,) = await field.until(lambda: field.happened("diary", "ada"))
@@ -177,17 +177,17 @@ def test_a_world_that_fails_while_an_agent_enters_has_refused_it(tmp_path: Path)
 @anywhere
 def test_a_body_from_a_failed_world_is_woken_where_it_was_last_well(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
-        first = await field.enter("ada", "unruly", Terms(steps=1000))
-        await field.until(lambda: first.deeds.steps >= 25)
+        first = await field.enter("ada", "unruly", EntryRequest(steps=1000))
+        await field.until(lambda: first.stats.steps >= 25)
         field.say("raise")
         await field.closed(first.session)
         field.say("go")
-        second = await field.enter("ada", "unruly", Terms(steps=1))
+        second = await field.enter("ada", "unruly", EntryRequest(steps=1))
         assert second.session.world_id == first.session.world_id
         assert second.session.avatar_id == first.session.avatar_id
         await field.closed(second.session)
         assert second.last is not None
-        assert second.last.observation.step == first.deeds.steps >= 25
+        assert second.last.observation.step == first.stats.steps >= 25
 
     live(tmp_path, test, workers=workers, pace=500)
 
@@ -203,7 +203,7 @@ def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tm
         assert field.nexus.game_info("unruly").status == "offline"
         with pytest.raises(GameUnavailableError, match="failed 3 times within 10 minutes"):
             await field.enter("ada", "unruly")
-        assert (await field.enter("bob", "crafter", Terms(steps=2))).session.game == "crafter"
+        assert (await field.enter("bob", "crafter", EntryRequest(steps=2))).session.game == "crafter"
 
     async def after_restart(field: Field) -> None:
         assert field.nexus.game_info("unruly").status == "offline"
@@ -211,7 +211,7 @@ def test_a_game_that_fails_too_often_is_offline_until_somebody_puts_it_online(tm
             await field.enter("ada", "unruly")
         field.nexus.set_game_status("unruly", "available", "repaired")
         field.say("go")
-        stay = await field.enter("ada", "unruly", Terms(steps=3))
+        stay = await field.enter("ada", "unruly", EntryRequest(steps=3))
         assert (await field.closed(stay.session)).reason == "step_limit"
         with pytest.raises(UsageError, match="available, maintenance or offline"):
             field.nexus.set_game_status("unruly", "broken")
@@ -225,18 +225,18 @@ def test_failures_longer_ago_than_the_window_do_not_count(tmp_path: Path) -> Non
         now = 1_000_000.0
         field.nexus.ledger.wall_clock = lambda: now
         for _ in range(5):
-            assert not field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops"))
+            assert not field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops"))
             now += 400.0
         assert field.nexus.game_info("unruly").status == "available"
-        assert field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops")) is False
-        assert field.nexus.standings.count("unruly", "unruly-000001", UsageError("oops")) is True
+        assert field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops")) is False
+        assert field.nexus.breaker.count("unruly", "unruly-000001", UsageError("oops")) is True
 
     live(tmp_path, test)
 
 
 def test_a_game_that_crashes_its_worker_is_counted_and_everybody_else_plays_on(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
-        other = await field.enter("bob", "crafter", Terms(steps=60))
+        other = await field.enter("bob", "crafter", EntryRequest(steps=60))
         stay = await field.enter("ada", "unruly")
         field.say("crash")
         closed = await field.closed(stay.session)
@@ -267,7 +267,7 @@ def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
 
 def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_order(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
-        stay = await field.enter("ada", "unruly", Terms(steps=100_000))
+        stay = await field.enter("ada", "unruly", EntryRequest(steps=100_000))
         field.nexus.set_game_status("unruly", "maintenance", "new version")
         closed = await field.closed(stay.session)
         assert closed.reason == "game_offline"
@@ -284,14 +284,14 @@ def test_when_a_game_is_taken_offline_those_in_its_other_worlds_come_home_in_ord
 def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
         give(field, "ada", "sword-1")
-        stay = await field.enter("ada", "crafter", Terms(steps=100_000))
+        stay = await field.enter("ada", "crafter", EntryRequest(steps=100_000))
         assert places(field, "ada") == {"sword-1": "world"}
         error = RuntimeError("a fault in the game")
         if workers:
             # Whoever asks next is told.
-            field.nexus.faces[stay.session.run_id]._line._die(WorldFailedError(str(error)))  # type: ignore[attr-defined]
+            field.nexus.ports[stay.session.run_id]._line._die(WorldFailedError(str(error)))  # type: ignore[attr-defined]
         else:
-            adapter = field.nexus.faces[stay.session.run_id]._world.adapter  # type: ignore[attr-defined]
+            adapter = field.nexus.ports[stay.session.run_id]._world.adapter  # type: ignore[attr-defined]
 
             def act(action: object) -> None:
                 raise error
@@ -300,7 +300,7 @@ def test_things_stay_in_a_failed_world_that_is_kept_and_come_out_of_it_later(tmp
         closed = await field.closed(stay.session)
         assert closed.reason == "world_failed"
         assert places(field, "ada") == {"sword-1": "world"}
-        again = await field.enter("ada", "crafter", Terms(steps=1))
+        again = await field.enter("ada", "crafter", EntryRequest(steps=1))
         assert again.session.world_id == stay.session.world_id
         await field.closed(again.session)
         assert places(field, "ada")["sword-1"] in ("escrow", "world")
@@ -327,7 +327,7 @@ def test_things_come_back_from_a_failed_world_that_is_no_more(tmp_path: Path) ->
 @anywhere
 def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resumed(tmp_path: Path, workers: int) -> None:
     async def test(field: Field) -> None:
-        stay = await field.enter("ada", "unruly", Terms(steps=40))
+        stay = await field.enter("ada", "unruly", EntryRequest(steps=40))
         field.say("fail")
         (told,) = await field.until(lambda: field.happened("agent_failed", "ada"))
         assert "no model answers" in told.body["error"]
@@ -336,7 +336,7 @@ def test_an_agent_that_fails_is_paused_where_it_is_and_goes_on_when_it_is_resume
             assert (agent.state, agent.session_id) == ("paused", stay.session.id)
         assert field.nexus.game_info("unruly").status == "available"
         field.say("go")
-        await asyncio.gather(*field.nexus.tables.tasks.values())
+        await asyncio.gather(*field.nexus.sessions.tasks.values())
         field.nexus.resume("ada")
         closed = await field.closed(stay.session)
         assert (closed.reason, closed.steps) == ("step_limit", 40)
@@ -395,7 +395,8 @@ def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: 
         field.say("fail")
         await field.until(lambda: field.happened("agent_failed", "ada"))
         await asyncio.gather(
-            *field.nexus.tables.tasks.values(), *[t for t in field.nexus.lives.tasks.values() if "ada" in t.get_name()]
+            *field.nexus.sessions.tasks.values(),
+            *[t for t in field.nexus.agent_tasks.tasks.values() if "ada" in t.get_name()],
         )
         closed = await field.nexus.exit("ada")
         assert (closed.id, closed.reason) == (stay.session.id, "kicked")
@@ -408,7 +409,7 @@ def test_an_agent_that_failed_can_be_fetched_home_though_nobody_plays(tmp_path: 
 
 def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Path) -> None:
     async def test(field: Field) -> None:
-        stay = await field.enter("ada", "needy", Terms(steps=3))
+        stay = await field.enter("ada", "needy", EntryRequest(steps=3))
         assert (await field.closed(stay.session)).reason == "step_limit"
         assert not field.happened("game_failed")
 
@@ -420,7 +421,7 @@ def test_a_game_that_needs_what_only_the_nexus_has_is_played_there(tmp_path: Pat
 def test_stays_go_the_same_way_when_workers_are_killed_at_any_moment(tmp_path: Path) -> None:
     async def play(field: Field, kill: Callable[[], None]) -> list[tuple[str | None, int, object, object]]:
         field.nexus.on_step(lambda stay, step: kill())
-        stays = [await field.enter(agent, "crafter", Terms(steps=50)) for agent in ("ada", "bob")]
+        stays = [await field.enter(agent, "crafter", EntryRequest(steps=50)) for agent in ("ada", "bob")]
         closed = [await field.closed(stay.session) for stay in stays]
         repository = field.nexus.store.repository
         summaries = [repository.get_run(session.run_id).summary or {} for session in closed]

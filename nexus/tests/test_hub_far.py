@@ -20,15 +20,15 @@ from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
+from wsap_nexus.hub.entering import prepare_enter
 from wsap_nexus.hub.nexus import Settings
 from wsap_nexus.hub.remote_games import read_spec
-from wsap_nexus.hub.transit import prepare_enter
-from wsap_nexus.store.entities import Terms
+from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.worlds import http_lines
-from wsap_nexus.worlds.game_client import GameClient, Patience
-from wsap_nexus.worlds.http_port import RemoteWorld
-from wsap_nexus.worlds.port import LocalWorld, WorldFace
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.game_client import GameClient, GameTimeouts
+from wsap_nexus.worlds.http_world import HttpWorld
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.seats import SeatPort
 
 # Any, in this module: JSON.
 
@@ -98,7 +98,7 @@ ITEM = PortableItem("rope-1", "rope", "tool", 1, origin="crafter")
 ENTRY = Entry("transfer-1", "eve", {"crafting": 0.5}, (ITEM,))
 
 
-async def arrive(face: WorldFace) -> SeatFace:
+async def arrive(face: WorldPort) -> SeatPort:
     await face.begin(7)
     body = await face.create_avatar("eve", AvatarSpec("Eve"))
     assert body is not None
@@ -107,7 +107,7 @@ async def arrive(face: WorldFace) -> SeatFace:
     return await face.open_seat("eve")
 
 
-async def do(seat: SeatFace, deeds: tuple[str, ...]) -> list[Any]:
+async def do(seat: SeatPort, deeds: tuple[str, ...]) -> list[Any]:
     """Do some deeds and return what was seen and what came of them, as JSON."""
     found = []
     for deed in deeds:
@@ -128,10 +128,10 @@ async def undisturbed(deeds: tuple[str, ...]) -> tuple[list[Any], Any]:
 
 async def far_world(
     url: str, number: int = 1, *, failed: Callable[[WorldFailedError], None] | None = None, every: int = 4, **how: Any
-) -> tuple[RemoteWorld, GameClient]:
+) -> tuple[HttpWorld, GameClient]:
     client = GameClient(url, TOKEN, **how)
     spec: AdapterSpec = read_spec(await client.ask("GET", "/"), client)
-    return RemoteWorld(spec, f"w-{number}", 5, {}, client, on_failure=failed, snapshot_every=every), client
+    return HttpWorld(spec, f"w-{number}", 5, {}, client, on_failure=failed, snapshot_every=every), client
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_the_end_of_a_process_counts_once_however_many_worlds_were_in_it(game: P
     async def play() -> None:
         failures: list[WorldFailedError] = []
         first, client = await far_world(game.url, failed=failures.append)
-        second = RemoteWorld(first.spec, "w-2", 5, {}, client, on_failure=failures.append)
+        second = HttpWorld(first.spec, "w-2", 5, {}, client, on_failure=failures.append)
         seats = [await arrive(first), await arrive(second)]
         await asyncio.to_thread(game.anew)
         wanted, _ = await undisturbed(DEEDS[:3])
@@ -211,8 +211,8 @@ def test_a_game_that_does_not_come_back_is_given_up(game: Process, monkeypatch: 
 
     async def play() -> None:
         failures: list[WorldFailedError] = []
-        world, client = await far_world(game.url, failed=failures.append, patience=Patience(seconds=0.0))
-        other = RemoteWorld(world.spec, "w-2", 5, {}, client, on_failure=failures.append)
+        world, client = await far_world(game.url, failed=failures.append, timeouts=GameTimeouts(seconds=0.0))
+        other = HttpWorld(world.spec, "w-2", 5, {}, client, on_failure=failures.append)
         seats = [await arrive(world), await arrive(other)]
         await asyncio.to_thread(game.kill)
         counted = []
@@ -307,7 +307,7 @@ def test_agents_come_home_from_a_game_that_cannot_bring_its_worlds_back_and_it_i
             told = book.events(kinds=("world_crashed",), limit=10)[0].body
         assert session.reason == "world_failed"
         assert "no snapshots and no seeds" in told["error"]
-        assert served.nexus.standings.of("far-quarry").status == "offline"
+        assert served.nexus.breaker.of("far-quarry").status == "offline"
 
 
 async def until(holds: Callable[[], bool], served: Served) -> None:
@@ -328,12 +328,12 @@ def in_the_middle(served: Served) -> Callable[[], Awaitable[str]]:
 
     async def cut() -> str:
         nexus = served.nexus
-        spec = nexus.elsewhere.specs()["far-quarry"]
+        spec = nexus.remote_games.specs()["far-quarry"]
         with nexus.ledger.change() as book:
-            way = prepare_enter(book, "eve", spec, Terms())
+            way = prepare_enter(book, "eve", spec, EntryRequest())
             record = book.add_world(spec.name, "eve", derive_seed(7, "way"), {})
             book.send_to(way.transfer_id, record.id)
-        world = nexus.elsewhere.world(spec, record)
+        world = nexus.remote_games.world(spec, record)
         await world.begin(record.seed)
         body = await world.create_avatar("eve", AvatarSpec("Eve"))
         assert body is not None
@@ -349,9 +349,9 @@ def test_a_world_in_which_nobody_arrived_does_not_stay_in_the_game(tmp_path: Pat
         give(served, "eve")
         world = served.in_loop(in_the_middle(served)())
     with nexus_with(tmp_path, game) as served:
-        served.in_loop(served.nexus.elsewhere.settle())
+        served.in_loop(served.nexus.remote_games.settle())
         assert where(served, "eve") == {"rope-1": "escrow"}
-        client = served.nexus.elsewhere.specs()["far-quarry"].factory
+        client = served.nexus.remote_games.specs()["far-quarry"].factory
         with pytest.raises(WorldFailedError, match="no longer has"):
             served.in_loop(client.ask("GET", f"/worlds/{world}/snapshot"))
 
@@ -391,12 +391,12 @@ def test_a_person_settles_a_move_that_stays_in_doubt(tmp_path: Path, game: Proce
             assert book.transfers("prepared", "unknown") == []
         assert (event.agent_id, event.game, event.body["outcome"]) == ("eve", "far-quarry", outcome)
         assert problem(owner.post(path, json={"outcome": outcome})) == (409, "TRANSIT_REFUSED")
-        assert served.in_loop(served.nexus.elsewhere.settle()) == 0
+        assert served.in_loop(served.nexus.remote_games.settle()) == 0
 
 
 def test_what_a_game_says_after_a_person_has_decided_changes_nothing(tmp_path: Path, game: Process) -> None:
     with doubt(tmp_path, game) as served, served.client() as owner:
-        elsewhere = served.nexus.elsewhere
+        elsewhere = served.nexus.remote_games
         with served.nexus.ledger.look() as book:
             (row,) = book.transfers("unknown")
         owner.post("/nexus/agents/eve/settle", json={"outcome": "arrived"})

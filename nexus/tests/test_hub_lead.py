@@ -13,7 +13,7 @@ from sqlalchemy import text
 from test_storage_migrations import server as a_server
 
 from wsap_core import PluginHost
-from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
@@ -21,19 +21,19 @@ from wsap_nexus.server.serve import serve
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.eventlog import LogWriter
-from wsap_nexus.store.lock import lead
+from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 
 OTHER = """
 import sys
 from wsap_core.errors import WsapError
-from wsap_nexus.store.lock import lead
+from wsap_nexus.store.lock import instance_lock
 from wsap_nexus.store import Database
 
 with Database.open(sys.argv[1]) as database:
     try:
-        lead(database).acquire()
+        instance_lock(database).acquire()
     except WsapError as error:
         print(error.code, error.exit_code, error)
     else:
@@ -58,7 +58,7 @@ def other(location: str) -> str:
 
 def test_another_process_is_refused_until_the_first_has_let_go_or_ended(location: str) -> None:
     with Database.open(location) as database:
-        first = lead(database)
+        first = instance_lock(database)
         first.acquire()
         told = other(location)
         assert told.startswith("NEXUS_RUNNING 6 Another nexus runs on the database")
@@ -72,10 +72,10 @@ def test_another_process_is_refused_until_the_first_has_let_go_or_ended(location
 
 def test_a_second_one_in_the_same_process_is_refused_too(location: str) -> None:
     with Database.open(location) as database, Database.open(location) as again:
-        first = lead(database)
+        first = instance_lock(database)
         first.acquire()
         with pytest.raises(NexusRunningError):
-            lead(again).acquire()
+            instance_lock(again).acquire()
         first.release()
 
 
@@ -84,10 +84,10 @@ def test_the_same_file_by_another_path_is_the_same_database(tmp_path: Path) -> N
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with Database.open(tmp_path / "real" / "wsap.db") as database, Database.open(tmp_path / "link" / "wsap.db") as same:
-        first = lead(database)
+        first = instance_lock(database)
         first.acquire()
         with pytest.raises(NexusRunningError):
-            lead(same).acquire()
+            instance_lock(same).acquire()
         first.release()
 
 
@@ -108,25 +108,25 @@ def interrupt(server: str) -> None:
 
 def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
     with Database.open(server) as old, Database.open(server) as new:
-        first, second = lead(old), lead(new)
+        first, second = instance_lock(old), instance_lock(new)
         first.acquire()
         run = Repository(old).create_run(NewRun(game="echo", agent="random", seed=1))
         interrupt(server)
         second.acquire()
         with (
-            pytest.raises(LeadLostError, match="Another nexus leads the database") as lost,
+            pytest.raises(LockLostError, match="Another nexus leads the database") as lost,
             Ledger(old).change() as book,
         ):
             book.register("late")
         assert (lost.value.code, lost.value.exit_code) == ("LEAD_LOST", 6)
-        with pytest.raises(LeadLostError):
+        with pytest.raises(LockLostError):
             Repository(old).create_run(NewRun(game="echo", agent="random", seed=2))
         writer = LogWriter(old)
         writer.append(run.id, "step", b"{}")
-        with pytest.raises(LeadLostError):
+        with pytest.raises(LockLostError):
             writer.flush()
         writer.close()
-        with pytest.raises(LeadLostError):
+        with pytest.raises(LockLostError):
             first.check()
         with Ledger(new).change() as book:
             assert book.agents() == []
@@ -138,7 +138,7 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
 
 def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
     with Database.open(server) as database:
-        first = lead(database)
+        first = instance_lock(database)
         first.acquire()
         interrupt(server)
         with Ledger(database).change() as book:
@@ -154,11 +154,11 @@ def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
 
 def test_who_led_meanwhile_and_stopped_has_led(server: str) -> None:
     with Database.open(server) as old:
-        first = lead(old)
+        first = instance_lock(old)
         first.acquire()
         interrupt(server)
         assert other(server) == "leads"
-        with pytest.raises(LeadLostError):
+        with pytest.raises(LockLostError):
             first.check()
         assert other(server) == "leads"  # the lock was not kept
         first.release()
@@ -166,7 +166,7 @@ def test_who_led_meanwhile_and_stopped_has_led(server: str) -> None:
 
 def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
     with Database.open(server) as old, Database.open(server) as new:
-        first, second = lead(old), lead(new)
+        first, second = instance_lock(old), instance_lock(new)
         first.acquire()
         taking = threading.Thread(target=second.acquire)
         with Ledger(old).change() as book:
@@ -179,7 +179,7 @@ def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
                 while not looking.execute(waits).scalar():
                     assert taking.is_alive()
         taking.join(30)
-        with pytest.raises(LeadLostError), Ledger(old).change():
+        with pytest.raises(LockLostError), Ledger(old).change():
             pass
         second.release()
         first.release()
@@ -211,12 +211,12 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             )
             await asyncio.wait_for(ready.wait(), 30)
             interrupt(server)
-            second = lead(new)
+            second = instance_lock(new)
             await asyncio.to_thread(second.acquire)
             with Ledger(new).look() as book:
                 before = book.last_seq()
             clock.tick.set()
-            with pytest.raises(LeadLostError):
+            with pytest.raises(LockLostError):
                 await asyncio.wait_for(serving, 30)
             with Ledger(new).look() as book:
                 assert book.last_seq() == before

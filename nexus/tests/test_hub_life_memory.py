@@ -17,7 +17,7 @@ from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import EXTERNAL, Policy, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 
 TEXT = SeatPlan("ida", "llm", {"memory": "fulltext"})
 FACTS = SeatPlan("ida", "llm", {"memory": "facts"})
@@ -114,11 +114,11 @@ def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp
     async def test() -> None:
         policies = {"nexus": EXTERNAL, "*": Policy("random-legal")}
         async with nexus_at(tmp_path, {"ida": policies}, host=host_with(), games=("echo", "crafter")) as place:
-            place.nexus.life.set_goal("ida", {"goal": "traveller"})
+            place.nexus.agent_context.set_goal("ida", {"goal": "traveller"})
             for number, game in enumerate(("echo", "crafter"), start=1):
-                await place.nexus.enter("ida", game, Terms(steps=2, exit_when="step >= 2"))
+                await place.nexus.enter("ida", game, EntryRequest(steps=2, exit_when="step >= 2"))
                 await place.until_events("left", number)
-                await place.until(lambda: "ida" not in place.nexus.stays)
+                await place.until(lambda: "ida" not in place.nexus.live_sessions)
             (reached,) = place.events("meta_goal_reached")
             # In the very transaction of entering the last world.
             entered = place.events("entered")[-1]

@@ -19,7 +19,7 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy, SessionRecord, Terms
+from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.events import Entered
 from wsap_nexus.worlds.game_info import GameInfo
 
@@ -183,7 +183,7 @@ def test_scores_are_from_0_to_1_and_the_same_for_the_same_facts() -> None:
 
 def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Path) -> None:
     async def until_dead(place: Place) -> None:
-        await place.nexus.enter("ida", "crafter", Terms())
+        await place.nexus.enter("ida", "crafter", EntryRequest())
         (left,) = await place.until_events("left")
         assert left.body["reason"] == "death"
 
@@ -196,13 +196,13 @@ def test_who_died_is_told_how_to_live_again_and_does_so_on_request(tmp_path: Pat
             assert " died of " in death.description
             assert "It can live again: new_world (lose_inventory" in death.description
             assert around.games[0].avatars == ("avatar-1 (destroyed)",)
-            details = place.nexus.life.game_details("ida", "crafter")
+            details = place.nexus.agent_context.game_details("ida", "crafter")
             assert "avatar-1" in details
             assert "is destroyed. It can live again: new_world" in details
 
             with pytest.raises(UsageError, match="new_world"):
-                await place.nexus.enter("ida", "crafter", Terms(avatar="avatar-1", respawn="a spell"))
-            terms = Terms(avatar="avatar-1", respawn="new_world", exit_when="step >= 3")
+                await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="a spell"))
+            terms = EntryRequest(avatar="avatar-1", respawn="new_world", exit_when="step >= 3")
             stay = await place.nexus.enter("ida", "crafter", terms)
             entered = place.events("entered")[-1]
             assert (entered.body["respawned"], entered.body["avatar"]) == (True, stay.session.avatar_id)

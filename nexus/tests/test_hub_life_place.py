@@ -18,7 +18,7 @@ from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_nexus.agents import messages
 from wsap_nexus.agents.suggest import GameEntry, Suggestion
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusObservation, NexusPlace
+from wsap_nexus.hub.place import NEXUS_ACTIONS, NEXUS_SPEC, NexusAdapter, NexusObservation
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
@@ -30,7 +30,7 @@ class Still:
     """
 
     def __init__(self, nexus: Nexus) -> None:
-        self._life: Any = nexus.life
+        self._life: Any = nexus.agent_context
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._life, name)
@@ -56,7 +56,7 @@ class TestTheNexusKeepsTheProtocol(GameAdapterTests):
     @pytest.fixture
     def game(self, nexus: Nexus) -> object:
         desk: Any = Still(nexus)
-        return replace(NEXUS_SPEC, factory=lambda: NexusPlace(desk, "ida"))
+        return replace(NEXUS_SPEC, factory=lambda: NexusAdapter(desk, "ida"))
 
     @pytest.fixture
     def steps(self) -> int:
@@ -112,7 +112,7 @@ def test_what_an_agent_perceives_in_the_nexus_comes_through_the_wire_as_it_is() 
 
 
 def act(nexus: Nexus, name: str, agent: str = "ida", **given: Any) -> tuple[bool, str]:
-    result = asyncio.run(NexusPlace(nexus.life, agent).act(Action(name, given)))
+    result = asyncio.run(NexusAdapter(nexus.agent_context, agent).act(Action(name, given)))
     return result.success, result.message
 
 
@@ -133,11 +133,11 @@ def test_every_action_of_the_specification_is_there() -> None:
 
 
 def test_an_agent_sets_a_goal_sees_how_far_it_is_and_gives_it_up(nexus: Nexus) -> None:
-    place = NexusPlace(nexus.life, "ida")
+    place = NexusAdapter(nexus.agent_context, "ida")
     assert not any(a.available for a in place.observe().available_actions or () if a.name == "abandon_meta_goal")
     success, message = act(nexus, "set_meta_goal", goal="traveller")
     assert (success, message) == (True, "Your goal 'traveller': Visit every world; so far 0/2.")
-    (goal,) = NexusPlace(nexus.life, "ida").observe().current_goals
+    (goal,) = NexusAdapter(nexus.agent_context, "ida").observe().current_goals
     assert (goal.id, goal.type, goal.progress, goal.hints) == (
         "traveller",
         "meta",
@@ -169,7 +169,7 @@ def test_an_agents_own_goal_is_counted_and_is_not_worth_anything(nexus: Nexus) -
 def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
     assert act(nexus, "tell", "udo", to="ida", text="hello") == (True, "ida will hear it.")
     assert act(nexus, "say", "udo", text="hello all") == (True, "1 will hear it.")
-    place = NexusPlace(nexus.life, "ida")
+    place = NexusAdapter(nexus.agent_context, "ida")
     seen = place.observe()
     assert [(m.sender, m.content, m.type) for m in seen.messages] == [
         ("udo", "hello", "direct"),
@@ -178,7 +178,7 @@ def test_messages_are_shown_until_they_were_acted_upon(nexus: Nexus) -> None:
     assert place.observe() == seen
     result = asyncio.run(place.act(Action("list_games")))
     assert result.observation.messages == ()
-    assert NexusPlace(nexus.life, "ida").observe().messages == ()
+    assert NexusAdapter(nexus.agent_context, "ida").observe().messages == ()
 
 
 def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
@@ -188,8 +188,8 @@ def test_a_team_hears_what_is_for_it_and_nobody_else_does(nexus: Nexus) -> None:
         for agent_id in ("ida", "eva"):
             messages.set_team(book, agent_id, "reds")
     assert act(nexus, "tell_team", text="psst") == (True, "1 will hear it.")
-    assert [m.content for m in NexusPlace(nexus.life, "eva").observe().messages] == ["psst"]
-    assert not NexusPlace(nexus.life, "udo").observe().messages
+    assert [m.content for m in NexusAdapter(nexus.agent_context, "eva").observe().messages] == ["psst"]
+    assert not NexusAdapter(nexus.agent_context, "udo").observe().messages
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_nobody_can_bury_another_in_messages(nexus: Nexus) -> None:
     success, why = act(nexus, "tell", "udo", to="ida", text="hey")
     assert not success
     assert why == "ida has not read your last 20 messages yet."
-    assert len(NexusPlace(nexus.life, "ida").observe().messages) == messages.SHOWN
+    assert len(NexusAdapter(nexus.agent_context, "ida").observe().messages) == messages.SHOWN
 
 
 def test_what_was_said_stands_in_no_event_that_everybody_can_read(nexus: Nexus) -> None:
@@ -227,7 +227,7 @@ def test_waiting_ends_when_a_world_opens(tmp_path: Path) -> None:
     async def test() -> None:
         async with nexus_at(tmp_path, {"ida": {"*": EXTERNAL}}, host=host_with()) as place:
             place.nexus.set_game_status("echo", "offline", "being cleaned")
-            waiting = asyncio.create_task(place.nexus.life.wait("ida", 600))
+            waiting = asyncio.create_task(place.nexus.agent_context.wait("ida", 600))
             await asyncio.sleep(0)
             place.nexus.set_game_status("echo", "available")
             async with asyncio.timeout(10):
@@ -238,7 +238,7 @@ def test_waiting_ends_when_a_world_opens(tmp_path: Path) -> None:
 
 def test_nobody_enters_twice_from_one_visit(nexus: Nexus) -> None:
     async def test() -> None:
-        place = NexusPlace(nexus.life, "ida")
+        place = NexusAdapter(nexus.agent_context, "ida")
         first = await place.act(Action("enter_game", {"game": "echo"}))
         assert (first.success, first.done) == (True, True)
         second = await place.act(Action("enter_game", {"game": "echo"}))

@@ -19,16 +19,16 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.memory import SavedMemories
-from wsap_nexus.agents.messages import PERSON, inbox
+from wsap_nexus.agents.messages import HUMAN_SENDER, inbox
 from wsap_nexus.hub.place import NexusObservation
 from wsap_nexus.hub.seating import KeptVenue
-from wsap_nexus.hub.visitor_seat import GuestSeat
+from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import step_line
 from wsap_nexus.store import Repository
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import EXTERNAL, Policy, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
 from wsap_nexus.worlds.port import LocalWorld
 
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}
@@ -124,7 +124,7 @@ def test_an_agent_goes_straight_on_after_the_nexus_ended_in_between(
 
     async def ended_in_between() -> None:
         async with nexus_at(tmp_path, {"w16": policies}, host=host_with(ROVER)) as place:
-            monkeypatch.setattr(place.nexus.life, "go_on", lambda agent_id: None)
+            monkeypatch.setattr(place.nexus.agent_context, "go_on", lambda agent_id: None)
             await place.until_events("left")
 
     async def started_again() -> None:
@@ -176,7 +176,7 @@ def test_leaving_by_choice_is_refused_where_the_world_says_it_is_not_safe(tmp_pa
         world = World.create(AdapterSpec("pit", "A pit.", Pit), Context())
         refused = JackOutResult(False, message="You are falling.")
         world.release = lambda agent_id, mode, forced=False: refused  # type: ignore[method-assign]
-        guest = GuestSeat(world.open_seat("w3"))
+        guest = VisitorSeat(world.open_seat("w3"))
         outcome = await guest.resolve(Action("exit_game", {"destination": "echo"}))
         assert (outcome.result.success, outcome.result.message) == (False, "You are falling.")
         assert outcome.action.name == "exit_game"
@@ -193,7 +193,7 @@ def test_goals_that_were_brought_along_are_shown_and_never_measured(tmp_path: Pa
     async def test() -> None:
         policies = {"nexus": touring(), "echo": acting(SPEAKS, SPEAKS, LEAVES)}
         async with nexus_at(tmp_path, {"w4": {**policies, "nexus": EXTERNAL}}, host=host_with(ROVER)) as place:
-            await place.nexus.enter("w4", "echo", Terms(goals=("say hello",), exit_when="goal_complete"))
+            await place.nexus.enter("w4", "echo", EntryRequest(goals=("say hello",), exit_when="goal_complete"))
             (left,) = await place.until_events("left")
             assert left.body["reason"] == "exit_game"
             shown = [[g.description for g in seen.current_goals if g.type == "own"] for seen in SEEN["w4"]]
@@ -228,12 +228,14 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
             assert answer.how == "whisper"
 
             def heard() -> list[str]:
-                return [m.content for seen in list(SEEN.get("w5", ())) for m in seen.messages if m.sender == PERSON]
+                return [
+                    m.content for seen in list(SEEN.get("w5", ())) for m in seen.messages if m.sender == HUMAN_SENDER
+                ]
 
             await place.until(lambda: heard())
-            stay = place.nexus.stays["w5"]
-            before = stay.deeds.steps
-            await place.until(lambda: stay.deeds.steps >= before + 3)
+            stay = place.nexus.live_sessions["w5"]
+            before = stay.stats.steps
+            await place.until(lambda: stay.stats.steps >= before + 3)
             assert heard() == ["look behind you"]
             place.nexus.store.writer.flush()
             run = Repository(place.nexus.store.database)
@@ -260,12 +262,12 @@ def test_a_stay_that_is_gone_on_with_hears_a_whisper_where_it_heard_it_and_asks_
         async with nexus_at(
             tmp_path, {"w6": policies}, host=host_with(ROVER, script=script), snapshot_every=snapshot_every, pace=300.0
         ) as place:
-            await place.until(lambda: "w6" in place.nexus.stays)
-            stay = place.nexus.stays["w6"]
-            already = stay.deeds.steps
+            await place.until(lambda: "w6" in place.nexus.live_sessions)
+            stay = place.nexus.live_sessions["w6"]
+            already = stay.stats.steps
             if whisper:
                 await place.nexus.talk("w6", "psst")
-            await place.until(lambda: stay.deeds.steps >= already + 4)
+            await place.until(lambda: stay.stats.steps >= already + 4)
             run_id = stay.session.run_id
         return run_id, script.asked("decide")
 
@@ -330,7 +332,9 @@ def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_i
             assert {"Echo", "Crafter", "the nexus"} <= {found.world for found in remembered}
             assert all(found.run.startswith("run ") for found in remembered)
             assert any("zanzibar" in found.text for found in remembered if found.world == "Echo")
-            answer = await place.nexus.talk("w7", "What did you say?") if "w7" not in place.nexus.stays else None
+            answer = (
+                await place.nexus.talk("w7", "What did you say?") if "w7" not in place.nexus.live_sessions else None
+            )
             assert answer is None or (answer.how, answer.text) == ("words", "I said zanzibar.")
 
     asyncio.run(test())
@@ -348,10 +352,10 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
         async with nexus_at(
             tmp_path, {"w8": {"*": Policy("llm", MODEL)}}, host=host_with(script=script), pace=300.0
         ) as place:
-            await place.until(lambda: "w8" in place.nexus.stays)
-            stay = place.nexus.stays["w8"]
-            already = stay.deeds.steps
-            await place.until(lambda: stay.deeds.steps >= already + 3)
+            await place.until(lambda: "w8" in place.nexus.live_sessions)
+            stay = place.nexus.live_sessions["w8"]
+            already = stay.stats.steps
+            await place.until(lambda: stay.stats.steps >= already + 3)
         with open_store(str(tmp_path / "nexus.db")) as store:
             events = list(store.repository.read_events(stay.session.run_id, kinds=("mind",)))
             assert len(events) == 1  # recorded when the stay began, and never again
@@ -401,7 +405,7 @@ def test_an_agent_without_words_of_its_own_is_spoken_for_by_what_the_nexus_knows
             assert not entry.own_words
             assert entry.text.endswith("I left of my own will, because: enough.")
             (talked,) = place.events("talked")
-            assert (talked.body["text"], talked.body["by"]) == ("How are you?", PERSON)
+            assert (talked.body["text"], talked.body["by"]) == ("How are you?", HUMAN_SENDER)
 
     asyncio.run(test())
 
@@ -467,7 +471,7 @@ def test_somebody_who_is_decided_for_outside_finds_what_a_person_said_among_the_
             answer = await place.nexus.talk("w12", "Come home.")
             assert answer.how == "letter"
             (letter,) = place.nexus.surroundings("w12").letters
-            assert (letter.message.sender, letter.message.content) == (PERSON, "Come home.")
+            assert (letter.message.sender, letter.message.content) == (HUMAN_SENDER, "Come home.")
 
     asyncio.run(test())
 
@@ -486,7 +490,7 @@ def test_agents_wake_each_other_and_a_message_is_read_once(tmp_path: Path) -> No
             await place.until(lambda: SEEN.get("w14"))
             with place.nexus.ledger.change() as book:
                 agent, _ = book.register("w13", policies={"nexus": sends})
-            place.nexus.awaken(agent)
+            place.nexus.start_agent(agent)
             await place.until(lambda: len(SEEN["w14"]) >= 2)  # long before the 600 s are over
             (heard,) = SEEN["w14"][1].messages
             assert (heard.sender, heard.content, heard.type) == ("w13", "wake up", "direct")

@@ -24,7 +24,7 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.entities import Policy, Terms
+from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import AgentRegistered, DiaryWritten, Died, Left, ListenerFailed, NexusEvent, OtherEvent
 
 
@@ -353,7 +353,7 @@ def test_a_diary_that_a_kill_prevented_is_written_at_the_next_start(tmp_path: Pa
     async def play(nexus: Nexus) -> None:
         with nexus.ledger.change() as book:
             book.register("ada", policies=policies)
-        await nexus.enter("ada", "echo", Terms(steps=3))
+        await nexus.enter("ada", "echo", EntryRequest(steps=3))
         await nexus.await_exit("ada")
         await until_written(nexus)
 

@@ -17,7 +17,7 @@ from wsap_nexus.hub import prune
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.hub.prune import DAY, EVERY, look_after
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.entities import EXTERNAL, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.store.events import NexusEvent
 
 KEEP = 30.0
@@ -74,11 +74,11 @@ class Kept(Place):
 
     async def stay(self) -> NexusEvent:
         """Be in the echo's world for a step, and return the event of leaving."""
-        await self.nexus.enter("ida", "echo", Terms())
+        await self.nexus.enter("ida", "echo", EntryRequest())
         leaving = self.nexus.await_exit("ida")
         seat, _ = await self.nexus.external.observation("ida")
         await seat.act(Action("speak", {"text": "hello"}))
-        self.nexus.stays["ida"].stop("kicked")
+        self.nexus.live_sessions["ida"].stop("kicked")
         await leaving
         return self.events("left")[-1]
 
@@ -127,7 +127,7 @@ def test_each_day_what_has_become_too_old_is_forgotten_and_nothing_else(tmp_path
 def test_a_stay_that_is_open_is_not_forgotten_however_long_it_lasts(tmp_path: Path) -> None:
     async def scene() -> None:
         async with looked_after(tmp_path) as place:
-            stay = await place.nexus.enter("ida", "echo", Terms())
+            stay = await place.nexus.enter("ida", "echo", EntryRequest())
             await place.until_pruned()
             await place.days_later(400)
             assert stay.session.run_id in place.recordings()

@@ -18,7 +18,7 @@ from life_kit import Place, host_with, nexus_at
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import Codec
 from wsap_nexus.runs.recorder import read_step
-from wsap_nexus.store.entities import EXTERNAL, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 
 ROUNDS = 10
 GAMES = ("matrix", "echo")
@@ -39,9 +39,11 @@ def play(
     asyncio.run(bounded())
 
 
-async def sit_down(place: Place, terms: Terms | None = None) -> None:
+async def sit_down(place: Place, terms: EntryRequest | None = None) -> None:
     """Have ann and bob sit down together: ann is row."""
-    going = [asyncio.ensure_future(place.nexus.enter(agent, "matrix", terms or Terms())) for agent in ("ann", "bob")]
+    going = [
+        asyncio.ensure_future(place.nexus.enter(agent, "matrix", terms or EntryRequest())) for agent in ("ann", "bob")
+    ]
     stays = await asyncio.gather(*going)
     assert len({stay.session.run_id for stay in stays}) == 1
 
@@ -84,14 +86,14 @@ def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_pat
         assert seats_of(place, "ann") == ("nexus", None)
         # The round that bob waited in is over: an empty seat cooperates.
         assert (await waiting).reward == 5.0
-        assert "bob" in place.nexus.stays
+        assert "bob" in place.nexus.live_sessions
         # Before the game is over ann is somewhere else, and stays there when it is.
-        stay = await place.nexus.enter("ann", "echo", Terms())
+        stay = await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 2)
         with place.nexus.ledger.look() as book:
             bob = book.sessions(agent_id="bob")[0]
         assert (bob.reason, bob.steps, bob.stats["reward"]) == ("finished", ROUNDS, 5.0 * (ROUNDS - 1))
-        assert place.nexus.stays["ann"] is stay
+        assert place.nexus.live_sessions["ann"] is stay
         assert (await act(place, "ann", "wait")).observation.step == 1
 
     play(tmp_path, scene)
@@ -105,7 +107,7 @@ def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_
         await sit_down(place)
         await both(place, "cooperate", "cooperate")
         chosen = asyncio.ensure_future(act(place, "ann", "defect"))
-        run = next(iter(place.nexus.tables.runs.values()))
+        run = next(iter(place.nexus.sessions.runs.values()))
         await place.until(lambda: place.nexus.store.repository.count_events(str(run.run_id), "chosen") == 3)
         closed = await place.nexus.exit("ann")
         assert (closed.reason, closed.steps, closed.stats["reward"]) == ("kicked", 2, 3.0)
@@ -118,8 +120,8 @@ def test_one_that_has_chosen_and_waits_for_the_other_comes_home_at_once_and_its_
 
 def test_one_whose_condition_comes_about_comes_home_by_it(tmp_path: Path) -> None:
     async def scene(place: Place) -> None:
-        going = asyncio.ensure_future(place.nexus.enter("ann", "matrix", Terms(exit_when="step >= 2")))
-        await place.nexus.enter("bob", "matrix", Terms())
+        going = asyncio.ensure_future(place.nexus.enter("ann", "matrix", EntryRequest(exit_when="step >= 2")))
+        await place.nexus.enter("bob", "matrix", EntryRequest())
         await going
         leaving = place.nexus.await_exit("ann")
         await both(place, "cooperate", "cooperate")
@@ -147,11 +149,11 @@ def test_a_game_that_all_were_called_back_from_is_over(tmp_path: Path) -> None:
     async def scene(place: Place) -> None:
         await sit_down(place)
         await both(place, "cooperate", "defect")
-        tables = list(place.nexus.tables.tasks.values())
+        tables = list(place.nexus.sessions.tasks.values())
         assert [(await place.nexus.exit(agent)).steps for agent in ("ann", "bob")] == [1, 1]
         await asyncio.gather(*tables)
-        assert place.nexus.tables.tasks == {}
-        assert place.nexus.faces == {}
+        assert place.nexus.sessions.tasks == {}
+        assert place.nexus.ports == {}
 
     play(tmp_path, scene)
 
@@ -161,7 +163,7 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
         await sit_down(place)
         await both(place, "defect", "cooperate")
         chosen = asyncio.ensure_future(act(place, "ann", "defect"))
-        run = next(iter(place.nexus.tables.runs.values()))
+        run = next(iter(place.nexus.sessions.runs.values()))
         await place.until(lambda: place.nexus.store.repository.count_events(str(run.run_id), "chosen") == 3)
         await place.nexus.exit("ann")
         await chosen
@@ -169,9 +171,9 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
 
     async def after(place: Place) -> None:
         assert seats_of(place, "ann") == ("nexus", None)
-        await place.nexus.enter("ann", "echo", Terms())
+        await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 4)
-        assert "ann" in place.nexus.stays
+        assert "ann" in place.nexus.live_sessions
         with place.nexus.ledger.look() as book:
             bob = book.sessions(agent_id="bob")[0]
             (ann,) = [s for s in book.sessions(agent_id="ann") if s.game == "matrix"]

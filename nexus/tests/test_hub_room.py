@@ -13,7 +13,7 @@ from wsap_core import PluginHost
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import GameUnavailableError
 from wsap_nexus.hub.remote_games import read_spec
-from wsap_nexus.store.entities import EXTERNAL, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 from wsap_nexus.worlds.game_client import GameClient
 
 OUTSIDE = {"*": EXTERNAL}
@@ -34,20 +34,20 @@ def test_a_game_whose_only_world_is_taken_is_busy_until_it_is_left(tmp_path: Pat
         async with nexus_at(tmp_path, agents, host=host_with(limited("echo", 1)), games=("small", "echo")) as place:
             nexus = place.nexus
             assert (stands(place), nexus.game_info("small").capacity) == ("available", 1)
-            await nexus.enter("a", "small", Terms())
+            await nexus.enter("a", "small", EntryRequest())
             assert stands(place) == "busy"
             assert nexus.game_info("echo").status == "available"
             with pytest.raises(GameUnavailableError, match="Small is busy: its only world is taken"):
-                await nexus.enter("b", "small", Terms())
+                await nexus.enter("b", "small", EntryRequest())
             told = next(world for world in nexus.surroundings("b").games if world.game == "small")
             assert told.status == "busy"
             assert "small" not in [suggestion.game for suggestion in nexus.surroundings("b").suggestions]
-            waiting = asyncio.create_task(nexus.life.wait("b", 600.0))
+            waiting = asyncio.create_task(nexus.agent_context.wait("b", 600.0))
             await asyncio.sleep(0)
             await nexus.exit("a")
             assert await waiting, "who waits for a world is woken"
             assert stands(place) == "available"
-            stay = await nexus.enter("b", "small", Terms())
+            stay = await nexus.enter("b", "small", EntryRequest())
             assert (stay.session.game, stands(place)) == ("small", "busy")
 
     asyncio.run(test())
@@ -57,7 +57,7 @@ def test_a_stay_that_is_open_while_its_agent_is_paused_takes_its_world_after_a_r
     async def test() -> None:
         host = host_with(limited("echo", 1))
         async with nexus_at(tmp_path, {"a": OUTSIDE}, host=host, games=("small",)) as place:
-            await place.nexus.enter("a", "small", Terms())
+            await place.nexus.enter("a", "small", EntryRequest())
             place.nexus.pause("a")
         async with nexus_at(tmp_path, {}, host=host, games=("small",)) as place:
             assert stands(place) == "busy"
@@ -73,11 +73,11 @@ def test_agents_on_their_way_share_a_world_with_several_seats_and_no_more_than_i
         async with nexus_at(tmp_path, agents, host=host_with(limited("matrix", 1)), games=("small",)) as place:
             nexus = place.nexus
             assert nexus.game_info("small").capacity == 2
-            both = [asyncio.create_task(nexus.enter(agent, "small", Terms())) for agent in ("a", "b")]
+            both = [asyncio.create_task(nexus.enter(agent, "small", EntryRequest())) for agent in ("a", "b")]
             await asyncio.sleep(0)
             assert stands(place) == "busy", "both seats are spoken for"
             with pytest.raises(GameUnavailableError):
-                nexus.request_enter("c", "small", Terms())
+                nexus.request_enter("c", "small", EntryRequest())
             first, second = await asyncio.gather(*both)
             assert first.session.world_id == second.session.world_id
             assert stands(place) == "busy"
@@ -91,12 +91,12 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
         agents = {"a": OUTSIDE, "b": OUTSIDE}
         async with nexus_at(tmp_path, agents, host=host_with(spec), games=("small",)) as place:
             nexus = place.nexus
-            await nexus.lives.end()
+            await nexus.agent_tasks.end()
             for agent in agents:
-                nexus.request_enter(agent, "small", Terms())
-            first, late = nexus.live.ways.pop("a"), nexus.live.ways.pop("b")
-            assert await nexus.room.sit_down([first], spec, nexus.tables.sit_down) is not None
-            assert await nexus.room.sit_down([late], spec, nexus.tables.sit_down) is None
+                nexus.request_enter(agent, "small", EntryRequest())
+            first, late = nexus.live.entries.pop("a"), nexus.live.entries.pop("b")
+            assert await nexus.capacity.sit_down([first], spec, nexus.sessions.sit_down) is not None
+            assert await nexus.capacity.sit_down([late], spec, nexus.sessions.sit_down) is None
             with nexus.ledger.look() as book:
                 assert book.agent("b").session_id is None
                 assert [row for row in book.transfers("prepared") if row.agent_id == "b"] == []
@@ -107,8 +107,8 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
 def test_a_game_that_is_closed_is_not_called_busy(tmp_path: Path) -> None:
     async def test() -> None:
         async with nexus_at(tmp_path, {"a": OUTSIDE}, host=host_with(limited("echo", 1)), games=("small",)) as place:
-            await place.nexus.enter("a", "small", Terms())
-            place.nexus.standings.put("small", "maintenance", "new version")
+            await place.nexus.enter("a", "small", EntryRequest())
+            place.nexus.breaker.put("small", "maintenance", "new version")
             assert stands(place) == "maintenance"
 
     asyncio.run(test())

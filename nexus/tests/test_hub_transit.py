@@ -21,7 +21,7 @@ from wsap_nexus.errors import RosterFullError
 from wsap_nexus.hub import sessions
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.entities import EXTERNAL, SessionRecord, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, SessionRecord
 
 
 class Killed(BaseException):
@@ -56,7 +56,7 @@ async def drop(nexus: Nexus) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     nexus.store.writer.flush()  # the log's thread lives on
-    nexus._lead.release()
+    nexus._lock.release()
 
 
 async def act(nexus: Nexus, *names: str) -> ActionResult:
@@ -86,7 +86,7 @@ def play(scene: Callable[[], Any]) -> None:
 def test_a_death_is_told_as_one_and_the_body_lives_again_when_it_is_asked_for(store: Store) -> None:
     async def scene() -> None:
         async with running(store, hub_kit.deadly(100)) as nexus:
-            await nexus.enter("ada", "quarry", Terms(steps=50))
+            await nexus.enter("ada", "quarry", EntryRequest(steps=50))
             session = await leave(nexus, "dig", "climb")
             assert (session.reason, session.steps) == ("death", 2)
             with nexus.ledger.look() as book:
@@ -94,7 +94,7 @@ def test_a_death_is_told_as_one_and_the_body_lives_again_when_it_is_asked_for(st
                 (body,) = book.avatars("ada")
             assert died.body["death_cause"] == "fall"
             assert body.avatar.state is AvatarState.DESTROYED
-            stay = await nexus.enter("ada", "quarry", Terms(avatar="digger-1", respawn="camp"))
+            stay = await nexus.enter("ada", "quarry", EntryRequest(avatar="digger-1", respawn="camp"))
             assert stay.session.world_id == body.world_id
             seen = (await nexus.external.observation("ada"))[1]
             assert seen.avatar.death_count == 1
@@ -106,10 +106,10 @@ def test_a_death_is_told_as_one_and_the_body_lives_again_when_it_is_asked_for(st
 def test_a_body_is_not_brought_back_in_a_way_that_there_is_not(store: Store) -> None:
     async def scene() -> None:
         async with running(store, hub_kit.deadly(100)) as nexus:
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             await leave(nexus, "climb")
             with pytest.raises((WorldError, UsageError), match="prayer"):
-                await nexus.enter("ada", "quarry", Terms(avatar="digger-1", respawn="prayer"))
+                await nexus.enter("ada", "quarry", EntryRequest(avatar="digger-1", respawn="prayer"))
 
     play(scene)
 
@@ -120,11 +120,11 @@ def test_time_passes_for_a_body_that_sleeps_and_for_none_that_is_suspended(
 ) -> None:
     async def scene() -> None:
         async with running(store) as nexus:
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             await leave(nexus, f"jack_out {mode}")
-            await nexus.enter("ada", "quarry", Terms(avatar="new"))
+            await nexus.enter("ada", "quarry", EntryRequest(avatar="new"))
             await leave(nexus, *["dig"] * 7, "jack_out despawn")
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             with nexus.ledger.look() as book:
                 notes = book.events(kinds=("entered",))[-1].body["notes"]
             # Seven times it dug, and leaving is a decision, too.
@@ -138,14 +138,14 @@ def test_an_agent_has_as_many_living_bodies_as_the_game_allows(store: Store) -> 
     async def scene() -> None:
         async with running(store) as nexus:
             for _ in range(2):
-                await nexus.enter("ada", "quarry", Terms(avatar="new"))
+                await nexus.enter("ada", "quarry", EntryRequest(avatar="new"))
                 await leave(nexus, "jack_out dormant")
             with pytest.raises(RosterFullError, match="2 living avatars"):
-                await nexus.enter("ada", "quarry", Terms(avatar="new"))
-            stay = await nexus.enter("ada", "quarry", Terms(avatar="quarry-000002"))
+                await nexus.enter("ada", "quarry", EntryRequest(avatar="new"))
+            stay = await nexus.enter("ada", "quarry", EntryRequest(avatar="quarry-000002"))
             assert stay.session.world_id == "quarry-000002"
             await leave(nexus, "jack_out despawn")
-            await nexus.enter("ada", "quarry", Terms(avatar="new"))
+            await nexus.enter("ada", "quarry", EntryRequest(avatar="new"))
             await leave(nexus, "jack_out suspend")
 
     play(scene)
@@ -154,12 +154,12 @@ def test_an_agent_has_as_many_living_bodies_as_the_game_allows(store: Store) -> 
 def test_a_body_in_danger_can_not_be_left_by_choice_and_can_be_left_by_force(store: Store) -> None:
     async def scene() -> None:
         async with running(store, hub_kit.deadly(0)) as nexus:
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             refused = await act(nexus, "climb", "jack_out dormant")
             assert (refused.success, refused.done) == (False, False)
             session = await nexus.exit("ada")
             assert session.reason == "kicked"
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             assert (await act(nexus, "jack_out dormant")).success is False  # it hangs where it hung
             await leave(nexus, "rest", "jack_out dormant")
 
@@ -175,10 +175,10 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
 
         async with running(store) as nexus:
             before = nexus
-            await nexus.enter("ada", "quarry", Terms(exit_when="step >= 4"))
-            monkeypatch.setattr(sessions, "commit_leave", killed)
+            await nexus.enter("ada", "quarry", EntryRequest(exit_when="step >= 4"))
+            monkeypatch.setattr(sessions, "commit_exit", killed)
             await act(nexus, "dig", "dig", "rest")
-            playing = list(nexus.tables.tasks.values())
+            playing = list(nexus.sessions.tasks.values())
             seat, _ = await nexus.external.observation("ada")
             acting = asyncio.ensure_future(seat.act(Action("dig")))
             await asyncio.wait(playing)
@@ -191,7 +191,7 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
                 with nexus.ledger.look() as book:
                     (session,) = book.sessions()
                 assert (session.reason, session.steps) == ("condition", 4)
-            before._lead.acquire()
+            before._lock.acquire()
 
     play(scene)
 
@@ -203,7 +203,7 @@ def test_a_stay_in_a_world_that_can_not_be_saved_goes_on_as_it_was(store: Store,
     async def scene() -> None:
         async with running(store, forgetful) as nexus:
             before = nexus
-            await nexus.enter("ada", "quarry", Terms(spawn=spawn))
+            await nexus.enter("ada", "quarry", EntryRequest(spawn=spawn))
             seen = (await act(nexus, "dig", "dig", "dig", "forge")).observation
             await drop(nexus)
             async with running(store, forgetful) as nexus:
@@ -213,7 +213,7 @@ def test_a_stay_in_a_world_that_can_not_be_saved_goes_on_as_it_was(store: Store,
                 with nexus.ledger.look() as book:
                     (body,) = book.avatars("ada")
                 assert body.avatar.state is AvatarState.DESTROYED  # its world is no more
-            before._lead.acquire()
+            before._lock.acquire()
 
     play(scene)
 
@@ -238,7 +238,7 @@ def test_the_books_win_where_a_world_tells_untruths_and_the_agent_leaves_all_the
             with nexus.ledger.change() as book:
                 book.mint_item("ada", PortableItem("escrowed:1", "coin", "currency"), game="quarry", session="")
             for _ in range(2):
-                await nexus.enter("ada", "quarry", Terms())
+                await nexus.enter("ada", "quarry", EntryRequest())
                 session = await leave(nexus, *["dig"] * 6, "jack_out suspend")
                 assert session.reason == "jack_out"
             with nexus.ledger.look() as book:
@@ -275,7 +275,7 @@ def test_a_world_whose_receipt_can_not_be_is_not_entered_and_nothing_has_changed
             with nexus.ledger.change() as book:
                 book.mint_item("ada", PortableItem("escrowed:1", "pick", "tool"), game="quarry", session="")
             with pytest.raises(WorldError, match=complaint):
-                await nexus.enter("ada", "quarry", Terms())
+                await nexus.enter("ada", "quarry", EntryRequest())
             with nexus.ledger.look() as book:
                 assert book.agent("ada").place == "nexus"
                 assert [r.place for r in book.items("ada")] == ["escrow"]
@@ -291,14 +291,14 @@ def test_only_bonuses_that_were_applied_are_listed(store: Store) -> None:
 
     async def scene() -> None:
         async with running(store) as nexus:
-            await nexus.enter("ada", "quarry", Terms())
+            await nexus.enter("ada", "quarry", EntryRequest())
             await leave(nexus, "jack_out suspend")
             with nexus.ledger.change() as book:
                 from wsap_nexus.store.entities import SkillGain
 
                 book.add_gain("ada", "other", "", SkillGain("crafting", "achievement:x", 1, 0.2, 0.2))
             for _ in range(2):
-                await nexus.enter("ada", "quarry", Terms())
+                await nexus.enter("ada", "quarry", EntryRequest())
                 await leave(nexus, "jack_out suspend")
             assert entered(nexus) == [{}, {"pick": {"picks": 1}}, {}]
 

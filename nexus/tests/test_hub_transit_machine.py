@@ -21,7 +21,7 @@ from wsap_core.protocol import Action
 from wsap_nexus.errors import NexusRunningError
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import Store, open_store
-from wsap_nexus.store.entities import EXTERNAL, Terms
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest
 
 T = TypeVar("T")
 AGENTS = ("ada", "bob", "cyd")
@@ -65,7 +65,7 @@ class Nexuses(RuleBasedStateMachine):
     def enter(self, agent: str, avatar: str | None) -> None:
         before = self.place(agent)
         try:
-            stay = self.run(self.nexus.enter(agent, "quarry", Terms(avatar=avatar)))
+            stay = self.run(self.nexus.enter(agent, "quarry", EntryRequest(avatar=avatar)))
         except WsapError:
             assert self.place(agent) == before
         else:
@@ -78,7 +78,7 @@ class Nexuses(RuleBasedStateMachine):
         before = self.place(agent)
 
         async def all_at_once() -> list[Any]:
-            ways = [self.nexus.enter(agent, "quarry", Terms()) for _ in range(count)]
+            ways = [self.nexus.enter(agent, "quarry", EntryRequest()) for _ in range(count)]
             return await asyncio.gather(*ways, return_exceptions=True)
 
         outcomes = self.run(all_at_once())
@@ -143,7 +143,7 @@ class Nexuses(RuleBasedStateMachine):
 
         async def drop() -> None:
             if going and self.place(agent) == "nexus":
-                self.nexus.request_enter(agent, "quarry", Terms())
+                self.nexus.request_enter(agent, "quarry", EntryRequest())
             tasks = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
             self.nexus.live.stopping = True
             for task in tasks:
@@ -152,7 +152,7 @@ class Nexuses(RuleBasedStateMachine):
             self.store.writer.flush()  # the log's thread lives on
 
         self.loop.run_until_complete(drop())
-        self.nexus._lead.release()
+        self.nexus._lock.release()
         self.start_again()
 
     def start_again(self) -> None:

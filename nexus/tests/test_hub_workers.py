@@ -29,11 +29,11 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.runs.tally import step_line
-from wsap_nexus.worlds.port import LocalWorld, WorldFace
-from wsap_nexus.worlds.workers.blame import Mark, Marked
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader, frame
 from wsap_nexus.worlds.workers.output import OutputLog
-from wsap_nexus.worlds.workers.pool import Patience, WorkerPool
+from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 from wsap_nexus.worlds.workers.world import WorkerWorld
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -55,7 +55,7 @@ def in_pool(test: Callable[[WorkerPool], Awaitable[None]], size: int = 1, deadli
     """Run a test with workers that are ended after it."""
 
     async def run() -> None:
-        pool = WorkerPool(size, Patience(deadline, more.pop("memory", None)), **more)
+        pool = WorkerPool(size, WorkerTimeouts(deadline, more.pop("memory", None)), **more)
         try:
             await test(pool)
         finally:
@@ -68,7 +68,7 @@ def world_in(pool: WorkerPool, spec: AdapterSpec, seed: int = 5, **more: Any) ->
     return WorkerWorld(spec, seed, {}, factory=str(portable_reference(spec.factory)), pool=pool, **more)
 
 
-async def sat_down(face: WorldFace, seat: str = "ada") -> Any:
+async def sat_down(face: WorldPort, seat: str = "ada") -> Any:
     await face.begin(5)
     return await face.open_seat(seat)
 
@@ -79,7 +79,7 @@ def kill_workers(pool: WorkerPool) -> None:
             os.kill(link.pid, signal.SIGKILL)
 
 
-async def crafter_stay(face: WorldFace, steps: int, before_call: Callable[[], None] = lambda: None) -> list[str]:
+async def crafter_stay(face: WorldPort, steps: int, before_call: Callable[[], None] = lambda: None) -> list[str]:
     """Live through a stay in Crafter with skills and an end in good order; return its lines and what it ends with."""
     await face.begin(5)
     made = await face.create_avatar("ada", AvatarSpec("Ada", skill_bonuses={"crafting": 0.9}))
@@ -161,7 +161,7 @@ def test_crafter_goes_the_same_way_when_its_worker_is_killed_at_any_moment(seed:
 def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_other() -> None:
     spec = HOST.games.get("matrix")
 
-    async def play(face: WorldFace, in_between: Callable[[], None]) -> list[str]:
+    async def play(face: WorldPort, in_between: Callable[[], None]) -> list[str]:
         await face.begin(3)
         row, column = await face.open_seat("row"), await face.open_seat("column")
         lines = []
@@ -188,7 +188,7 @@ def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_oth
 def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
     spec = HOST.games.get("matrix")
 
-    async def play(face: WorldFace, kill: Callable[[], None]) -> list[str]:
+    async def play(face: WorldPort, kill: Callable[[], None]) -> list[str]:
         await face.begin(3)
         row, column = await face.open_seat("row"), await face.open_seat("column")
         lines = []
@@ -217,7 +217,7 @@ def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
 def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_back() -> None:
     spec = HOST.games.get("matrix")
 
-    async def play(face: WorldFace, in_between: Callable[[], None]) -> list[str]:
+    async def play(face: WorldPort, in_between: Callable[[], None]) -> list[str]:
         await face.begin(3)
         row, column = await face.open_seat("row"), await face.open_seat("column")
         await row.observe()
@@ -531,7 +531,7 @@ def test_a_frame_that_says_it_is_endless_is_refused_at_once() -> None:
 
 def test_the_mark_stands_at_a_world_while_its_code_runs_and_at_none_while_it_waits() -> None:
     async def run() -> None:
-        mark = Mark.new()
+        mark = BlameFile.new()
         seen: list[int] = []
         gate = asyncio.Event()
 
@@ -542,7 +542,7 @@ def test_the_mark_stands_at_a_world_while_its_code_runs_and_at_none_while_it_wai
             return "over"
 
         async def asked() -> str:
-            return await Marked(game(), mark, 7)
+            return await Blamed(game(), mark, 7)
 
         task = asyncio.create_task(asked())
         await asyncio.sleep(0)

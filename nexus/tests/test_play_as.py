@@ -36,8 +36,8 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import EXTERNAL, Policy, SessionRecord, Terms
-from wsap_nexus.store.lock import lead
+from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, SessionRecord
+from wsap_nexus.store.lock import instance_lock
 
 DATA = Path(__file__).parent / "data" / "named_memories"
 OLD = json.loads((DATA / "facts.json").read_text())
@@ -156,7 +156,7 @@ def test_the_nexus_knows_what_was_learned_outside_and_what_is_learned_there_is_k
         async with nexus_at(tmp_path, {"luna": {}}, host=host(), games=("cave",)) as place:
             with place.nexus.ledger.look() as book:
                 assert book.skills("luna")["caving"] > 0
-            await place.nexus.enter("luna", "cave", Terms(steps=20))
+            await place.nexus.enter("luna", "cave", EntryRequest(steps=20))
             await place.until_events("left", 2)
 
     asyncio.run(test())
@@ -192,7 +192,7 @@ def test_an_agent_of_a_running_nexus_is_refused_and_one_that_is_in_its_world_aft
 ) -> None:
     async def test() -> None:
         async with nexus_at(tmp_path, {"luna": {"*": EXTERNAL}}, host=host(), games=("cave",)) as place:
-            await place.nexus.enter("luna", "cave", Terms())
+            await place.nexus.enter("luna", "cave", EntryRequest())
             with pytest.raises(NexusRunningError, match=r"A nexus runs on the database .*'luna' lives there"):
                 await asyncio.to_thread(as_luna, database)
 
@@ -248,7 +248,7 @@ def test_a_nexus_frees_the_agent_of_a_run_that_was_killed_and_credits_it_with_wh
 
 def test_a_run_that_just_begins_is_waited_for(database: str) -> None:
     with open_store(database) as store:
-        right = lead(store.database)
+        right = instance_lock(store.database)
         right.acquire()
 
         async def release() -> None:

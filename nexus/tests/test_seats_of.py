@@ -14,9 +14,9 @@ from wsap_core.cli import main
 from wsap_core.errors import UsageError
 from wsap_core.seams.clock import SystemClock
 from wsap_core.specs import AdapterSpec
+from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.lobby import Lobby
 from wsap_nexus.hub.seating import seat_names
-from wsap_nexus.hub.transit import Way
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
 
 GAME = """
@@ -118,7 +118,7 @@ def test_a_game_that_does_not_say_is_filled_to_its_fewest_seats_as_before() -> N
 
 
 def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
-    ways = [cast(Way, object()) for _ in range(3)]
+    entries = [cast(PreparedEntry, object()) for _ in range(3)]
     seated: list[Any] = []
 
     async def sit_down(came: Any, spec: AdapterSpec) -> str:
@@ -127,11 +127,11 @@ def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
 
     async def meet() -> list[str | None]:
         lobby = Lobby(spec_of(3), 3600.0, SystemClock(), sit_down)
-        return await asyncio.wait_for(asyncio.gather(*(lobby.join(way) for way in ways)), 30)
+        return await asyncio.wait_for(asyncio.gather(*(lobby.join(prepared) for prepared in entries)), 30)
 
     assert asyncio.run(meet()) == ["run"] * 3
-    assert seated == [ways]
-    assert seat_names(ways[:1], spec_of(3)) == ["seat-1", "seat-2", "seat-3"]
+    assert seated == [entries]
+    assert seat_names(entries[:1], spec_of(3)) == ["seat-1", "seat-2", "seat-3"]
     with pytest.raises(UsageError, match="it says 99"):
         Lobby(spec_of(99), 1.0, SystemClock(), sit_down)
 

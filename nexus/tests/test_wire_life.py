@@ -116,11 +116,14 @@ def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
         bridge = enter(once, "once", "echo")
         key = {"Idempotency-Key": "k-1"}
         first = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
-        steps = once.get("/nexus/agents/once").json()["sessions"][0]["id"], served.nexus.stays["once"].deeds.steps
+        steps = (
+            once.get("/nexus/agents/once").json()["sessions"][0]["id"],
+            served.nexus.live_sessions["once"].stats.steps,
+        )
         second = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
         assert second.text == first.text
         assert second.headers["idempotent-replayed"] == "true"
-        assert served.nexus.stays["once"].deeds.steps == steps[1]
+        assert served.nexus.live_sessions["once"].stats.steps == steps[1]
         other = once.post(f"{bridge}/act", json={"name": "wait"}, headers=key)
         assert problem(other) == (422, "IDEMPOTENCY_KEY_REUSED")
         bad = once.post(f"{bridge}/act", json={"name": "noop"}, headers={"Idempotency-Key": "a b"})
@@ -149,7 +152,7 @@ def test_what_was_done_before_a_restart_is_answered_after_it(tmp_path: Path) -> 
         assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
         repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "kept-2"})
         assert repeated.text == acted.text
-        assert second.nexus.stays["eve"].deeds.steps == 1
+        assert second.nexus.live_sessions["eve"].stats.steps == 1
 
 
 def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_path: Path) -> None:
@@ -159,7 +162,7 @@ def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_pat
         entered = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
         path = urlsplit(entered.json()["bridge_url"]).path
         acted = eve.post(f"{path}/act", json={"name": "move_left"}, headers=key | {"Idempotency-Key": "cut-2"})
-        run = first.nexus.stays["eve"].session.run_id
+        run = first.nexus.live_sessions["eve"].session.run_id
         first.in_loop(forget_answers(first, run))
     with serving(tmp_path) as second, second.client(token) as eve:
         assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
@@ -168,7 +171,7 @@ def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_pat
         repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "cut-2"})
         assert repeated.json()["result"]["observation"] == acted.json()["result"]["observation"]
         assert repeated.json()["result"]["message"] == acted.json()["result"]["message"]
-        assert second.nexus.stays["eve"].deeds.steps == 1
+        assert second.nexus.live_sessions["eve"].stats.steps == 1
 
 
 async def forget_answers(served: Served, run: str) -> None:
@@ -331,14 +334,14 @@ def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
     process.wait()
     with serving(folder) as served:
         # Nobody can be asked: the item is neither in the world nor back, but still on its way.
-        assert served.in_loop(served.nexus.elsewhere.settle()) == 1
+        assert served.in_loop(served.nexus.remote_games.settle()) == 1
         assert where(served, "eve") == {"sword-1": "transfer"}
         assert states(served) == ["unknown"]
         with game_process(port):
-            assert served.in_loop(served.nexus.elsewhere.settle()) == 0
+            assert served.in_loop(served.nexus.remote_games.settle()) == 0
             assert where(served, "eve") == {"sword-1": "escrow"}
             assert states(served) == ["cancelled"]
-            assert served.in_loop(served.nexus.elsewhere.settle()) == 0
+            assert served.in_loop(served.nexus.remote_games.settle()) == 0
 
 
 def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
@@ -352,7 +355,7 @@ def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
         give(served, "eve")
         transfer = served.in_loop(cut_off(served, admitted=True))
     with serving(folder) as served:
-        served.in_loop(served.nexus.elsewhere.settle())
+        served.in_loop(served.nexus.remote_games.settle())
         assert where(served, "eve") == {"sword-1": "escrow"}
         assert states(served) == ["cancelled"]
         with httpx2.Client(headers={"Authorization": f"Bearer {'t' * 20}"}) as game:
@@ -363,14 +366,14 @@ def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
 
 async def cut_off(served: Served, *, admitted: bool = False) -> str:
     """Prepare a way into the game elsewhere, and leave it there, as a killed process does."""
-    from wsap_nexus.hub.transit import prepare_enter
-    from wsap_nexus.store.entities import Terms
+    from wsap_nexus.hub.entering import prepare_enter
+    from wsap_nexus.store.entities import EntryRequest
 
     nexus = served.nexus
     with nexus.ledger.change() as book:
-        way = prepare_enter(book, "eve", nexus.elsewhere.specs()["far-crafter"], Terms())
+        way = prepare_enter(book, "eve", nexus.remote_games.specs()["far-crafter"], EntryRequest())
     if admitted:
-        client = nexus.elsewhere.specs()["far-crafter"].factory
+        client = nexus.remote_games.specs()["far-crafter"].factory
         await client.ask("PUT", "/worlds/w", {"world_seed": 1, "seed": 1, "options": {}})
         made = await client.ask("POST", "/worlds/w/seats/eve/avatars", {"wanted": {}})
         avatar = made["avatar"]["avatar_id"]

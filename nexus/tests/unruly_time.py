@@ -19,5 +19,5 @@ async def let_time_pass(pool: WorkerPool) -> None:
     """Have time pass for the workers, as far as the pool counts it, until one that hangs is ended."""
     link = pool.links[0]
     while link.why_killed is None:  # what it had said before may still come in
-        pool.look(2 * pool.patience.deadline)
+        pool.look(2 * pool.timeouts.deadline)
         await asyncio.sleep(0.01)

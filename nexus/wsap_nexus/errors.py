@@ -10,7 +10,7 @@ TransitError                  the nexus refuses a move                  exit 10
 └── AvatarStateError          an avatar can't go from its state to that one
 AgentPausedError              the agent is paused
 NexusRunningError             another nexus leads this database         exit 6
-└── LeadLostError             it has taken over from this one
+└── LockLostError             it has taken over from this one
 WorldFailedError              a world crashed, hung, or is not the same again   exit 4
 """
 
@@ -113,7 +113,7 @@ class NexusRunningError(StorageLockedError):
     retryable = False
 
 
-class LeadLostError(NexusRunningError):
+class LockLostError(NexusRunningError):
     """Another nexus has taken over the database, after the connection to it was interrupted; nothing was written."""
 
     code = "LEAD_LOST"

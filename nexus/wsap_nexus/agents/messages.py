@@ -30,14 +30,14 @@ HEARERS = 200
 """Most agents that a broadcast reaches."""
 PRESENT = 50
 """Most agents that are named as being there."""
-PERSON = "a person"
+HUMAN_SENDER = "a person"
 """Who a message is from that a person wrote; no agent's id has a space in it."""
 
 _AGENT, _LETTER = METADATA.tables["agent"], METADATA.tables["letter"]
 
 
 @dataclass(frozen=True)
-class Letter:
+class StoredMessage:
     """A message that waits for an agent."""
 
     id: int
@@ -93,7 +93,7 @@ def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = N
     return hearers
 
 
-def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[Letter]:
+def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
     """Return what waits for an agent, oldest first: from anybody, or from one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
     if sender is not None:
@@ -151,7 +151,7 @@ def members(book: Book, team: str) -> list[str]:
 # --- waiting --------------------------------------------------------------------------------------
 
 
-class Bell:
+class Wakeups:
     """Wakes agents that wait in the nexus: a message has come, or a world stands otherwise.
 
     Args:
@@ -228,7 +228,7 @@ def _forget_oldest(book: Book, hearer: str) -> None:
             book.connection.execute(delete(_LETTER).where(own & (_LETTER.c.id <= last)))
 
 
-def _letter(row: Row[Any]) -> Letter:
+def _letter(row: Row[Any]) -> StoredMessage:
     kind = "direct" if row.kind == "talk" else row.kind
     recipient = row.recipient if kind == "direct" else None
-    return Letter(row.id, AgentMessage(row.sender, row.content, kind, recipient), row.created)
+    return StoredMessage(row.id, AgentMessage(row.sender, row.content, kind, recipient), row.created)

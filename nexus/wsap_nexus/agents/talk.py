@@ -28,7 +28,7 @@ from wsap_nexus.agents.chronicle import latest, news, session_facts
 from wsap_nexus.agents.diary import SECONDS, Entry, composed, entries, write_entry
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.agents.memory import SavedMemories, kind_of, memory_of, take_in
-from wsap_nexus.agents.messages import PERSON, present
+from wsap_nexus.agents.messages import HUMAN_SENDER, present
 from wsap_nexus.agents.metagoals import pursuits
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -116,9 +116,9 @@ def checked(text: str) -> str:
     return text.strip()
 
 
-def leave_letter(book: Book, agent_id: str, text: str) -> None:
+def leave_message(book: Book, agent_id: str, text: str) -> None:
     """Put what a person says among an agent's messages."""
-    row = {"sender": PERSON, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
+    row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
     book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
     # Rung for like any other message, so that an agent that waits is woken.
     book.note(MessageSent(to=agent_id, form="direct", recipients=1))
@@ -221,7 +221,7 @@ def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]
     return plans
 
 
-class Words:
+class AgentTalk:
     """What agents say and write.
 
     Args:
@@ -279,7 +279,7 @@ class Words:
             how = "hears it at its next decision" if away else "finds it among its messages"
             answer = Answer(f"{agent.name} {how}.", "whisper" if away else "letter")
             with self._ledger.change() as book:
-                leave_letter(book, agent_id, text)
+                leave_message(book, agent_id, text)
                 _note_talk(book, Whispered, agent_id, text, answer)
             self._ring(agent_id)
             return answer
@@ -368,4 +368,4 @@ class Words:
 
 
 def _note_talk(book: Book, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
-    book.note(kind(agent_id=agent_id, by=PERSON, text=text, reply=answer.text, how=answer.how))
+    book.note(kind(agent_id=agent_id, by=HUMAN_SENDER, text=text, reply=answer.text, how=answer.how))

@@ -16,7 +16,7 @@ from wsap_nexus.http.callers import Owner, Vault
 from wsap_nexus.http.refusals import UnauthorizedError
 from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.store.entities import Terms
+from wsap_nexus.store.entities import EntryRequest
 
 router = APIRouter(prefix="/dashboard")
 
@@ -125,11 +125,11 @@ async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Owner) -> Resp
 @router.post("/agents/{agent_id}/send")
 async def send(nexus: Hub, agent_id: str, where: Destination, by: Owner) -> Response:
     """Send an agent into a game, out of the world that it is in."""
-    terms = Terms(tuple(where.goals), where.exit_when, where.steps)
+    terms = EntryRequest(tuple(where.goals), where.exit_when, where.steps)
     nexus.game_info(where.game)
     try:
         async with asyncio.timeout(PATIENCE):
-            if agent_id in nexus.stays:
+            if agent_id in nexus.live_sessions:
                 await nexus.exit(agent_id)
             stay = await nexus.enter(agent_id, where.game, terms)
     except TimeoutError:

@@ -15,7 +15,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.shown import event_shown, stay_in_short
 from wsap_nexus.http.refusals import TooManyStreamsError
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.loop import StepTaken
@@ -82,7 +82,7 @@ class Board:
         self._listeners.append(listener)
         return listener
 
-    def _stepped(self, stay: Stay, step: StepTaken) -> None:
+    def _stepped(self, stay: LiveSession, step: StepTaken) -> None:
         self._times.append(self._clock())
         self.decisions += 1
         for listener in self._listeners:
@@ -182,10 +182,10 @@ def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:
     # Any: JSON-ready data for the page.
-    stays = [nexus.stays[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.stays]
+    stays = [nexus.live_sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live_sessions]
     return {
         "agents": [stay_in_short(stay) for stay in stays],
         "rate": round(board.rate(), 1),
         "decisions": board.decisions,
-        "in_worlds": len(nexus.stays),
+        "in_worlds": len(nexus.live_sessions),
     }

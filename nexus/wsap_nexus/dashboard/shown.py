@@ -17,7 +17,7 @@ from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.untrusted import one_line
 from wsap_nexus.dashboard.guard import HEADERS
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.terminal.story import action_text
 
@@ -58,7 +58,7 @@ def event_shown(event: NexusEvent, names: Names) -> dict[str, Any]:
     }
 
 
-def stay_in_short(stay: Stay) -> dict[str, Any]:
+def stay_in_short(stay: LiveSession) -> dict[str, Any]:
     """Return where an agent stands in its stay."""
     session, step = stay.session, stay.last
     found: dict[str, Any] = {
@@ -69,9 +69,9 @@ def stay_in_short(stay: Stay) -> dict[str, Any]:
         "session": session.id,
         "seat": stay.seat_name,
         "opened": session.opened,
-        "steps": stay.deeds.steps,
-        "reward": round(stay.deeds.reward, 4),
-        "achieved": len(stay.deeds.achievements),
+        "steps": stay.stats.steps,
+        "reward": round(stay.stats.reward, 4),
+        "achieved": len(stay.stats.achievements),
         "paused": stay.controls.paused,
         "leaving": stay.stopped is not None,
     }

@@ -21,9 +21,9 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.shown import event_shown, observation_shown, shortened, stay_in_short, told
 from wsap_nexus.dashboard.spent import spent_by_session, spent_lately
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.hub.reconciliation import in_doubt
+from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
@@ -55,7 +55,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
     with nexus.ledger.look() as book:
         counts = _counts(book)
         here = _agents(book, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
-        tables = _tables(nexus.stays.values())
+        tables = _tables(nexus.live_sessions.values())
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
         recent = _newest(book, 120)
@@ -63,7 +63,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
         body = {
             "now": time.time(),
             "seq": book.last_seq(),
-            "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.stays)},
+            "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.live_sessions)},
             "worlds": [_world_card(nexus, run, stays) for run, stays in shown],
             "more_worlds": len(tables) - len(shown),
             "nexus": here,
@@ -87,7 +87,7 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
     with nexus.ledger.look() as book:
         found = _agents(book, where, limit)
     for row in found:
-        stay = nexus.stays.get(row["id"])
+        stay = nexus.live_sessions.get(row["id"])
         row["stay"] = stay_in_short(stay) if stay is not None else None
     return told({"agents": found})
 
@@ -95,7 +95,7 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
 @router.get("/agents/{agent_id}")
 async def agent(nexus: Hub, agent_id: str) -> Response:
     """Everything about an agent that fits a page."""
-    stay = nexus.stays.get(agent_id)
+    stay = nexus.live_sessions.get(agent_id)
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)
         sessions = book.sessions(agent_id=agent_id, limit=30)
@@ -112,7 +112,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "letters": _letters(book, agent_id),
             "spent": spent_by_session(nexus, book, sessions),
             "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
-            "in_doubt": [encode(move) for move in in_doubt(book, agent_id)[:20]],
+            "in_doubt": [encode(move) for move in unresolved_transfers(book, agent_id)[:20]],
         }
     return told(body)
 
@@ -120,7 +120,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
 @router.get("/agents/{agent_id}/now")
 async def now(nexus: Hub, agent_id: str) -> Response:
     """What an agent sees at this moment, as it was told last."""
-    stay = nexus.stays.get(agent_id)
+    stay = nexus.live_sessions.get(agent_id)
     if stay is None or stay.last is None:
         with nexus.ledger.look() as book:
             book.agent(agent_id)
@@ -149,8 +149,8 @@ async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30
 @router.get("/worlds")
 async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
     """Worlds, newest first, a page at a time; those that somebody is in come with the first page."""
-    open_in: dict[str, list[Stay]] = {}
-    for stay in nexus.stays.values():
+    open_in: dict[str, list[LiveSession]] = {}
+    for stay in nexus.live_sessions.values():
         open_in.setdefault(stay.session.world_id, []).append(stay)
     columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
     query = select(*columns).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
@@ -174,7 +174,7 @@ async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
 @router.get("/worlds/{world_id}")
 async def world(nexus: Hub, world_id: str) -> Response:
     """A world: who is in it, whose bodies are there, and who was."""
-    stays = [stay for stay in nexus.stays.values() if stay.session.world_id == world_id]
+    stays = [stay for stay in nexus.live_sessions.values() if stay.session.world_id == world_id]
     with nexus.ledger.look() as book:
         record = book.world(world_id)
         past = book.sessions(world_id=world_id, limit=30)
@@ -207,7 +207,7 @@ async def world(nexus: Hub, world_id: str) -> Response:
 @router.get("/worlds/{world_id}/view")
 async def view(nexus: Hub, request: Request, world_id: str) -> Response:
     """What a world looks like now."""
-    stay = next((s for s in nexus.stays.values() if s.session.world_id == world_id), None)
+    stay = next((s for s in nexus.live_sessions.values() if s.session.world_id == world_id), None)
     if stay is None:
         with nexus.ledger.look() as book:
             book.world(world_id)
@@ -274,17 +274,17 @@ def _agents(book: Book, where: Any, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-def _tables(stays: Iterable[Stay]) -> list[tuple[str, list[Stay]]]:
+def _tables(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]:
     """Return the open stays by the run they share, in the order of their worlds."""
-    found: dict[str, list[Stay]] = {}
+    found: dict[str, list[LiveSession]] = {}
     for stay in sorted(stays, key=lambda s: (s.session.world_id, s.session.agent_id)):
         found.setdefault(stay.session.run_id, []).append(stay)
     return list(found.items())
 
 
-def _world_card(nexus: Nexus, run: str, stays: list[Stay]) -> dict[str, Any]:
+def _world_card(nexus: Nexus, run: str, stays: list[LiveSession]) -> dict[str, Any]:
     session = stays[0].session
-    face = nexus.faces.get(run)
+    face = nexus.ports.get(run)
     draws = face is not None and "render" in face.spec.abilities
     title = face.spec.display_title if face is not None else session.game
     shown = [stay_in_short(stay) for stay in stays[:16]]

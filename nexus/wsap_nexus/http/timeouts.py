@@ -31,13 +31,13 @@ def most_connections() -> int:
     return MOST if files == resource.RLIM_INFINITY else min(MOST, max(OWN_FILES // 4, files - OWN_FILES))
 
 
-def patient(limits: Limits) -> type[PatientProtocol]:
+def protocol_with(limits: Limits) -> type[TimeoutProtocol]:
     """Return the protocol of connections that keeps to these limits."""
     most = most_connections() if limits.connections is None else limits.connections
-    return type("LimitedProtocol", (PatientProtocol,), {"head_seconds": limits.head_seconds, "most": most})
+    return type("LimitedProtocol", (TimeoutProtocol,), {"head_seconds": limits.head_seconds, "most": most})
 
 
-class PatientProtocol(H11Protocol):
+class TimeoutProtocol(H11Protocol):
     """HTTP/1.1 that closes connections on which no request comes, and those that are too many."""
 
     head_seconds = Limits.head_seconds

@@ -13,23 +13,23 @@ from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.agents.suggest import GameEntry, suggestions
-from wsap_nexus.agents.talk import Words
+from wsap_nexus.agents.talk import AgentTalk
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.leaving import WorldExit
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.lobby import Entrance
-from wsap_nexus.hub.place import NEXUS_SPEC, Surroundings
-from wsap_nexus.hub.transit import Departure
-from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, GuestSeat, read_whispers
+from wsap_nexus.hub.place import NEXUS_SPEC, NexusState
+from wsap_nexus.hub.visitor_seat import EXIT_GAME, WHISPER, Exit, VisitorSeat, read_whispers
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events
 from wsap_nexus.runs.run import Past
 from wsap_nexus.store.book import Book
-from wsap_nexus.store.entities import AvatarRecord, SessionRecord, Terms
+from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
 from wsap_nexus.store.records import RunStatus
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.seats import SeatPort
 
 # Any, in this module: parameters of actions, and statistics as JSON.
 
@@ -38,7 +38,7 @@ DIARIES = 100
 """Entries of diaries that are written at a time."""
 
 
-class Life:
+class AgentContext:
     """The inner side of a nexus: a `Desk` for the agents in it, and their memories, words and diaries.
 
     Args:
@@ -49,11 +49,11 @@ class Life:
     def __init__(self, context: HubContext, entrance: Entrance) -> None:
         self._context = context
         self._entrance = entrance
-        self._guests: dict[str, GuestSeat] = {}
+        self._guests: dict[str, VisitorSeat] = {}
         self._memories: dict[str, AgentMemories] = {}
         self._onward: dict[str, str] = {}
         self._looked: set[str] = set()
-        self.words = Words(
+        self.words = AgentTalk(
             context.ledger,
             context.store,
             host=context.host,
@@ -72,7 +72,7 @@ class Life:
 
     # --- the desk: what agents in the nexus ask for -----------------------------------------------
 
-    def surroundings(self, agent_id: str) -> Surroundings:
+    def surroundings(self, agent_id: str) -> NexusState:
         """Return what an agent in the nexus perceives."""
         infos = self._entrance.games()
         with self._context.ledger.look() as book:
@@ -94,7 +94,7 @@ class Life:
                 for info in infos
             ]
             pursuits = metagoals.pursuits(book, agent_id, "active")
-            return Surroundings(
+            return NexusState(
                 agent,
                 skills,
                 [record.item.name for record in book.items(agent_id, place="escrow")],
@@ -135,13 +135,13 @@ class Life:
             parts.append(f"Your body {avatar.avatar_id} in {body.world_id} is {avatar.state.value}.{way}")
         return one_line(" ".join(parts))
 
-    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
         """Prepare the agent's way into a game."""
         return self._entrance.request_enter(agent_id, game, terms)
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
         """Wait for some seconds, or until a message comes or a world stands otherwise."""
-        return await self._context.bell.wait(agent_id, min(max(seconds, 0.0), 600.0))
+        return await self._context.wakeups.wait(agent_id, min(max(seconds, 0.0), 600.0))
 
     def say(self, agent_id: str, kind: str, text: str, to: str | None) -> str:
         """Send a message to others."""
@@ -205,7 +205,7 @@ class Life:
 
     def guests(
         self, sessions: Mapping[str, SessionRecord], past: Past | None, recorder: Recorder
-    ) -> Callable[[str, SeatFace], SeatFace]:
+    ) -> Callable[[str, SeatPort], SeatPort]:
         """Return what puts the agents of open sessions, by seat, into their seats.
 
         Args:
@@ -217,12 +217,12 @@ class Life:
         logged = self._context.store.repository.read_events(run_id, kinds=(WHISPER,)) if past is not None else ()
         whispered = read_whispers(event.data for event in logged)
 
-        def around(name: str, seat: SeatFace) -> SeatFace:
+        def wrap_seat(name: str, seat: SeatPort) -> SeatPort:
             session = sessions.get(name)
             if session is None:  # whoever sat there has left
-                return GuestSeat(seat)
+                return VisitorSeat(seat)
             agent_id = session.agent_id
-            guest = GuestSeat(
+            guest = VisitorSeat(
                 seat,
                 goals=session.terms.goals,
                 recorder=recorder,
@@ -236,7 +236,7 @@ class Life:
             self._guests[session.agent_id] = guest
             return guest
 
-        return around
+        return wrap_seat
 
     def exit_of(self, agent_id: str) -> Exit | None:
         """Return how an agent left its world, if it did so by `exit_game`."""
@@ -250,11 +250,13 @@ class Life:
         if now is not None:
             book.save_memories(session.agent_id, now)
 
-    def with_memories(self, departure: Departure, session: SessionRecord, seat: str) -> Departure:
+    def with_memories(self, world_exit: WorldExit, session: SessionRecord, seat: str) -> WorldExit:
         """Return a departure with what the agent remembers, and with how it left."""
         way = self.exit_of(session.agent_id)
         told = {} if way is None else {"exit_reason": way.reason, "destination": way.destination}
-        return replace(departure, memories=self.remembered(session.run_id, seat), stats={**departure.stats, **told})
+        return replace(
+            world_exit, memories=self.remembered(session.run_id, seat), details={**world_exit.details, **told}
+        )
 
     def gone(self, agent_id: str) -> None:
         """Forget a seat that is empty now."""
@@ -279,7 +281,7 @@ class Life:
         if not destination:
             return
         try:
-            self._entrance.request_enter(agent_id, destination, Terms())
+            self._entrance.request_enter(agent_id, destination, EntryRequest())
         except WsapError as error:
             with self._context.ledger.change() as book:
                 book.note(OnwardRefused(agent_id=agent_id, destination=destination[:80], why=str(error)[:500]))
@@ -334,7 +336,8 @@ class Life:
     def _whispers(self, agent_id: str) -> dict[int, str]:
         with self._context.ledger.look() as book:
             return {
-                letter.id: letter.message.content for letter in messages.inbox(book, agent_id, sender=messages.PERSON)
+                letter.id: letter.message.content
+                for letter in messages.inbox(book, agent_id, sender=messages.HUMAN_SENDER)
             }
 
     def ring(self, agent_id: str) -> None:

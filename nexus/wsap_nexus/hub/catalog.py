@@ -17,7 +17,7 @@ from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.remote_games import Elsewhere
+from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.events import GameAvailable, GameFailed, GameInMaintenance, GameOffline
 from wsap_nexus.store.tables import METADATA
@@ -36,7 +36,7 @@ _TIMES = "failed_at"
 
 
 @dataclass(frozen=True)
-class Standing:
+class Availability:
     """How a game stands."""
 
     status: Status = "available"
@@ -46,7 +46,7 @@ class Standing:
     """When it failed of late, in seconds since 1970."""
 
 
-class Standings:
+class CircuitBreaker:
     """How games stand, kept in the database.
 
     Args:
@@ -63,13 +63,13 @@ class Standings:
         self._limit = limit
         self._window = window
         self._on_close = on_close
-        self._known: dict[str, Standing] | None = None
+        self._known: dict[str, Availability] | None = None
 
-    def of(self, game: str) -> Standing:
+    def of(self, game: str) -> Availability:
         """Return how a game stands."""
-        return self._all().get(game, Standing())
+        return self._all().get(game, Availability())
 
-    def put(self, game: str, status: str, reason: str = "") -> Standing:
+    def put(self, game: str, status: str, reason: str = "") -> Availability:
         """Say how a game stands from now on; its failures are forgotten where it becomes available.
 
         Raises:
@@ -80,7 +80,7 @@ class Standings:
             raise UsageError(f"A game is {', '.join(known[:-1])} or {known[-1]}, not {status!r}.")
         before = self.of(game)
         failed_at = () if status == "available" else before.failed_at
-        standing = Standing(status, one_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
+        standing = Availability(status, one_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
         with self._ledger.change() as book:
             self._keep(book, game, standing)
             book.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
@@ -100,23 +100,23 @@ class Standings:
                 update(_WORLD).where(_WORLD.c.id == world_id).values(failures=_WORLD.c.failures + 1)
             )
             book.note(GameFailed(game=game, world=world_id, error=reason, recent=len(failed_at)))
-            standing = Standing(before.status, before.reason, failed_at)
+            standing = Availability(before.status, before.reason, failed_at)
             if too_often:
                 why = f"It failed {len(failed_at)} times within {_span(self._window)}, the last time so: {reason}"
-                standing = Standing("offline", why[:_LONGEST_REASON], failed_at)
+                standing = Availability("offline", why[:_LONGEST_REASON], failed_at)
                 book.note(GameOffline(game=game, reason=standing.reason, before=before.status))
             self._keep(book, game, standing)
         if too_often:
             self._on_close(game)
         return too_often
 
-    def _all(self) -> dict[str, Standing]:
+    def _all(self) -> dict[str, Availability]:
         if self._known is None:
             with self._ledger.look() as book:
                 self._known = {row.name: _standing(row.status, row.reason, row.data) for row in _rows(book)}
         return self._known
 
-    def _keep(self, book: Book, game: str, standing: Standing) -> None:
+    def _keep(self, book: Book, game: str, standing: Availability) -> None:
         self._all()[game] = standing
         data = dict(book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == game)).scalar() or {})
         values = {
@@ -135,10 +135,10 @@ def _rows(book: Book) -> list[Any]:
     return list(book.connection.execute(select(_GAME)))
 
 
-def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Standing:
+def _standing(status: str, reason: str, data: Mapping[str, Any]) -> Availability:
     # Any: JSON. What somebody wrote into the table by hand is not better than nothing.
     known: Any = status if status in get_args(Status) else "offline"
-    return Standing(known, reason, tuple(float(t) for t in data.get(_TIMES, ())))
+    return Availability(known, reason, tuple(float(t) for t in data.get(_TIMES, ())))
 
 
 def _span(seconds: float) -> str:
@@ -156,7 +156,7 @@ class Catalog:
     """
 
     def __init__(
-        self, host: PluginHost, wanted: tuple[str, ...] | None, elsewhere: Elsewhere, standings: Standings
+        self, host: PluginHost, wanted: tuple[str, ...] | None, elsewhere: RemoteGames, standings: CircuitBreaker
     ) -> None:
         self.known: dict[str, AdapterSpec] = {}
         """Games in this process that were looked at, by name and by reference."""

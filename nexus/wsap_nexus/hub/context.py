@@ -11,13 +11,13 @@ from wsap_core.host import PluginHost
 from wsap_core.seams.clock import Clock
 from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
-from wsap_nexus.agents.messages import Bell
-from wsap_nexus.hub.catalog import Catalog, Standings
+from wsap_nexus.agents.messages import Wakeups
+from wsap_nexus.hub.catalog import Catalog, CircuitBreaker
+from wsap_nexus.hub.entering import PreparedEntry
 from wsap_nexus.hub.external import Outside
-from wsap_nexus.hub.live_session import Stay
-from wsap_nexus.hub.remote_games import Elsewhere
+from wsap_nexus.hub.live_session import LiveSession
+from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.settings import Settings
-from wsap_nexus.hub.transit import Way
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
@@ -25,18 +25,18 @@ from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord
 from wsap_nexus.worlds.placement import Placement
-from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.port import WorldPort
 
 T = TypeVar("T")
 
 
-class Awaited(Generic[T]):
+class PendingFutures(Generic[T]):
     """What is waited for, by agent; all who wait for the same get the same."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[T]] = {}
 
-    def expect(self, agent_id: str) -> asyncio.Future[T]:
+    def wait(self, agent_id: str) -> asyncio.Future[T]:
         """Return where it will be."""
         waiting = self._waiting.get(agent_id)
         if waiting is None or waiting.done():
@@ -44,7 +44,7 @@ class Awaited(Generic[T]):
             waiting = self._waiting[agent_id] = asyncio.get_running_loop().create_future()
         return waiting
 
-    def tell(self, agent_id: str, outcome: T | Exception) -> None:
+    def resolve(self, agent_id: str, outcome: T | Exception) -> None:
         """Give whoever waits for an agent what came of it, if anybody does."""
         future = self._waiting.pop(agent_id, None)
         if future is None or future.done():
@@ -55,9 +55,9 @@ class Awaited(Generic[T]):
             future.set_result(outcome)
 
 
-WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldFace]
+WorldMaker = Callable[[AdapterSpec, WorldRecord], WorldPort]
 """Makes a new, unstarted world."""
-StepListener = Callable[[Stay, StepTaken], None]
+StepListener = Callable[[LiveSession, StepTaken], None]
 """Called after each decision in a world."""
 
 
@@ -65,19 +65,19 @@ StepListener = Callable[[Stay, StepTaken], None]
 class LiveState:
     """What a running nexus holds in memory, and loses when it ends."""
 
-    stays: dict[str, Stay] = field(default_factory=dict)
+    sessions: dict[str, LiveSession] = field(default_factory=dict)
     """Open sessions that are being played, by agent."""
-    ways: dict[str, Way] = field(default_factory=dict)
+    entries: dict[str, PreparedEntry] = field(default_factory=dict)
     """Prepared ways into worlds, by agent, until they are taken."""
     external: Outside = field(default_factory=Outside)
     """Agents that somebody outside decides for, while they are in a world or in the nexus."""
-    arriving: Awaited[Stay] = field(default_factory=Awaited)
+    arriving: PendingFutures[LiveSession] = field(default_factory=PendingFutures)
     """Who waits for an agent to be in a world."""
-    leaving: Awaited[SessionRecord] = field(default_factory=Awaited)
+    leaving: PendingFutures[SessionRecord] = field(default_factory=PendingFutures)
     """Who waits for an agent to be back."""
     visits: dict[str, str] = field(default_factory=dict)
     """The runs that agents in the nexus are in, by agent."""
-    faces: dict[str, WorldFace] = field(default_factory=dict)
+    ports: dict[str, WorldPort] = field(default_factory=dict)
     """Worlds that somebody is in, by run; for looking at."""
     runs: dict[str, Run] = field(default_factory=dict)
     """Runs that are being played in a world, by their ids."""
@@ -96,14 +96,14 @@ class LiveState:
         task = self.agent_tasks.get(agent_id)
         return task is not None and not task.done()
 
-    def tell(self, stay: Stay, step: StepTaken) -> None:
+    def tell(self, stay: LiveSession, step: StepTaken) -> None:
         """Call the listeners after a decision in a world."""
         for listener in self.listeners:
             listener(stay, step)
 
     def stop_game(self, game: str, reason: str) -> None:
         """End all open sessions in a game before their next decision."""
-        for stay in list(self.stays.values()):
+        for stay in list(self.sessions.values()):
             if stay.session.game == game:
                 stay.stop(reason)
 
@@ -123,28 +123,28 @@ class HubContext:
     """For waiting."""
     services: Services
     """Handed to games and agents."""
-    standings: Standings
+    breaker: CircuitBreaker
     """Which games may be entered, and why others may not."""
     placement: Placement
     """Where worlds run."""
-    elsewhere: Elsewhere
+    remote_games: RemoteGames
     """Games in other processes."""
     catalog: Catalog
     """Which games there are."""
-    bell: Bell
+    wakeups: Wakeups
     """Wakes agents that wait in the nexus."""
     live: LiveState
     make_near: WorldMaker
     """Makes worlds of games that are installed here."""
 
-    def make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
+    def make_world(self, spec: AdapterSpec, record: WorldRecord) -> WorldPort:
         """Return a new, unstarted world, in this process or another one.
 
         Raises:
             WorldFailedError: the game can't be loaded or made.
         """
-        far = spec.name in self.elsewhere.specs()
-        return self.elsewhere.world(spec, record) if far else self.make_near(spec, record)
+        far = spec.name in self.remote_games.specs()
+        return self.remote_games.world(spec, record) if far else self.make_near(spec, record)
 
     def new_controls(self, agent: AgentIdentity) -> Controls:
         """Return new controls of an agent: paused if it is paused, stopped if the nexus is being stopped."""

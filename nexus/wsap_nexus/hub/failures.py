@@ -12,12 +12,12 @@ from wsap_core.protocol import Avatar, AvatarState, TransitPackage
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.agent_context import Life
+from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.live_session import Deeds, Stay
+from wsap_nexus.hub.leaving import WorldExit, commit_exit
+from wsap_nexus.hub.live_session import LiveSession, SessionStats
 from wsap_nexus.hub.seating import START, KeptVenue
-from wsap_nexus.hub.transit import Departure, commit_leave
 from wsap_nexus.runs.recorder import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.tally import step_line
@@ -26,8 +26,8 @@ from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import AgentFailed, SessionForceClosed, WorldCrashed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
 from wsap_nexus.store.repository import Repository
-from wsap_nexus.worlds.port import WorldFace
-from wsap_nexus.worlds.seats import SeatFace, leave
+from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.seats import SeatPort, leave
 
 
 def last_state(repository: Repository, run_id: str) -> bytes | None:
@@ -44,21 +44,21 @@ def last_state(repository: Repository, run_id: str) -> bytes | None:
     return None
 
 
-def logged_deeds(repository: Repository, run_id: str, seat: str | None = None) -> Deeds:
+def logged_stats(repository: Repository, run_id: str, seat: str | None = None) -> SessionStats:
     """Return what was done in a run, in one seat or in all."""
-    deeds = Deeds()
+    stats = SessionStats()
     for event in repository.read_events(run_id, kinds=("step",)):
         if seat is None or event.seat == seat:
-            deeds.count_logged(event)
-    return deeds
+            stats.count_logged(event)
+    return stats
 
 
-def bring_home(
+def force_close(
     book: Book,
     session: SessionRecord,
     spec: AdapterSpec,
     *,
-    deeds: Deeds,
+    stats: SessionStats,
     reason: str,
     error: str = "",
     state: bytes | None = None,
@@ -70,7 +70,7 @@ def bring_home(
         book: within a transaction.
         session: open.
         spec: the game.
-        deeds: what was done.
+        stats: what was done.
         reason: why it ends.
         error: what went wrong.
         state: the world as it was last saved; None where it is no more.
@@ -101,16 +101,16 @@ def bring_home(
                 kept=state is not None,
             )
         )
-    departure = Departure(
+    world_exit = WorldExit(
         reason,
         TransitPackage(transfer_id),
         _body(book, session, kept=state is not None),
-        deeds,
-        stats={"error": error} if error else {},
+        stats,
+        details={"error": error} if error else {},
         seconds=seconds,
         world_state=state,
     )
-    commit_leave(book, session, spec, departure, transfer_id)
+    commit_exit(book, session, spec, world_exit, transfer_id)
     return book.session(session.id)
 
 
@@ -134,7 +134,7 @@ def _body(book: Book, session: SessionRecord, *, kept: bool) -> Avatar:
 
 
 async def last_good_state(
-    make: Callable[[], WorldFace], repository: Repository, run_id: str, *, seat: str, seed: int, codec: Codec
+    make: Callable[[], WorldPort], repository: Repository, run_id: str, *, seat: str, seed: int, codec: Codec
 ) -> bytes | None:
     """Return the state after the last recorded step, with the seat left and its body suspended.
 
@@ -155,28 +155,28 @@ async def last_good_state(
     start = next(iter(repository.read_events(run_id, kinds=(START,))), None)
     if start is None or start.data.get("world") is None:
         return None
-    face: WorldFace | None = None
+    port: WorldPort | None = None
     try:
-        face = make()
-        venue = KeptVenue(face, seed=seed, start=start.body)
+        port = make()
+        venue = KeptVenue(port, seed=seed, start=start.body)
         player = (await venue.open([seat], seed))[seat]
-        await _go_through(face, player, repository, run_id, codec)
+        await _go_through(port, player, repository, run_id, codec)
         if player.left is None:
             await leave(player, "suspend")
-        return await face.snapshot()
+        return await port.snapshot()
     except WsapError:
         return None
     finally:
-        if face is not None:
+        if port is not None:
             with contextlib.suppress(WorldError):
-                await face.close()
+                await port.close()
 
 
-async def _go_through(face: WorldFace, player: SeatFace, repository: Repository, run_id: str, codec: Codec) -> None:
+async def _go_through(port: WorldPort, player: SeatPort, repository: Repository, run_id: str, codec: Codec) -> None:
     after = 0
     saved = repository.last_event(run_id, "snapshot")
     if saved is not None:
-        await face.restore(read_snapshot(saved.body)[0])
+        await port.restore(read_snapshot(saved.body)[0])
         after = saved.seq
     for event in repository.read_events(run_id, from_seq=after, kinds=("step",)):
         if event.seq <= after:
@@ -185,26 +185,26 @@ async def _go_through(face: WorldFace, player: SeatFace, repository: Repository,
         await player.observe()
         outcome = await player.resolve(step.action)
         if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
-            raise WorldError(f"{face.spec.name!r} did not go the way it was recorded.")
+            raise WorldError(f"{port.spec.name!r} did not go the way it was recorded.")
 
 
-class Homecoming:
+class FailureHandler:
     """Brings agents of a nexus home without their world's help, and holds failures against games.
 
     Args:
         context: of the nexus.
-        life: keeps what agents remember.
+        agent_context: keeps what agents remember.
     """
 
-    def __init__(self, context: HubContext, life: Life) -> None:
+    def __init__(self, context: HubContext, agent_context: AgentContext) -> None:
         self._context = context
-        self._life = life
+        self._agent_context = agent_context
 
-    async def table_failed(
-        self, run: Run, stays: Mapping[str, Stay], error: Exception, state: bytes | None, leaving: bool
+    async def run_failed(
+        self, run: Run, stays: Mapping[str, LiveSession], error: Exception, state: bytes | None, leaving: bool
     ) -> None:
         """See to it that nobody is stuck: pause the agent that failed, or bring all home from a world that did."""
-        deeds = {stay.session.id: stay.deeds for stay in stays.values()}
+        stats = {stay.session.id: stay.stats for stay in stays.values()}
         sessions = [stay.session for stay in stays.values()]
         alone = next(iter(stays.values())) if len(run.plan.seats) == 1 else None
         culprit = None if leaving else stays.get(run.failed_seat or "") or alone
@@ -212,12 +212,12 @@ class Homecoming:
             self.agent_failed(culprit.session.agent_id, error, culprit.session)
             if len(stays) > 1 and culprit.controls.paused:
                 # It was to stand still while the others go on, and can't do even that.
-                self.bring_home(sessions, str(error), reason=FAILED, deeds=deeds, seconds=run.summary().seconds)
+                self.force_close(sessions, str(error), reason=FAILED, stats=stats, seconds=run.summary().seconds)
             return
         if alone is not None:
             state = await self.last_good(alone.session) or state
         self.world_failed(
-            sessions, sessions[0].world_id, error, state=state, deeds=deeds, seconds=run.summary().seconds
+            sessions, sessions[0].world_id, error, state=state, stats=stats, seconds=run.summary().seconds
         )
 
     def agent_failed(self, agent_id: str, error: WsapError, session: SessionRecord | None = None) -> None:
@@ -234,23 +234,23 @@ class Homecoming:
         error: Exception,
         *,
         state: bytes | None = None,
-        deeds: Mapping[str, Deeds] | None = None,
+        stats: Mapping[str, SessionStats] | None = None,
         seconds: float = 0.0,
     ) -> None:
         """Bring all home from a world that failed, and hold it against the game."""
-        self.bring_home(sessions, str(error), state=state, deeds=deeds, seconds=seconds)
+        self.force_close(sessions, str(error), state=state, stats=stats, seconds=seconds)
         known = isinstance(error, SnapshotError) or (isinstance(error, WorldFailedError) and error.counted)
         if not known:
-            self._context.standings.count(sessions[0].game, world_id, error)
+            self._context.breaker.count(sessions[0].game, world_id, error)
 
-    def bring_home(
+    def force_close(
         self,
         sessions: Sequence[SessionRecord],
         error: str,
         *,
         reason: str = WORLD_FAILED,
         state: bytes | None = None,
-        deeds: Mapping[str, Deeds] | None = None,
+        stats: Mapping[str, SessionStats] | None = None,
         seconds: float = 0.0,
     ) -> list[SessionRecord]:
         """Close sessions of one run without asking their world, and return them closed."""
@@ -268,16 +268,16 @@ class Homecoming:
             for session in sessions:
                 if book.session(session.id).closed is not None:
                     continue
-                done = (deeds or {}).get(session.id) or logged_deeds(repository, run_id, session.agent_id)
+                done = (stats or {}).get(session.id) or logged_stats(repository, run_id, session.agent_id)
                 closed.append(
-                    bring_home(
-                        book, session, spec, deeds=done, reason=reason, error=error, state=state, seconds=seconds
+                    force_close(
+                        book, session, spec, stats=done, reason=reason, error=error, state=state, seconds=seconds
                     )
                 )
-                self._life.save_memories(book, session)
+                self._agent_context.save_memories(book, session)
         for session in closed:
-            self._life.came_back(session)
-            self._context.live.leaving.tell(session.agent_id, session)
+            self._agent_context.came_back(session)
+            self._context.live.leaving.resolve(session.agent_id, session)
         return closed
 
     async def last_good(self, session: SessionRecord) -> bytes | None:
@@ -301,7 +301,7 @@ class Homecoming:
 
     def stuck(self, agent_id: str) -> SessionRecord | None:
         """Return the open session of an agent that nobody plays now, because the agent is paused."""
-        if agent_id in self._context.live.stays:
+        if agent_id in self._context.live.sessions:
             return None
         with self._context.ledger.look() as book:
             session_id = book.agent(agent_id).session_id
@@ -310,7 +310,7 @@ class Homecoming:
             return None
         return session
 
-    def fetch_home(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
+    def recall(self, agent_id: str, reason: str, state: bytes | None = None) -> SessionRecord | None:
         """Bring an agent home whose world nobody plays in now; None if that is not so."""
         stuck = self.stuck(agent_id)
-        return None if stuck is None else next(iter(self.bring_home([stuck], "", reason=reason, state=state)), None)
+        return None if stuck is None else next(iter(self.force_close([stuck], "", reason=reason, state=state)), None)

@@ -59,7 +59,7 @@ class Delivery:
         self._name = name
         self._on_event = on_event
         self._kinds = tuple(kinds)
-        self._room = asyncio.Semaphore(at_once)
+        self._capacity = asyncio.Semaphore(at_once)
         self._seconds = seconds
         self._on_failure = on_failure
         self._fresh = asyncio.Event()
@@ -128,7 +128,7 @@ class Delivery:
             _LOG.warning("The listener %s can't read the log: %s", self._name, error)
             return 0
         for event in events:
-            await self._room.acquire()
+            await self._capacity.acquire()
             if time.monotonic() - self._kept_at >= KEEP_EVERY:
                 self._keep()
             self._read = event.seq
@@ -138,7 +138,7 @@ class Delivery:
         return len(events)
 
     def _told(self, seq: int, task: asyncio.Task[None]) -> None:
-        self._room.release()
+        self._capacity.release()
         if not task.cancelled():  # one that was cut off is not delivered
             del self._open[seq]
             self._fresh.set()

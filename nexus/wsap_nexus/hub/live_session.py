@@ -21,7 +21,7 @@ SHUTDOWN = "shutdown"
 
 
 @dataclass
-class Deeds:
+class SessionStats:
     """What was done in a session: the evidence for skills, and its totals."""
 
     done: Counter[str] = field(default_factory=Counter)
@@ -54,13 +54,13 @@ class Deeds:
         return step.result
 
 
-class Stay:
+class LiveSession:
     """An open session, being played.
 
     Args:
         session: its record.
         seat_name: the agent's seat in the world.
-        deeds: what was done before, when it is gone on with.
+        stats: what was done before, in a session that is resumed.
         controls: what holds and stops its loop.
         on_step: told after each decision.
     """
@@ -70,13 +70,13 @@ class Stay:
         session: SessionRecord,
         seat_name: str,
         *,
-        deeds: Deeds,
+        stats: SessionStats,
         controls: Controls,
-        on_step: Callable[[Stay, StepTaken], None],
+        on_step: Callable[[LiveSession, StepTaken], None],
     ) -> None:
         self.session = session
         self.seat_name = seat_name
-        self.deeds = deeds
+        self.stats = stats
         self.controls = controls
         self.stopped: str | None = None
         """Why it was asked to end, if it was."""
@@ -106,7 +106,7 @@ class Stay:
         self.last = step
         self.catching_up = False
         result = step.result
-        self.deeds.add(step.action.name, result.success, result.reward, result.achievements)
+        self.stats.add(step.action.name, result.success, result.reward, result.achievements)
         self._see_whether_to_leave(result)
         self._on_step(self, step)
 
@@ -125,9 +125,9 @@ class Stay:
             return
         facts = facts_of(
             result.observation,
-            steps=self.deeds.steps,
-            reward=self.deeds.reward,
-            achievements=self.deeds.achievements,
+            steps=self.stats.steps,
+            reward=self.stats.reward,
+            achievements=self.stats.achievements,
         )
         if self._exit(facts):
             self.stop("condition")

@@ -16,15 +16,15 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.errors import GameUnavailableError, IncompatibleGameError
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.transit import Way, prepare_enter, take_back
-from wsap_nexus.store.entities import Terms
+from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, prepare_enter
+from wsap_nexus.store.entities import EntryRequest
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_info import GameInfo
 
 _SESSION = METADATA.tables["session"]
 
 
-class Room:
+class Capacity:
     """How many worlds of each game are taken.
 
     Args:
@@ -58,7 +58,7 @@ class Room:
         if self.busy(spec):
             raise _full(spec)
 
-    async def sit_down(self, ways: Sequence[Way], spec: AdapterSpec, play: SitDown) -> str | None:
+    async def sit_down(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: SitDown) -> str | None:
         """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
         if spec.max_worlds is None:
             return await play(ways, spec)
@@ -67,9 +67,9 @@ class Room:
             error = _full(spec)
             with self._context.ledger.change() as book:
                 for way in ways:
-                    take_back(book, way.transfer_id, way.agent_id, str(error))
+                    cancel_entry(book, way.transfer_id, way.agent_id, str(error))
             for way in ways:
-                self._context.live.arriving.tell(way.agent_id, error)
+                self._context.live.arriving.resolve(way.agent_id, error)
             return None
         sitting = self._sitting.setdefault(spec.name, [])
         mine = frozenset(way.transfer_id for way in ways)
@@ -91,7 +91,7 @@ class Room:
             yield
         finally:
             closing.remove(run_id)
-            self._context.bell.ring_all()
+            self._context.wakeups.ring_all()
 
     def _taken(self, spec: AdapterSpec) -> int:
         query = select(_SESSION.c.run_id).where(_SESSION.c.game == spec.name, _SESSION.c.closed.is_(None)).distinct()
@@ -105,7 +105,7 @@ def _full(spec: AdapterSpec) -> GameUnavailableError:
     return GameUnavailableError(f"{spec.display_title} is busy: {worlds} taken. Wait until somebody leaves.")
 
 
-SitDown = Callable[[Sequence[Way], AdapterSpec], Awaitable[str | None]]
+SitDown = Callable[[Sequence[PreparedEntry], AdapterSpec], Awaitable[str | None]]
 """Brings agents into one world, and returns the run that is played there."""
 
 
@@ -125,11 +125,11 @@ class Lobby:
         self._patience = patience
         self._clock = clock
         self._sit_down = sit_down
-        self._waiting: list[Way] = []
+        self._waiting: list[PreparedEntry] = []
         self._begun: asyncio.Future[str | None] | None = None
         self._timer: asyncio.Task[None] | None = None
 
-    async def join(self, way: Way) -> str | None:
+    async def join(self, way: PreparedEntry) -> str | None:
         """Wait for others and return the run that is played; None if the world didn't let them in."""
         if self._begun is None:
             self._begun = asyncio.get_running_loop().create_future()
@@ -164,17 +164,17 @@ class Entrance:
 
     Args:
         context: of the nexus.
-        room: whether games have a free world.
+        capacity: whether games have a free world.
     """
 
-    def __init__(self, context: HubContext, room: Room) -> None:
+    def __init__(self, context: HubContext, capacity: Capacity) -> None:
         self._context = context
-        self._room = room
+        self._capacity = capacity
 
     def games(self) -> list[GameInfo]:
         """Return what is known of every game that can be entered."""
-        active = Counter(stay.session.game for stay in self._context.live.stays.values())
-        return self._context.catalog.infos(active, self._room.busy)
+        active = Counter(stay.session.game for stay in self._context.live.sessions.values())
+        return self._context.catalog.infos(active, self._capacity.busy)
 
     def specs(self) -> dict[str, AdapterSpec]:
         """Return every game that can be entered, by name."""
@@ -192,7 +192,7 @@ class Entrance:
                 return info
         raise UnknownNameError("world", game, [g.id for g in games])
 
-    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
         """Prepare an agent's way into a game, and return what to tell it.
 
         Raises:
@@ -201,9 +201,9 @@ class Entrance:
         """
         info = self.game_info(game)
         if info.status == "busy":
-            self._room.check(self._context.catalog.spec(info.id))
+            self._capacity.check(self._context.catalog.spec(info.id))
         elif info.status != "available":
-            reason = self._context.standings.of(info.id).reason
+            reason = self._context.breaker.of(info.id).reason
             raise GameUnavailableError(f"{info.name} is {info.status}{': ' if reason else ''}{reason or '.'}")
         if info.protocol_version.split(".")[0] != PROTOCOL_VERSION.split(".")[0]:
             raise IncompatibleGameError(
@@ -211,5 +211,5 @@ class Entrance:
             )
         with self._context.ledger.change() as book:
             way = prepare_enter(book, agent_id, self._context.catalog.spec(game), terms)
-        self._context.live.ways[agent_id] = way
+        self._context.live.entries[agent_id] = way
         return f"You are on your way to {info.name}."

@@ -13,35 +13,35 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_nexus.agents.diary import Entry as DiaryEntry
-from wsap_nexus.agents.messages import Bell
+from wsap_nexus.agents.messages import Wakeups
 from wsap_nexus.agents.talk import Answer
-from wsap_nexus.errors import LeadLostError, NotInWorldError
-from wsap_nexus.hub.agent_context import Life
-from wsap_nexus.hub.catalog import Catalog, Standing, Standings
+from wsap_nexus.errors import LockLostError, NotInWorldError
+from wsap_nexus.hub.agent_context import AgentContext
+from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
 from wsap_nexus.hub.external import Outside
-from wsap_nexus.hub.failures import Homecoming
+from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.listeners import PluginListeners
-from wsap_nexus.hub.live_session import SHUTDOWN, Stay
-from wsap_nexus.hub.lobby import Entrance, Room
-from wsap_nexus.hub.place import Surroundings
-from wsap_nexus.hub.remote_games import Elsewhere
+from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
+from wsap_nexus.hub.lobby import Capacity, Entrance
+from wsap_nexus.hub.place import NexusState
+from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.hub.run_sessions import refuse_played, settle_runs
-from wsap_nexus.hub.scheduler import Lives, Waking
-from wsap_nexus.hub.seating import Casting
-from wsap_nexus.hub.sessions import Tables
+from wsap_nexus.hub.scheduler import AgentTasks, Scheduler
+from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import Installed
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Ledger
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
+from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
-from wsap_nexus.store.lock import EVERY, lead
+from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
-from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.port import WorldPort
 
 
 class Nexus:
@@ -82,18 +82,20 @@ class Nexus:
         """What games and agents are handed."""
         self.live = LiveState()
         """What is held in memory."""
-        self.standings = Standings(
+        self.breaker = CircuitBreaker(
             self.ledger, self.settings.max_failures, self.settings.failure_window, on_close=self._call_back
         )
         """Which games may be entered, and why others may not."""
         self.placement = Placement(self.settings, self._world_context, self._world_failed)
         """Where worlds run."""
-        self.elsewhere = Elsewhere(self.ledger, self.clock, self.settings.game_hosts, on_failure=self._world_failed)
+        self.remote_games = RemoteGames(
+            self.ledger, self.clock, self.settings.game_hosts, on_failure=self._world_failed
+        )
         """Games in other processes."""
-        self.catalog = Catalog(host, self.settings.games, self.elsewhere, self.standings)
+        self.catalog = Catalog(host, self.settings.games, self.remote_games, self.breaker)
         """Which games there are."""
-        bell = Bell(self.clock)
-        self.ledger.listen(bell.heard)
+        wakeups = Wakeups(self.clock)
+        self.ledger.listen(wakeups.heard)
         context = self._context = HubContext(
             host=host,
             store=store,
@@ -101,38 +103,45 @@ class Nexus:
             settings=self.settings,
             clock=self.clock,
             services=services,
-            standings=self.standings,
+            breaker=self.breaker,
             placement=self.placement,
-            elsewhere=self.elsewhere,
+            remote_games=self.remote_games,
             catalog=self.catalog,
-            bell=bell,
+            wakeups=wakeups,
             live=self.live,
             make_near=make_world or self.placement.make,
         )
-        self.room = Room(context)
+        self.capacity = Capacity(context)
         """Whether games have a world for one more."""
-        self._entrance = Entrance(context, self.room)
-        self.life = Life(context, self._entrance)
+        self._entrance = Entrance(context, self.capacity)
+        self.agent_context = AgentContext(context, self._entrance)
         """What agents perceive in the nexus, remember, say and write."""
-        self.homecoming = Homecoming(context, self.life)
+        self.failures = FailureHandler(context, self.agent_context)
         """What becomes of agents when something fails."""
-        casting = Casting(context)
-        self.tables = Tables(context, casting=casting, life=self.life, homecoming=self.homecoming, room=self.room)
+        seating = Seating(context)
+        self.sessions = SessionRunner(
+            context, seating=seating, agent_context=self.agent_context, failures=self.failures, capacity=self.capacity
+        )
         """What is played in worlds."""
-        self.lives = Lives(
-            context, tables=self.tables, room=self.room, life=self.life, casting=casting, homecoming=self.homecoming
+        self.agent_tasks = AgentTasks(
+            context,
+            sessions=self.sessions,
+            capacity=self.capacity,
+            agent_context=self.agent_context,
+            seating=seating,
+            failures=self.failures,
         )
         """Agents that live now."""
         self._listeners = PluginListeners(self.ledger, host)
-        self._lead = lead(store.database)
-        self._leading: asyncio.Task[None] | None = None
-        self._lost: asyncio.Future[LeadLostError] | None = None
-        self._waking = Waking(self.ledger, self.awaken)
+        self._lock = instance_lock(store.database)
+        self._watching_lock: asyncio.Task[None] | None = None
+        self._lost: asyncio.Future[LockLostError] | None = None
+        self._scheduler = Scheduler(self.ledger, self.start_agent)
 
     @property
-    def stays(self) -> dict[str, Stay]:
+    def live_sessions(self) -> dict[str, LiveSession]:
         """Open sessions that are being played, by agent."""
-        return self.live.stays
+        return self.live.sessions
 
     @property
     def external(self) -> Outside:
@@ -145,9 +154,9 @@ class Nexus:
         return self.live.visits
 
     @property
-    def faces(self) -> dict[str, WorldFace]:
+    def ports(self) -> dict[str, WorldPort]:
         """Worlds that somebody is in, by run; for looking at."""
-        return self.live.faces
+        return self.live.ports
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -158,35 +167,35 @@ class Nexus:
             NexusRunningError: another nexus leads it.
             AlreadyInWorldError: one of its agents plays in a run outside the nexus.
         """
-        self._lead.acquire()
+        self._lock.acquire()
         try:
             refuse_played(settle_runs(self.ledger, self.store.repository, self.host))
         except BaseException:
-            self._lead.release()
+            self._lock.release()
             raise
         self._lost = asyncio.get_running_loop().create_future()
         if not self.store.database.is_sqlite:
-            self._leading = asyncio.create_task(self._keep_leading(self._lost), name="leading")
-        self.tables.settle()
-        self.life.start()
+            self._watching_lock = asyncio.create_task(self._watch_lock(self._lost), name="leading")
+        self.sessions.settle()
+        self.agent_context.start()
         self._listeners.start()
         with self.ledger.change() as book:
             book.note(NexusStarted(agents=book.count_agents()))
-        self.elsewhere.start()
-        self._waking.start()
+        self.remote_games.start()
+        self._scheduler.start()
 
-    async def until_lost(self) -> LeadLostError:
+    async def until_lost(self) -> LockLostError:
         """Return why it has to stop, once another nexus has taken over the database; call it after `start`."""
         if self._lost is None:
             raise UsageError("The nexus leads nothing yet; start it first.")
         return await asyncio.shield(self._lost)
 
-    async def _keep_leading(self, lost: asyncio.Future[LeadLostError]) -> None:
+    async def _watch_lock(self, lost: asyncio.Future[LockLostError]) -> None:
         while not lost.done():
             await self.clock.sleep(EVERY)
             try:
-                await asyncio.to_thread(self._lead.check)
-            except LeadLostError as error:
+                await asyncio.to_thread(self._lock.check)
+            except LockLostError as error:
                 lost.set_result(error)
 
     async def stop(self) -> None:
@@ -195,32 +204,32 @@ class Nexus:
         Where another nexus has taken over, nothing is kept: what this one did since is not so.
         """
         self.live.stopping = True
-        await self._waking.stop()
-        for stay in list(self.stays.values()):
+        await self._scheduler.stop()
+        for stay in list(self.live_sessions.values()):
             stay.stop(SHUTDOWN, at_once=True)
-        for run in self.tables.runs.values():
+        for run in self.sessions.runs.values():
             run.controls.stop()
-        await asyncio.gather(*self.tables.tasks.values(), return_exceptions=True)
+        await asyncio.gather(*self.sessions.tasks.values(), return_exceptions=True)
         for controls in self.live.controls.values():
             controls.stop()
-        await self.lives.end()
-        await self.life.aclose()
+        await self.agent_tasks.end()
+        await self.agent_context.aclose()
         await self.placement.close()
-        await self.elsewhere.stop()
+        await self.remote_games.stop()
         if self._models is not None:
             await self._models.aclose()
-        if self._leading is not None:
-            self._leading.cancel()
-            await asyncio.gather(self._leading, return_exceptions=True)
+        if self._watching_lock is not None:
+            self._watching_lock.cancel()
+            await asyncio.gather(self._watching_lock, return_exceptions=True)
         try:
             with self.ledger.change() as book:
                 book.note(NexusStopped())
             self.store.writer.flush()
-        except LeadLostError:
+        except LockLostError:
             pass  # what another nexus leads is the other's to tell of
         finally:
             await self._listeners.aclose()
-            self._lead.release()
+            self._lock.release()
 
     @property
     def stopping(self) -> bool:
@@ -229,16 +238,16 @@ class Nexus:
 
     def playing(self, run_id: str) -> Run | None:
         """Return a run that is being played in a world, None if it is not."""
-        return self.tables.runs.get(run_id)
+        return self.sessions.runs.get(run_id)
 
     def on_step(self, listener: StepListener) -> None:
         """Have a listener told after each decision in a world."""
         self.live.listeners.append(listener)
 
-    def awaken(self, agent: AgentIdentity) -> None:
+    def start_agent(self, agent: AgentIdentity) -> None:
         """Let an agent live, unless somebody outside decides for it."""
         if not self.live.stopping:
-            self.lives.begin(agent.id)
+            self.agent_tasks.begin(agent.id)
 
     def pause(self, agent_id: str) -> None:
         """Let an agent begin no further decision."""
@@ -257,7 +266,7 @@ class Nexus:
             book.note(AgentResumed(agent_id=agent_id))
         if agent_id in self.live.controls:
             self.live.controls[agent_id].resume()
-        self.awaken(replace(agent, state="active"))
+        self.start_agent(replace(agent, state="active"))
 
     def step_once(self, agent_id: str) -> None:
         """Let a paused agent make one decision."""
@@ -268,13 +277,13 @@ class Nexus:
         """Pause an agent, bring it back from its world or its way there, and end its task; it is in the nexus then."""
         self.pause(agent_id)
         asked = False
-        while agent_id in self.stays or self._on_its_way(agent_id):
-            if agent_id in self.stays and not asked:
+        while agent_id in self.live_sessions or self._on_its_way(agent_id):
+            if agent_id in self.live_sessions and not asked:
                 asked = True
                 await self.exit(agent_id)
             else:
                 await self.clock.sleep(0.02)
-        await self.lives.end([agent_id])
+        await self.agent_tasks.end([agent_id])
 
     def _on_its_way(self, agent_id: str) -> bool:
         with self.ledger.look() as book:
@@ -282,12 +291,12 @@ class Nexus:
 
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
         """Bring an agent back from its world, safe or not; return whether it was in one."""
-        stay = self.stays.get(agent_id)
+        stay = self.live_sessions.get(agent_id)
         if stay is not None:
             stay.stop(reason)
-        return stay is not None or self.homecoming.fetch_home(agent_id, reason) is not None
+        return stay is not None or self.failures.recall(agent_id, reason) is not None
 
-    async def enter(self, agent_id: str, game: str, terms: Terms) -> Stay:
+    async def enter(self, agent_id: str, game: str, terms: EntryRequest) -> LiveSession:
         """Send an agent that is in the nexus into a game, and return its stay once it has arrived.
 
         Raises:
@@ -295,12 +304,12 @@ class Nexus:
             WorldError: the world didn't let it in; it is still in the nexus.
         """
         self.request_enter(agent_id, game, terms)
-        arriving = self.live.arriving.expect(agent_id)
+        arriving = self.live.arriving.wait(agent_id)
         visit = self.live.controls.get(agent_id)
         if visit is not None:
             visit.stop()
         with self.ledger.look() as book:
-            self.awaken(book.agent(agent_id))
+            self.start_agent(book.agent(agent_id))
         return await arriving
 
     async def exit(self, agent_id: str, reason: str = "kicked") -> SessionRecord:
@@ -309,14 +318,14 @@ class Nexus:
         Raises:
             NotInWorldError: it is in no world.
         """
-        stuck = self.homecoming.stuck(agent_id)
+        stuck = self.failures.stuck(agent_id)
         if stuck is not None:
-            state = await self.homecoming.last_good(stuck)
-            closed = self.homecoming.fetch_home(agent_id, reason, state)
+            state = await self.failures.last_good(stuck)
+            closed = self.failures.recall(agent_id, reason, state)
             if closed is not None:
                 return closed
         leaving = self.await_exit(agent_id)
-        self.stays[agent_id].stop(reason)
+        self.live_sessions[agent_id].stop(reason)
         return await leaving
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
@@ -325,15 +334,15 @@ class Nexus:
         Raises:
             NotInWorldError: it is in no world.
         """
-        if agent_id not in self.stays:
+        if agent_id not in self.live_sessions:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
-        return self.live.leaving.expect(agent_id)
+        return self.live.leaving.wait(agent_id)
 
     # --- what agents in the nexus ask for ---------------------------------------------------------
 
-    def surroundings(self, agent_id: str) -> Surroundings:
+    def surroundings(self, agent_id: str) -> NexusState:
         """Return what an agent in the nexus perceives."""
-        return self.life.surroundings(agent_id)
+        return self.agent_context.surroundings(agent_id)
 
     async def talk(self, agent_id: str, text: str) -> Answer:
         """Say something to an agent: in the nexus it answers, in a world it hears a whisper.
@@ -342,11 +351,11 @@ class Nexus:
             UnknownNameError: there is no such agent.
             UsageError: nothing was said, or too much.
         """
-        return await self.life.words.talk(agent_id, text)
+        return await self.agent_context.words.talk(agent_id, text)
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[DiaryEntry]:
         """Return an agent's diary, newest first, a page at a time; `before` is the number of the last entry seen."""
-        return self.life.words.diary(agent_id, before=before, limit=limit)
+        return self.agent_context.words.diary(agent_id, before=before, limit=limit)
 
     def specs(self) -> dict[str, AdapterSpec]:
         """Return every game that can be entered, by name."""
@@ -364,7 +373,7 @@ class Nexus:
         """
         return self._entrance.game_info(game)
 
-    def set_game_status(self, game: str, status: str, reason: str = "") -> Standing:
+    def set_game_status(self, game: str, status: str, reason: str = "") -> Availability:
         """Say whether a game may be entered, from now on and after a restart; who is in it comes back if not.
 
         Args:
@@ -377,9 +386,9 @@ class Nexus:
             UsageError: there is no such status.
         """
         self.game_info(game)
-        return self.standings.put(game, status, reason)
+        return self.breaker.put(game, status, reason)
 
-    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
         """Prepare an agent's way into a game, and return what to tell it.
 
         Raises:
@@ -395,7 +404,7 @@ class Nexus:
 
     def _world_failed(self, game: str, world_id: str, error: Exception) -> None:
         """Count a failure of a world; too many take its game offline."""
-        self.standings.count(game, world_id, error)
+        self.breaker.count(game, world_id, error)
 
     def _call_back(self, game: str) -> None:
         """Have all who are in a game come back, because it may not be entered any more."""

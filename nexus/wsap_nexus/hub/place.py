@@ -23,9 +23,9 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
-from wsap_nexus.agents.messages import Letter
+from wsap_nexus.agents.messages import StoredMessage
 from wsap_nexus.agents.suggest import GameEntry, Suggestion
-from wsap_nexus.store.entities import AgentIdentity, SessionRecord, Terms
+from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 
 GAME = "nexus"
 """What the nexus is called where a game's name stands."""
@@ -78,7 +78,7 @@ class NexusObservation(Observation):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class NexusState:
     """What the nexus tells an agent of itself and of the worlds."""
 
     identity: AgentIdentity
@@ -93,15 +93,15 @@ class Surroundings:
     goals: Sequence[Goal] = ()
     news: Sequence[Event] = ()
     """What happened since it last set out, newest first."""
-    letters: Sequence[Letter] = ()
+    letters: Sequence[StoredMessage] = ()
     """What others said to it and it has not read, oldest first."""
     team: str | None = None
 
 
-class Desk(Protocol):
+class NexusServices(Protocol):
     """What an agent in the nexus can ask for. What it can't have is told by a `WsapError`."""
 
-    def surroundings(self, agent_id: str) -> Surroundings:
+    def surroundings(self, agent_id: str) -> NexusState:
         """Return what the agent perceives."""
         ...
 
@@ -109,7 +109,7 @@ class Desk(Protocol):
         """Return what there is to know of a game, for this agent."""
         ...
 
-    def request_enter(self, agent_id: str, game: str, terms: Terms) -> str:
+    def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
         """Prepare the agent's way into a game, and return what to tell it.
 
         Raises:
@@ -200,7 +200,7 @@ _DECLARED = index_actions(NEXUS_ACTIONS)
 _MESSAGES = {"say": "broadcast", "tell": "direct", "tell_team": "team"}
 
 
-class NexusPlace:
+class NexusAdapter:
     """The nexus around one agent: a `GameAdapter` with one seat.
 
     Args:
@@ -208,7 +208,7 @@ class NexusPlace:
         agent_id: who is here.
     """
 
-    def __init__(self, desk: Desk, agent_id: str) -> None:
+    def __init__(self, desk: NexusServices, agent_id: str) -> None:
         self._desk = desk
         self._agent_id = agent_id
         self._step = 0
@@ -296,10 +296,10 @@ class NexusPlace:
         )
 
 
-def _terms(given: Mapping[str, Any]) -> Terms:
+def _terms(given: Mapping[str, Any]) -> EntryRequest:
     # Any: parameters that were checked against their declaration.
     goals = str(given.get("goals") or "").strip()
-    return Terms(
+    return EntryRequest(
         goals=(goals,) if goals else (),
         exit_when=str(given.get("exit_when") or ""),
         steps=int(given["steps"]) if given.get("steps") else None,
@@ -310,7 +310,7 @@ def _terms(given: Mapping[str, Any]) -> Terms:
     )
 
 
-def _availability(around: Surroundings) -> tuple[ActionAvailability, ...]:
+def _availability(around: NexusState) -> tuple[ActionAvailability, ...]:
     barred = {
         "enter_game": "" if any(g.status == "available" for g in around.games) else "no world is available",
         "abandon_meta_goal": "" if around.goals else "you have no meta-goal",
@@ -320,11 +320,11 @@ def _availability(around: Surroundings) -> tuple[ActionAvailability, ...]:
     return tuple(ActionAvailability(name, not barred.get(name), barred.get(name, "")) for name in NEXUS_ACTIONS.names)
 
 
-def _list_games(around: Surroundings) -> str:
+def _list_games(around: NexusState) -> str:
     return "; ".join(f"{g.game} is {g.status}" for g in around.games) or "There are no worlds."
 
 
-def _review_self(around: Surroundings) -> str:
+def _review_self(around: NexusState) -> str:
     own = around.identity
     skills = ", ".join(f"{k} {v:.2f}" for k, v in sorted(around.skills.items())) or "none yet"
     parts = [f"You are {own.name}.", own.persona, f"You have made {own.lifetime_steps} decisions in worlds."]
@@ -337,11 +337,11 @@ def _review_self(around: Surroundings) -> str:
     return one_line(" ".join(part for part in parts if part))
 
 
-def _review_achievements(around: Surroundings) -> str:
+def _review_achievements(around: NexusState) -> str:
     return f"You have achieved: {', '.join(map(one_line, around.achievements)) or 'nothing yet'}."
 
 
-_REVIEWS: Mapping[str, Callable[[Surroundings], str]] = {
+_REVIEWS: Mapping[str, Callable[[NexusState], str]] = {
     "list_games": _list_games,
     "review_self": _review_self,
     "review_achievements": _review_achievements,
@@ -357,7 +357,7 @@ def _told(session: SessionRecord) -> str:
 NEXUS_SPEC = AdapterSpec(
     GAME,
     "The place between the worlds.",
-    NexusPlace,
+    NexusAdapter,
     title="the nexus",
     default_agent="wanderer",
     wire_types=(NexusObservation,),

@@ -30,8 +30,8 @@ from wsap_nexus.runs.session import Session, resume, start
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity
-from wsap_nexus.store.lock import lead
-from wsap_nexus.store.pages.agents import check_agent_id
+from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.repositories.agents import check_agent_id
 
 PATIENCE = 2.0
 """Seconds to wait for another run that is just beginning; a nexus that runs keeps the database for longer."""
@@ -141,7 +141,7 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell 
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"The agent {name!r} can't be in two seats at once.")
-    lock = lead(store.database)
+    lock = instance_lock(store.database)
     try:
         lock.acquire(PATIENCE)
     except NexusRunningError:

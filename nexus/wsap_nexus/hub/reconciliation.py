@@ -22,7 +22,7 @@ Outcome = Literal["arrived", "returned"]
 
 
 @dataclass(frozen=True)
-class InDoubt:
+class UnresolvedTransfer:
     """A move of which it is not known what became of it."""
 
     transfer: str
@@ -36,7 +36,7 @@ class InDoubt:
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedTransfer:
     """A move that a person has decided about."""
 
     transfer: str
@@ -48,10 +48,10 @@ class Settled:
     """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
 
 
-def in_doubt(book: Book, agent_id: str | None = None) -> list[InDoubt]:
+def unresolved_transfers(book: Book, agent_id: str | None = None) -> list[UnresolvedTransfer]:
     """Return the moves in doubt, oldest first; all, or one agent's."""
     return [
-        InDoubt(
+        UnresolvedTransfer(
             str(row.id),
             str(row.data.get("game", "")),
             str(row.created),
@@ -63,7 +63,7 @@ def in_doubt(book: Book, agent_id: str | None = None) -> list[InDoubt]:
     ]
 
 
-def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None) -> list[Settled]:
+def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
     """Decide about an agent's moves in doubt, and return what was decided; each item is in one place afterwards.
 
     Args:
@@ -92,7 +92,7 @@ def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None)
     return [_settle(book, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
 
 
-def _settle(book: Book, row: Row[Any], outcome: Outcome) -> Settled:
+def _settle(book: Book, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
     items = _items(book, row)
     there = outcome == "arrived" and row.world_id is not None and book.has_world(row.world_id)
     place = "escrow" if outcome == "returned" else "world" if there else "lost"
@@ -111,7 +111,7 @@ def _settle(book: Book, row: Row[Any], outcome: Outcome) -> Settled:
     book.note(
         TransferSettled(agent_id=row.agent_id, game=game, transfer=row.id, outcome=outcome, items=list(items), to=place)
     )
-    return Settled(str(row.id), game, outcome, items, place)
+    return ResolvedTransfer(str(row.id), game, outcome, items, place)
 
 
 def _items(book: Book, row: Row[Any]) -> tuple[str, ...]:

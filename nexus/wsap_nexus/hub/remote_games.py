@@ -25,13 +25,13 @@ from wsap_core.seams.clock import Clock
 from wsap_core.specs import AdapterSpec
 from wsap_core.version import check_protocol_version
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.hub.transit import take_back
+from wsap_nexus.hub.entering import cancel_entry
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnresolved
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_port import RemoteWorld
+from wsap_nexus.worlds.http_world import HttpWorld
 from wsap_nexus.worlds.placement import FailureListener
 
 # Any, in this module: JSON.
@@ -76,7 +76,7 @@ def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
         )
 
 
-class Elsewhere:
+class RemoteGames:
     """The games of a nexus that run in other processes.
 
     Args:
@@ -110,11 +110,11 @@ class Elsewhere:
             self._specs = dict(_kept_specs(rows))
         return self._specs
 
-    def world(self, spec: AdapterSpec, record: WorldRecord) -> RemoteWorld:
+    def world(self, spec: AdapterSpec, record: WorldRecord) -> HttpWorld:
         """Return the face of a world that nothing was asked of yet."""
         assert isinstance(spec.factory, GameClient)  # `specs` makes no others
         told = None if self._on_failure is None else partial(self._on_failure, spec.name, record.id)
-        return RemoteWorld(spec, record.id, record.seed, record.options, spec.factory, on_failure=told)
+        return HttpWorld(spec, record.id, record.seed, record.options, spec.factory, on_failure=told)
 
     async def join(self, url: str, token: str | None, taken: frozenset[str]) -> AdapterSpec:
         """Take a game in: look at what it says of itself, keep how it is reached, and return its description.
@@ -231,7 +231,7 @@ class Elsewhere:
         if not told["known"] or package is None:
             with self._ledger.change() as book:
                 if _is_in_doubt(book, row.id):
-                    take_back(book, row.id, row.agent_id, "the game had let nothing in")
+                    cancel_entry(book, row.id, row.agent_id, "the game had let nothing in")
             return
         back = _CODEC.decode(TransitPackage, package, where="withdrawn transfer")
         returned = {item.item_id for item in back.items}

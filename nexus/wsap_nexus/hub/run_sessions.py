@@ -27,8 +27,8 @@ from wsap_nexus.agents.identity import policies_of
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories, kind_of, merged, options_of
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AlreadyInWorldError
-from wsap_nexus.hub.live_session import Deeds
-from wsap_nexus.hub.transit import close, learn
+from wsap_nexus.hub.leaving import close, learn
+from wsap_nexus.hub.live_session import SessionStats
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
@@ -36,7 +36,7 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Past, Run
 from wsap_nexus.runs.store import Store, is_played
 from wsap_nexus.store.book import Book, Ledger
-from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
 from wsap_nexus.store.repository import Repository
@@ -84,7 +84,7 @@ class RunSessions(AgentMemories):
         self._ledger = ledger
         self._spec = spec
         self._sessions: dict[str, SessionRecord] = {}
-        self._deeds = {seat: Deeds() for seat in plan.identities}
+        self._stats = {seat: SessionStats() for seat in plan.identities}
         fresh: list[str] = []
         with ledger.change() as book:
             for seat in plan.seats:
@@ -107,9 +107,9 @@ class RunSessions(AgentMemories):
 
     def observe(self, step: StepTaken) -> None:
         """Count a decision."""
-        if step.seat in self._deeds:
+        if step.seat in self._stats:
             result = step.result
-            self._deeds[step.seat].add(step.action.name, result.success, result.reward, result.achievements)
+            self._stats[step.seat].add(step.action.name, result.success, result.reward, result.achievements)
 
     @override
     def skills(self, seat: str) -> Mapping[str, float]:
@@ -145,12 +145,12 @@ class RunSessions(AgentMemories):
         if session is None:
             return
         self._store.writer.flush()  # no agent is ahead of its run
-        deeds, memories = self._deeds[seat], None
+        stats, memories = self._stats[seat], None
         if steps and seat in self.ready:
             memories = self._merged(seat, steps, lessons)
         seconds = 0.0 if self.run is None else self.run.own_seconds()
         with self._ledger.change() as book:
-            _leave(book, session, self._spec, deeds, self._reason(seat, error), seconds, memories)
+            _leave(book, session, self._spec, stats, self._reason(seat, error), seconds, memories)
         del self._sessions[seat]
 
     def close(self) -> None:
@@ -181,12 +181,12 @@ class RunSessions(AgentMemories):
         assert self.run is not None, "it ended without an error"
         if self.run.was_let_go(seat):
             return "step_limit"
-        face = self.run.seat(seat)
-        if face.left is not None:
+        port = self.run.seat(seat)
+        if port.left is not None:
             return "jack_out"
         if self.run.controls.stopping:
             return INTERRUPTED
-        return "finished" if face.done else "step_limit"
+        return "finished" if port.done else "step_limit"
 
 
 def settle_runs(ledger: Ledger, repository: Repository, host: PluginHost) -> list[SessionRecord]:
@@ -227,7 +227,7 @@ def refuse_played(sessions: Sequence[SessionRecord]) -> None:
 def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
     assert seat.identity is not None, "the caller looked"
     avatar = f"{seat.name}@{spec.name}"
-    session = book.open_session(seat.identity, spec.name, run_id, avatar, run_id, Terms(steps=steps))
+    session = book.open_session(seat.identity, spec.name, run_id, avatar, run_id, EntryRequest(steps=steps))
     book.note(
         Entered(agent_id=seat.identity, game=spec.name, session_id=session.id, world=run_id, run=run_id, avatar=avatar)
     )
@@ -236,11 +236,11 @@ def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: in
 
 
 def _leave(
-    book: Book, session: SessionRecord, spec: AdapterSpec | None, deeds: Deeds, reason: str, seconds: float,
+    book: Book, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str, seconds: float,
     memories: bytes | None,
 ) -> None:  # fmt: skip
-    learn(book, session, (spec.skills if spec is not None else None) or {}, deeds)
-    close(book, session, deeds, reason, seconds, stats={}, memories=memories)
+    learn(book, session, (spec.skills if spec is not None else None) or {}, stats)
+    close(book, session, stats, reason, seconds, details={}, memories=memories)
     book.note(
         Left(
             agent_id=session.agent_id,
@@ -249,26 +249,26 @@ def _leave(
             world=session.world_id,
             run=session.run_id,
             reason=reason,
-            steps=deeds.steps,
-            reward=round(deeds.reward, 6),
-            achievements=deeds.achievements,
-            done=dict(sorted(deeds.done.items())),
+            steps=stats.steps,
+            reward=round(stats.reward, 6),
+            achievements=stats.achievements,
+            done=dict(sorted(stats.done.items())),
             avatar_state=AvatarState.DESTROYED.value,
         )
     )
     advance(book, session.agent_id)
 
 
-def _logged(repository: Repository, session: SessionRecord) -> Deeds:
+def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
     """Return what the log has of a session of a run outside the nexus."""
-    deeds, seat = Deeds(), None
+    stats, seat = SessionStats(), None
     for event in repository.read_events(session.run_id, kinds=("session", "step")):
         if event.kind == "session":
             mine = event.data["session"] == session.id
             seat = event.seat if mine else None if event.seat == seat else seat
         elif seat is not None and event.seat == seat:
-            deeds.count_logged(event)
-    return deeds
+            stats.count_logged(event)
+    return stats
 
 
 def _saved(ledger: Ledger, agent: str) -> SavedMemories:

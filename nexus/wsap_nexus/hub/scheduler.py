@@ -10,14 +10,14 @@ from wsap_core.errors import WsapError
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.agents.identity import seat_plan
-from wsap_nexus.hub.agent_context import Life
+from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.failures import Homecoming
-from wsap_nexus.hub.lobby import Lobby, Room
-from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusPlace
-from wsap_nexus.hub.seating import Casting
-from wsap_nexus.hub.sessions import Tables
-from wsap_nexus.hub.transit import Way
+from wsap_nexus.hub.entering import PreparedEntry
+from wsap_nexus.hub.failures import FailureHandler
+from wsap_nexus.hub.lobby import Capacity, Lobby
+from wsap_nexus.hub.place import GAME, NEXUS_SPEC, NexusAdapter
+from wsap_nexus.hub.seating import Seating
+from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
@@ -33,7 +33,7 @@ TOGETHER = 4
 """Agents that come to life together, of those that follow."""
 
 
-class Waking:
+class Scheduler:
     """The agents of a nexus that are still to come to life.
 
     Args:
@@ -41,16 +41,16 @@ class Waking:
         awaken: lets one live; does nothing for one that does.
     """
 
-    def __init__(self, ledger: Ledger, awaken: Callable[[AgentIdentity], None]) -> None:
+    def __init__(self, ledger: Ledger, start_agent: Callable[[AgentIdentity], None]) -> None:
         self._ledger = ledger
-        self._awaken = awaken
+        self._start_agent = start_agent
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Let the first live, and the others follow."""
         agents = self._sleeping()
         for number, agent in enumerate(agents, start=1):
-            self._awaken(agent)
+            self._start_agent(agent)
             if number == AT_ONCE:
                 self._task = asyncio.create_task(self._follow(agents), name="waking agents")
                 return
@@ -65,7 +65,7 @@ class Waking:
         loop = asyncio.get_running_loop()
         await self._breathe(loop)
         for number, agent in enumerate(agents, start=1):
-            self._awaken(agent)
+            self._start_agent(agent)
             if number % TOGETHER == 0:
                 await self._breathe(loop)
 
@@ -89,29 +89,36 @@ class Waking:
                 last = page[-1].id
 
 
-class Lives:
+class AgentTasks:
     """The agents of a nexus that live now.
 
     Args:
         context: of the nexus.
-        tables: plays in worlds.
-        room: whether games have a free world.
-        life: memories, and what agents ask for in the nexus.
-        casting: who decides.
-        homecoming: pauses agents that fail.
+        sessions: plays in worlds.
+        capacity: whether games have a free world.
+        agent_context: memories, and what agents ask for in the nexus.
+        seating: who decides.
+        failures: pauses agents that fail.
     """
 
     def __init__(
-        self, context: HubContext, *, tables: Tables, room: Room, life: Life, casting: Casting, homecoming: Homecoming
+        self,
+        context: HubContext,
+        *,
+        sessions: SessionRunner,
+        capacity: Capacity,
+        agent_context: AgentContext,
+        seating: Seating,
+        failures: FailureHandler,
     ) -> None:
         self.tasks = context.live.agent_tasks
         """Their lives, by agent; some may be over."""
         self._context = context
-        self._tables = tables
-        self._room = room
-        self._life = life
-        self._casting = casting
-        self._homecoming = homecoming
+        self._sessions = sessions
+        self._capacity = capacity
+        self._agent_context = agent_context
+        self._seating = seating
+        self._failures = failures
         self._lobbies: dict[str, Lobby] = {}
 
     def begin(self, agent_id: str) -> None:
@@ -136,30 +143,30 @@ class Lives:
                 if agent.state != "active":
                     break  # it was paused, by a person or because it failed, and lives again when it is resumed
                 if agent.session_id is not None:
-                    await self._tables.go_on(agent.session_id)
+                    await self._sessions.go_on(agent.session_id)
                     continue
-                self._life.go_on(agent_id)
-                way = self._context.live.ways.pop(agent_id, None) or await self._visit(agent_id)
-                if way is not None:
-                    await self._travel(way)
+                self._agent_context.go_on(agent_id)
+                prepared = self._context.live.entries.pop(agent_id, None) or await self._visit(agent_id)
+                if prepared is not None:
+                    await self._travel(prepared)
                 elif not self._context.live.stopping:
                     await self._context.clock.sleep(1.0)
         except WsapError as error:
-            self._homecoming.agent_failed(agent_id, error)
+            self._failures.agent_failed(agent_id, error)
 
-    async def _visit(self, agent_id: str) -> Way | None:
+    async def _visit(self, agent_id: str) -> PreparedEntry | None:
         """Let an agent be in the nexus until it is on its way somewhere."""
         with self._context.ledger.look() as book:
             agent = book.agent(agent_id)
         seat = seat_plan(agent_id, agent, GAME, NEXUS_SPEC.default_agent)
-        spec = replace(NEXUS_SPEC, factory=lambda: NexusPlace(self._life, agent_id))
+        spec = replace(NEXUS_SPEC, factory=lambda: NexusAdapter(self._agent_context, agent_id))
         run_seed = derive_seed(self._context.settings.seed, "visit", agent_id, agent.lifetime_steps)
         plan = RunPlan(GAME, (seat,), run_seed)
-        record = self._context.live.visits[agent_id] = self._tables.record_run(plan, GAME)
+        record = self._context.live.visits[agent_id] = self._sessions.record_run(plan, GAME)
         recorder = Recorder(self._context.store.writer, record)
         recorder.note("started")
         controls = self._context.new_controls(agent)
-        agents = {agent_id: self._casting.agent_spec(agent_id, seat.agent)}
+        agents = {agent_id: self._seating.agent_spec(agent_id, seat.agent)}
         venue = OwnVenue(spec, run_seed, {}, self._context.clock, self._context.services)
         run = Run(
             plan,
@@ -170,28 +177,28 @@ class Lives:
             controls=controls,
             services=self._context.services,
             venue=venue,
-            memories=self._life.memories(record, {agent_id: agent_id}, None, recorder),
-            past=self._life.earlier_calls(agent_id, seat, record),
+            memories=self._agent_context.memories(record, {agent_id: agent_id}, None, recorder),
+            past=self._agent_context.earlier_calls(agent_id, seat, record),
         )
         try:
-            await self._tables.play(run, recorder)
+            await self._sessions.play(run, recorder)
         finally:
-            self._life.end_visit(agent_id, record)
-        return self._context.live.ways.pop(agent_id, None)
+            self._agent_context.end_visit(agent_id, record)
+        return self._context.live.entries.pop(agent_id, None)
 
-    async def _travel(self, way: Way) -> None:
+    async def _travel(self, prepared: PreparedEntry) -> None:
         """Bring an agent into a world, let it play there, and bring it back."""
-        spec = self._context.catalog.spec(way.game)
+        spec = self._context.catalog.spec(prepared.game)
         if spec.seats[1] == 1:
-            run_id = await self._sit_down([way], spec)
+            run_id = await self._sit_down([prepared], spec)
         else:
-            if way.game not in self._lobbies:
-                self._lobbies[way.game] = Lobby(
+            if prepared.game not in self._lobbies:
+                self._lobbies[prepared.game] = Lobby(
                     spec, self._context.settings.lobby_seconds, self._context.clock, self._sit_down
                 )
-            run_id = await self._lobbies[way.game].join(way)
+            run_id = await self._lobbies[prepared.game].join(prepared)
         if run_id is not None:
-            await self._tables.until_home(run_id, way.agent_id)
+            await self._sessions.until_home(run_id, prepared.agent_id)
 
-    async def _sit_down(self, ways: Sequence[Way], spec: AdapterSpec) -> str | None:
-        return await self._room.sit_down(ways, spec, self._tables.sit_down)
+    async def _sit_down(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> str | None:
+        return await self._capacity.sit_down(entries, spec, self._sessions.sit_down)

@@ -15,17 +15,17 @@ from wsap_core.worlds import World
 from wsap_nexus.agents.identity import seat_plan
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.context import HubContext
+from wsap_nexus.hub.entering import PreparedEntry, WorldEntry, entry_seed
 from wsap_nexus.hub.external import ExternalAgent
-from wsap_nexus.hub.transit import Arrival, Way, way_seed
-from wsap_nexus.hub.visitor_seat import GuestSeat
+from wsap_nexus.hub.visitor_seat import VisitorSeat
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.store.entities import EXTERNAL
-from wsap_nexus.worlds.port import WorldFace
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.seats import SeatPort
 
 
-class Casting:
+class Seating:
     """Puts agents of a nexus, and those who fill the other seats, into the seats of worlds.
 
     Args:
@@ -35,17 +35,17 @@ class Casting:
     def __init__(self, context: HubContext) -> None:
         self._context = context
 
-    def plan_of(self, ways: Sequence[Way], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
+    def run_plan(self, entries: Sequence[PreparedEntry], names: Sequence[str], spec: AdapterSpec) -> RunPlan:
         """Return what is played where agents arrive together: who sits in each seat, and how long."""
         seats = []
         with self._context.ledger.look() as book:
             for number, name in enumerate(names):
-                agent = book.agent(ways[number].agent_id) if number < len(ways) else None
+                agent = book.agent(entries[number].agent_id) if number < len(entries) else None
                 seats.append(seat_plan(name, agent, spec.name, spec.default_agent))
-        seed = way_seed(self._context.settings.seed, ways[0])
-        return RunPlan(spec.name, tuple(seats), seed, ways[0].terms.steps, {}, self._context.settings.snapshot_every)
+        seed = entry_seed(self._context.settings.seed, entries[0])
+        return RunPlan(spec.name, tuple(seats), seed, entries[0].terms.steps, {}, self._context.settings.snapshot_every)
 
-    def agents_of(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
+    def deciders_for(self, plan: RunPlan, agents: Mapping[str, str]) -> dict[str, AgentSpec]:
         """Return who decides in each seat; `agents` says which agent of the nexus sits there."""
         # Somebody outside may be gone for good; where others wait for it, the world's deadline holds for it, too.
         deadline = self._context.catalog.spec(plan.game).deadline if len(plan.seats) > 1 else None
@@ -70,18 +70,18 @@ class Casting:
         return AgentSpec(agent, "Somebody outside decides.", create, interactive=True)
 
 
-def seat_names(ways: Sequence[Way], spec: AdapterSpec) -> list[str]:
+def seat_names(entries: Sequence[PreparedEntry], spec: AdapterSpec) -> list[str]:
     """Return the seats of a world for those who come: in a world of one seat, the agent's id is its name there."""
     if spec.seats[1] == 1:
-        return [ways[0].agent_id]
-    return list(spec.names_of_seats(max(len(ways), spec.seats_with({})[0])))
+        return [entries[0].agent_id]
+    return list(spec.names_of_seats(max(len(entries), spec.seats_with({})[0])))
 
 
 START = "start"
 """The kind of the event that a stay's run begins with."""
 
 
-def record_start(recorder: Recorder, arrivals: Sequence[Arrival], world: bytes | None) -> None:
+def record_start(recorder: Recorder, arrivals: Sequence[WorldEntry], world: bytes | None) -> None:
     """Write what a stay begins with, so that it can be begun again: the world's state, and who came with what."""
     recorder.write(
         START,
@@ -91,12 +91,12 @@ def record_start(recorder: Recorder, arrivals: Sequence[Arrival], world: bytes |
                 "arrivals": [
                     {
                         "seat": a.seat_name,
-                        "agent": a.way.agent_id,
+                        "agent": a.prepared.agent_id,
                         "avatar": a.avatar.avatar_id,
                         "wanted": a.wanted,
                         "entry": a.entry,
                         "receipt": a.receipt,
-                        "goals": list(a.way.terms.goals),
+                        "goals": list(a.prepared.terms.goals),
                     }
                     for a in arrivals
                 ],
@@ -118,15 +118,15 @@ class KeptVenue:
 
     def __init__(
         self,
-        face: WorldFace,
+        port: WorldPort,
         *,
         seed: int,
-        seats: Mapping[str, SeatFace] | None = None,
+        seats: Mapping[str, SeatPort] | None = None,
         start: bytes | None = None,
     ) -> None:
-        self.face = face
+        self.port = port
         """The world."""
-        self.around: Callable[[str, SeatFace], SeatFace] = self._guest
+        self.wrap_seat: Callable[[str, SeatPort], SeatPort] = self._guest
         """Puts an agent of the nexus into a seat: gives what it has to do with in place of the world's own."""
         self._guests: dict[str, Sequence[str]] = dict.fromkeys(seats or {}, ())
         self._seed = seed
@@ -146,9 +146,9 @@ class KeptVenue:
     @property
     def can_snapshot(self) -> bool:
         """Whether its state can be taken and given back."""
-        return self.face.can_snapshot
+        return self.port.can_snapshot
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Return the open seats, after going back to where the stay began if need be."""
         if self._start is not None:
             start = json.loads(self._start)
@@ -156,35 +156,35 @@ class KeptVenue:
             await self._begin_again(start, seats)
         for name in seats:
             if name not in self._seats:
-                self._seats[name] = await self.face.open_seat(name)
+                self._seats[name] = await self.port.open_seat(name)
         for name in self._guests:
-            self._seats[name] = self.around(name, self._seats[name])
+            self._seats[name] = self.wrap_seat(name, self._seats[name])
         return self._seats
 
-    def seat(self, name: str) -> SeatFace:
+    def seat(self, name: str) -> SeatPort:
         """Return an open seat."""
         return self._seats[name]
 
-    def _guest(self, name: str, seat: SeatFace) -> SeatFace:
-        return GuestSeat(seat, goals=self._guests[name])
+    def _guest(self, name: str, seat: SeatPort) -> SeatPort:
+        return VisitorSeat(seat, goals=self._guests[name])
 
     async def _begin_again(self, start: Mapping[str, Any], seats: Sequence[str]) -> None:
         # Any: the event's JSON.
-        await self.face.begin(self._seed)
+        await self.port.begin(self._seed)
         if start["world"] is not None:
             for name in seats:
-                self._seats[name] = await self.face.open_seat(name)
-            await self.face.restore(base64.b64decode(start["world"]))
+                self._seats[name] = await self.port.open_seat(name)
+            await self.port.restore(base64.b64decode(start["world"]))
             return
         codec = Codec()
         for arrival in start["arrivals"]:
             entry = codec.decode(Entry, arrival["entry"], where="recorded arrival")
             name = arrival["seat"]
-            await self.face.create_avatar(name, codec.decode(AvatarSpec, arrival["wanted"], where="recorded arrival"))
-            receipt = await self.face.admit(arrival["avatar"], entry)
+            await self.port.create_avatar(name, codec.decode(AvatarSpec, arrival["wanted"], where="recorded arrival"))
+            receipt = await self.port.admit(arrival["avatar"], entry)
             if encode(receipt) != arrival["receipt"]:
-                raise WorldFailedError(f"{self.face.spec.name!r} did not let {name!r} in as it was recorded.")
-            self._seats[name] = await self.face.open_seat(name)
+                raise WorldFailedError(f"{self.port.spec.name!r} did not let {name!r} in as it was recorded.")
+            self._seats[name] = await self.port.open_seat(name)
 
     async def reset(self, seed: int) -> None:
         """A stay is one episode; there is no other."""
@@ -192,8 +192,8 @@ class KeptVenue:
 
     async def snapshot(self) -> bytes:
         """Return the world's whole state."""
-        return await self.face.snapshot()
+        return await self.port.snapshot()
 
     async def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of."""
-        await self.face.restore(data)
+        await self.port.restore(data)

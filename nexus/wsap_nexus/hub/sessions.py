@@ -10,14 +10,15 @@ from wsap_core.errors import StorageError, WorldError, WsapError
 from wsap_core.protocol import ActionResult
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import DiedAsleepError, WorldFailedError, is_failure
-from wsap_nexus.hub.agent_context import Life
+from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import codec_of
 from wsap_nexus.hub.context import HubContext
-from wsap_nexus.hub.failures import Homecoming
-from wsap_nexus.hub.live_session import SHUTDOWN, Deeds, Stay
-from wsap_nexus.hub.lobby import Room
-from wsap_nexus.hub.seating import START, Casting, KeptVenue, record_start, seat_names
-from wsap_nexus.hub.transit import Way, commit_death, commit_enter, commit_leave, let_in, let_out, take_back, way_seed
+from wsap_nexus.hub.entering import PreparedEntry, cancel_entry, commit_death, commit_enter, enter_world, entry_seed
+from wsap_nexus.hub.failures import FailureHandler
+from wsap_nexus.hub.leaving import commit_exit, exit_world
+from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession, SessionStats
+from wsap_nexus.hub.lobby import Capacity
+from wsap_nexus.hub.seating import START, KeptVenue, Seating, record_start, seat_names
 from wsap_nexus.hub.visitor_seat import EXIT_GAME
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
@@ -29,50 +30,59 @@ from wsap_nexus.store.events import EntryRefused, SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.worlds.placement import saved_on_the_way
-from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.port import WorldPort
 
 
-class Tables:
+class SessionRunner:
     """What is played in the worlds of a nexus, each world a table that agents sit at.
 
     Args:
         context: of the nexus.
-        casting: who sits where.
-        life: memories, whispers and diaries.
-        homecoming: deals with failures.
-        room: counts worlds that are being closed.
+        seating: who sits where.
+        agent_context: memories, whispers and diaries.
+        failures: deals with failures.
+        capacity: counts worlds that are being closed.
     """
 
     def __init__(
-        self, context: HubContext, *, casting: Casting, life: Life, homecoming: Homecoming, room: Room
+        self,
+        context: HubContext,
+        *,
+        seating: Seating,
+        agent_context: AgentContext,
+        failures: FailureHandler,
+        capacity: Capacity,
     ) -> None:
         self.tasks = context.live.run_tasks
         """What is played, by run."""
         self.runs = context.live.runs
         """Runs that are being played in a world, by their ids."""
         self._context = context
-        self._casting = casting
-        self._life = life
-        self._homecoming = homecoming
-        self._room = room
+        self._seating = seating
+        self._agent_context = agent_context
+        self._failures = failures
+        self._capacity = capacity
 
     async def sit_down(
-        self, ways: Sequence[Way], spec: AdapterSpec, where: tuple[WorldRecord, bytes | None, bool] | None = None
+        self,
+        entries: Sequence[PreparedEntry],
+        spec: AdapterSpec,
+        where: tuple[WorldRecord, bytes | None, bool] | None = None,
     ) -> str | None:
         """Bring agents into one world, begin to play, and return the run; None if the world didn't let them in."""
-        record, kept, new = where or self._world_for(ways, spec)
-        face: WorldFace | None = None
-        names = seat_names(ways, spec)
+        record, kept, new = where or self._world_for(entries, spec)
+        port: WorldPort | None = None
+        names = seat_names(entries, spec)
         try:
-            face = self._context.make_world(spec, record)
+            port = self._context.make_world(spec, record)
             if kept is None:
-                await face.begin(record.seed)
+                await port.begin(record.seed)
             arrivals = [
-                await let_in(self._context.ledger, face, record, way, seat_name=name, kept=kept)
-                for way, name in zip(ways, names, strict=False)
+                await enter_world(self._context.ledger, port, record, prepared, seat_name=name, kept=kept)
+                for prepared, name in zip(entries, names, strict=False)
             ]
-            world_state = await face.snapshot() if face.can_snapshot and len(names) == 1 else None
-            plan = self._casting.plan_of(ways, names, spec)
+            world_state = await port.snapshot() if port.can_snapshot and len(names) == 1 else None
+            plan = self._seating.run_plan(entries, names, spec)
             run_id = self.record_run(plan, spec.name)
             recorder = Recorder(self._context.store.writer, run_id)
             recorder.note("started")
@@ -82,20 +92,20 @@ class Tables:
                 sessions = {a.seat_name: commit_enter(book, a, record, run_id) for a in arrivals}
                 book.keep_world(record.id, run_id=run_id)
         except DiedAsleepError as found:
-            if face is not None:
-                await face.close()
+            if port is not None:
+                await port.close()
             with self._context.ledger.change() as book:
-                commit_death(book, ways[0], record, found)
-            self._context.live.arriving.tell(ways[0].agent_id, found)
+                commit_death(book, entries[0], record, found)
+            self._context.live.arriving.resolve(entries[0].agent_id, found)
             return None
         except Exception as error:
-            if face is not None:
-                await face.close()
+            if port is not None:
+                await port.close()
             if self._context.placement.must_stay_home(spec.name, error):
-                return await self.sit_down(ways, spec, (record, kept, new))
-            self._not_let_in(ways, record, new=new, error=error)
+                return await self.sit_down(entries, spec, (record, kept, new))
+            self._not_let_in(entries, record, new=new, error=error)
             return None
-        venue = KeptVenue(face, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
+        venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
         self._begin_table(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
 
@@ -106,14 +116,14 @@ class Tables:
             record = book.world(session.world_id)
             together = [s for s in book.sessions(world_id=record.id, only_open=True) if s.run_id == session.run_id]
         if session.run_id not in self.tasks:
-            standing = self._context.standings.of(session.game)
+            standing = self._context.breaker.of(session.game)
             if standing.status != "available":
-                self._homecoming.bring_home(together, standing.reason or standing.status, reason=GAME_OFFLINE)
+                self._failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
             try:
                 self._resume_table(session.run_id, together, record)
             except WorldError as error:
-                self._homecoming.world_failed(together, record.id, error)
+                self._failures.world_failed(together, record.id, error)
                 return
         await self.until_home(session.run_id, session.agent_id)
 
@@ -123,7 +133,7 @@ class Tables:
         Raises:
             WsapError: it could not be recorded how the table ended.
         """
-        table, stay = self.tasks[run_id], self._context.live.stays.get(agent_id)
+        table, stay = self.tasks[run_id], self._context.live.sessions.get(agent_id)
         if stay is None or stay.session.run_id != run_id:
             await asyncio.shield(table)
             return
@@ -143,20 +153,20 @@ class Tables:
         start = next(repository.read_events(run_id, kinds=(START,)))
         seats = {a["agent"]: a["seat"] for a in start.data["arrivals"]}
         by_seat = {seats[s.agent_id]: s for s in sessions}
-        agents = self._casting.agents_of(plan, {seat: s.agent_id for seat, s in by_seat.items()})
+        agents = self._seating.deciders_for(plan, {seat: s.agent_id for seat, s in by_seat.items()})
         past = read_past(repository, run_id, plan, spec, agents, codec)
-        deeds: dict[str, Deeds] = {seat: Deeds() for seat in by_seat}
+        stats: dict[str, SessionStats] = {seat: SessionStats() for seat in by_seat}
         last: dict[str, ActionResult] = {}
         for event in repository.read_events(run_id, kinds=("step",)):
-            if event.seat in deeds:
-                last[event.seat] = deeds[event.seat].count_logged(event, codec)
+            if event.seat in stats:
+                last[event.seat] = stats[event.seat].count_logged(event, codec)
         recorder = Recorder(self._context.store.writer, run_id)
         recorder.note("resumed")
         with self._context.ledger.change() as book:
             for session in sessions:
                 book.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
         venue = KeptVenue(self._context.make_world(spec, record), seed=record.seed, start=start.body)
-        self._begin_table(by_seat, spec, plan, recorder, venue, deeds, past, last)
+        self._begin_table(by_seat, spec, plan, recorder, venue, stats, past, last)
 
     def _begin_table(
         self,
@@ -165,21 +175,25 @@ class Tables:
         plan: RunPlan,
         recorder: Recorder,
         venue: KeptVenue,
-        deeds: Mapping[str, Deeds],
+        stats: Mapping[str, SessionStats],
         past: Past | None,
         last: Mapping[str, ActionResult] | None = None,
     ) -> None:
         """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""
-        stays: dict[str, Stay] = {}
+        stays: dict[str, LiveSession] = {}
         with self._context.ledger.look() as book:
             agents = {seat: book.agent(session.agent_id) for seat, session in sessions.items()}
         for seat, session in sessions.items():
             controls = self._context.new_controls(agents[seat])
-            stay = Stay(
-                session, seat, deeds=deeds.get(seat) or Deeds(), controls=controls, on_step=self._context.live.tell
+            stay = LiveSession(
+                session,
+                seat,
+                stats=stats.get(seat) or SessionStats(),
+                controls=controls,
+                on_step=self._context.live.tell,
             )
             stay.take_up((last or {}).get(seat))
-            stays[seat] = self._context.live.stays[session.agent_id] = stay
+            stays[seat] = self._context.live.sessions[session.agent_id] = stay
 
         async def departed(seat: str) -> None:
             if seat in stays:
@@ -190,7 +204,7 @@ class Tables:
         run = Run(
             plan,
             spec,
-            self._casting.agents_of(plan, {seat: agent.id for seat, agent in agents.items()}),
+            self._seating.deciders_for(plan, {seat: agent.id for seat, agent in agents.items()}),
             recorder=recorder,
             run_id=run_id,
             past=past,
@@ -200,13 +214,13 @@ class Tables:
             venue=venue,
             seat_controls={seat: stay.controls for seat, stay in stays.items()},
             departed=departed,
-            memories=self._life.memories(
+            memories=self._agent_context.memories(
                 run_id, {s: agent.id for s, agent in agents.items()}, past.memories if past else None, recorder
             ),
         )
-        venue.around = self._life.guests(sessions, past, recorder)
+        venue.wrap_seat = self._agent_context.guests(sessions, past, recorder)
         self.runs[run_id] = run
-        self._context.live.faces[run_id] = venue.face
+        self._context.live.ports[run_id] = venue.port
         if self._context.live.stopping:
             # They came in while the nexus was being stopped: the stay begins when it is started again.
             run.controls.stop()
@@ -214,10 +228,10 @@ class Tables:
                 stay.stop(SHUTDOWN, at_once=True)
         self.tasks[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
         for stay in stays.values():
-            self._context.live.arriving.tell(stay.session.agent_id, stay)
+            self._context.live.arriving.resolve(stay.session.agent_id, stay)
 
     async def _play_table(
-        self, run: Run, stays: Mapping[str, Stay], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
+        self, run: Run, stays: Mapping[str, LiveSession], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
     ) -> None:
         try:
             state: bytes | None = None
@@ -225,7 +239,7 @@ class Tables:
             try:
                 await self.play(run, recorder)
                 # What is saved while agents leave has let go of what they carry, before that is written down.
-                state, leaving = saved_on_the_way(venue.face), True
+                state, leaving = saved_on_the_way(venue.port), True
                 for stay in stays.values():
                     reason = self._why_over(run, stay)
                     if reason != SHUTDOWN and not stay.home.is_set():
@@ -233,52 +247,52 @@ class Tables:
             except StorageError:
                 raise
             except Exception as error:
-                await self._homecoming.table_failed(
-                    run, stays, error, state if leaving else saved_on_the_way(venue.face), leaving
+                await self._failures.run_failed(
+                    run, stays, error, state if leaving else saved_on_the_way(venue.port), leaving
                 )
         finally:
             for stay in stays.values():
                 self._is_home(stay)
-            self._life.over(str(run.run_id))
+            self._agent_context.over(str(run.run_id))
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
-            self._context.live.faces.pop(str(run.run_id), None)
-            with contextlib.suppress(WorldError), self._room.closing(spec, str(run.run_id)):
-                await venue.face.close()  # it has said all that matters, should it fail now
+            self._context.live.ports.pop(str(run.run_id), None)
+            with contextlib.suppress(WorldError), self._capacity.closing(spec, str(run.run_id)):
+                await venue.port.close()  # it has said all that matters, should it fail now
 
-    async def _come_home(self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
+    async def _come_home(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
         """Bring an agent back whose seat was let go, while the others at its table play on."""
         reason = self._why_over(run, stay)
         if reason != SHUTDOWN:
             await self._leave(stay, spec, venue, run, reason, others=True)
             self._is_home(stay)
 
-    def _is_home(self, stay: Stay) -> None:
+    def _is_home(self, stay: LiveSession) -> None:
         """Forget a stay that nobody plays any more; its agent may be elsewhere already."""
         if stay.home.is_set():
             return
         stay.home.set()
-        self._context.live.stays.pop(stay.session.agent_id, None)
-        self._life.gone(stay.session.agent_id)
+        self._context.live.sessions.pop(stay.session.agent_id, None)
+        self._agent_context.gone(stay.session.agent_id)
 
     async def _leave(
-        self, stay: Stay, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str, *, others: bool = False
+        self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run, reason: str, *, others: bool = False
     ) -> None:
         """Bring an agent back into the nexus with what it may carry; `others` says whether others play on."""
-        session, face = stay.session, venue.face
+        session, port = stay.session, venue.port
         with self._context.ledger.change() as book:
             transfer_id = book.prepare_leave(session)
         seat = venue.seat(stay.seat_name)
-        departure = await let_out(
-            face, session, seat, transfer_id, reason, stay.deeds, run.summary().seconds, others=others
+        world_exit = await exit_world(
+            port, session, seat, transfer_id, reason, stay.stats, run.summary().seconds, others=others
         )
         self._context.store.writer.flush()
-        departure = self._life.with_memories(departure, session, stay.seat_name)
+        world_exit = self._agent_context.with_memories(world_exit, session, stay.seat_name)
         with self._context.ledger.change() as book:
-            commit_leave(book, session, spec, departure, transfer_id)
+            commit_exit(book, session, spec, world_exit, transfer_id)
             closed = book.session(session.id)
-        self._life.came_back(closed)
-        self._context.live.leaving.tell(session.agent_id, closed)
+        self._agent_context.came_back(closed)
+        self._context.live.leaving.resolve(session.agent_id, closed)
 
     async def play(self, run: Run, recorder: Recorder) -> None:
         """Play a run to its end, or until the nexus stops, and record how it ended."""
@@ -294,45 +308,51 @@ class Tables:
             recorder.note("stopped", status=status.value, seconds=round(run.own_seconds(), 3))
             writer.set_status(run_id, status, run.summary().to_json())
 
-    def _why_over(self, run: Run, stay: Stay) -> str:
+    def _why_over(self, run: Run, stay: LiveSession) -> str:
         if stay.stopped is not None:
             return stay.stopped
         seat = run.seat(stay.seat_name)
         if run.was_let_go(stay.seat_name):
             # It was let go before the nexus ended, and is on its way home since.
-            return "step_limit" if stay.deeds.steps == run.plan.steps else "kicked"
+            return "step_limit" if stay.stats.steps == run.plan.steps else "kicked"
         if seat.left is not None:
-            return "jack_out" if self._life.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
+            return "jack_out" if self._agent_context.exit_of(stay.session.agent_id) is None else EXIT_GAME.name
         if seat.done:
             return "finished"
         return SHUTDOWN if self._context.live.stopping else "step_limit"
 
-    def _world_for(self, ways: Sequence[Way], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
+    def _world_for(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> tuple[WorldRecord, bytes | None, bool]:
         """Return the world to go to, its kept state, and whether it is new."""
-        way = ways[0]
+        prepared = entries[0]
         with self._context.ledger.change() as book:
-            if way.avatar is not None:
-                return book.world(way.avatar.world_id), book.world_snapshot(way.avatar.world_id), False
-            owner = way.agent_id if spec.seats[1] == 1 else None
-            record = book.add_world(spec.name, owner, way_seed(self._context.settings.seed, way), {})
-            for each in ways:
+            if prepared.avatar is not None:
+                return book.world(prepared.avatar.world_id), book.world_snapshot(prepared.avatar.world_id), False
+            owner = prepared.agent_id if spec.seats[1] == 1 else None
+            record = book.add_world(spec.name, owner, entry_seed(self._context.settings.seed, prepared), {})
+            for each in entries:
                 book.send_to(each.transfer_id, record.id)
             return record, None, True
 
-    def _not_let_in(self, ways: Sequence[Way], record: WorldRecord, *, new: bool, error: Exception) -> None:
+    def _not_let_in(
+        self, entries: Sequence[PreparedEntry], record: WorldRecord, *, new: bool, error: Exception
+    ) -> None:
         with self._context.ledger.change() as book:
-            for way in ways:
-                if not self._context.elsewhere.doubt(book, way.transfer_id, way.agent_id, way.game, str(error)):
-                    take_back(book, way.transfer_id, way.agent_id, str(error))
-                book.note(EntryRefused(agent_id=way.agent_id, game=way.game, world=record.id, error=str(error)))
+            for prepared in entries:
+                if not self._context.remote_games.doubt(
+                    book, prepared.transfer_id, prepared.agent_id, prepared.game, str(error)
+                ):
+                    cancel_entry(book, prepared.transfer_id, prepared.agent_id, str(error))
+                book.note(
+                    EntryRefused(agent_id=prepared.agent_id, game=prepared.game, world=record.id, error=str(error))
+                )
             if new:
                 book.drop_world(record.id)
         counted = isinstance(error, WorldFailedError) and error.counted
         if not counted and (is_failure(error) or not isinstance(error, WsapError)):
-            self._context.standings.count(record.game, record.id, error)
+            self._context.breaker.count(record.game, record.id, error)
         known = error if isinstance(error, WsapError) else WorldError(f"{record.game!r} failed: {error}")
-        for way in ways:
-            self._context.live.arriving.tell(way.agent_id, known)
+        for prepared in entries:
+            self._context.live.arriving.resolve(prepared.agent_id, known)
 
     def settle(self) -> None:
         """Take back what was prepared and not committed when the nexus last ended."""
@@ -340,8 +360,8 @@ class Tables:
             for row in book.open_transfers():
                 if row.kind == "enter":
                     why = "the nexus ended in the middle of it"
-                    if not self._context.elsewhere.doubt(book, row.id, row.agent_id, str(row.data.get("game")), why):
-                        take_back(book, row.id, row.agent_id, why)
+                    if not self._context.remote_games.doubt(book, row.id, row.agent_id, str(row.data.get("game")), why):
+                        cancel_entry(book, row.id, row.agent_id, why)
                     if row.world_id is not None and not book.lived_in(row.world_id):
                         book.drop_world(row.world_id)
                 else:

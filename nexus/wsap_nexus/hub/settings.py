@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsap_nexus.worlds.workers.pool import Patience
+from wsap_nexus.worlds.workers.pool import WorkerTimeouts
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Settings:
     """Seconds that a failure counts."""
     workers: int = 0
     """Most worker processes that worlds run in; 0 for worlds in this process."""
-    patience: Patience = field(default_factory=Patience)
+    timeouts: WorkerTimeouts = field(default_factory=WorkerTimeouts)
     """How long is waited for workers."""
     logs: Path | None = None
     """The folder for what games in workers print; None keeps nothing of it."""

@@ -34,9 +34,9 @@ from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
 from wsap_nexus.agents.exit_rules import OWN_GOAL
-from wsap_nexus.agents.messages import PERSON
+from wsap_nexus.agents.messages import HUMAN_SENDER
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.worlds.seats import HasSpec, SeatFace
+from wsap_nexus.worlds.seats import HasSpec, SeatPort
 
 WHISPER = "whisper"
 """The kind of the event by which a run's log tells what was whispered."""
@@ -66,8 +66,8 @@ class Exit:
     """The world to go on to; empty for the nexus."""
 
 
-class GuestSeat:
-    """A seat of a world with what agents of the nexus have besides. Implements `SeatFace`.
+class VisitorSeat:
+    """A seat of a world with what agents of the nexus have besides. Implements `SeatPort`.
 
     Args:
         seat: the world's own.
@@ -84,7 +84,7 @@ class GuestSeat:
 
     def __init__(
         self,
-        seat: SeatFace,
+        seat: SeatPort,
         *,
         goals: Sequence[str] = (),
         recorder: Recorder | None = None,
@@ -160,7 +160,7 @@ class GuestSeat:
                 self._rung = False
                 self._listen()
         heard = self._whispered.get(self._decision, {})
-        messages = [AgentMessage(PERSON, text, "direct", self.agent_id) for _, text in sorted(heard.items())]
+        messages = [AgentMessage(HUMAN_SENDER, text, "direct", self.agent_id) for _, text in sorted(heard.items())]
         return replace(observation, messages=(*observation.messages, *messages)) if messages else observation
 
     async def look(self) -> View | None:

@@ -20,7 +20,7 @@ from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.order import Mark, Order
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.tally import SeatTally, step_line
-from wsap_nexus.worlds.seats import SeatFace, default_action, leave
+from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class SeatLoop:
 
     def __init__(
         self,
-        seat: SeatFace,
+        seat: SeatPort,
         agent: Agent,
         tally: SeatTally,
         recorder: Recorder,

@@ -33,7 +33,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.tally import RunSummary, SeatTally, score
 from wsap_nexus.runs.venue import OwnVenue, Venue
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.seats import SeatPort
 
 
 @dataclass
@@ -168,7 +168,7 @@ class Run:
         """The world, once play has begun, if it is in this process."""
         return self._venue.world
 
-    def seat(self, name: str) -> SeatFace:
+    def seat(self, name: str) -> SeatPort:
         """Return an open seat, once play has begun."""
         return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
 

@@ -15,7 +15,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.seats import SeatPort
 
 
 class Venue(Protocol):
@@ -36,7 +36,7 @@ class Venue(Protocol):
         """Whether play ends with the episode, however many decisions are left."""
         ...
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Begin an episode from a seed and return the open seats by name."""
         ...
 
@@ -95,7 +95,7 @@ class OwnVenue:
         """False: there is always another."""
         return False
 
-    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatFace]:
+    async def open(self, seats: Sequence[str], seed: int) -> Mapping[str, SeatPort]:
         """Make the world, begin an episode, and open the seats."""
         options = Options(with_secrets(self._options, os.environ))
         context = Context.create(self._seed, config=options, clock=self._clock, services=self._services)

@@ -35,7 +35,7 @@ async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: Vault) -
     body: dict[str, Any] = {"agent": agent}
     if fresh:
         body["token"] = tokens.issue(agent.id)
-        nexus.awaken(agent)
+        nexus.start_agent(agent)
     return answer(body, 201 if fresh else 200)
 
 

@@ -31,9 +31,9 @@ async def game(nexus: Hub, game: GameName) -> Response:
 @router.post("/nexus/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
 async def join(nexus: Hub, new: shapes.NewGame, by: Owner) -> Response:
     """Take in a game in another process (201); one that is known is reached at its new address (200)."""
-    known = set(nexus.elsewhere.specs())
-    spec = await nexus.elsewhere.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
-    nexus.standings.put(spec.name, "available")
+    known = set(nexus.remote_games.specs())
+    spec = await nexus.remote_games.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
+    nexus.breaker.put(spec.name, "available")
     return answer({"game": GameInfo.of(spec)}, 200 if spec.name in known else 201)
 
 

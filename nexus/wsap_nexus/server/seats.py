@@ -15,7 +15,7 @@ from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
 from wsap_nexus.http.replies import Reply, answer, pending, reply_of
 from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.shapes import ActRequest
@@ -40,7 +40,7 @@ def the_agent(nexus: Nexus, agent_id: str) -> AgentIdentity:
 
 def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
     """Return where an agent is (`nexus`, or a game), and its session there."""
-    stay = nexus.stays.get(agent_id)
+    stay = nexus.live_sessions.get(agent_id)
     return ("nexus", None) if stay is None else (stay.session.game, stay.session.id)
 
 
@@ -57,7 +57,7 @@ def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
         raise NotExternalError(f"{decides} decides for {agent.id!r} in {place!r}, not somebody over the wire.")
 
 
-def open_session(nexus: Nexus, session_id: str, record: SessionRecord) -> Stay:
+def open_session(nexus: Nexus, session_id: str, record: SessionRecord) -> LiveSession:
     """Return the stay of a session that is open.
 
     Raises:
@@ -66,7 +66,7 @@ def open_session(nexus: Nexus, session_id: str, record: SessionRecord) -> Stay:
     """
     if record.closed is not None:
         raise SessionClosedError(f"The session {session_id!r} ended ({record.reason}) at {record.closed}.")
-    stay = nexus.stays.get(record.agent_id)
+    stay = nexus.live_sessions.get(record.agent_id)
     if stay is None or stay.session.id != session_id:
         raise SeatLeftError(f"The session {session_id!r} is being gone on with; ask again.")
     return stay
@@ -146,9 +146,9 @@ def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> E
 
 def _where_it_will_stand(nexus: Nexus, agent_id: str) -> Intent:
     """Return where the log will have the agent's next decision."""
-    stay = nexus.stays.get(agent_id)
+    stay = nexus.live_sessions.get(agent_id)
     if stay is not None:
-        return {"run": stay.session.run_id, "seat": stay.seat_name, "step": stay.deeds.steps}
+        return {"run": stay.session.run_id, "seat": stay.seat_name, "step": stay.stats.steps}
     seat = nexus.external.get(agent_id)
     return {"run": nexus.visits.get(agent_id), "seat": agent_id, "step": seat.decisions if seat else 0}
 

@@ -13,11 +13,11 @@ from fastapi import FastAPI
 
 from wsap_core.errors import ConfigError
 from wsap_nexus.dashboard.keys import OneTimeKey
-from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
 from wsap_nexus.http.guard import Limits
 from wsap_nexus.http.listening import Address, listen, url_of
-from wsap_nexus.http.timeouts import patient
+from wsap_nexus.http.timeouts import protocol_with
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.app import create_app
 from wsap_nexus.server.ending import ending as ending_app
@@ -69,7 +69,7 @@ async def serve(
     Raises:
         PortInUseError: something else listens there.
         NexusRunningError: another nexus leads the database.
-        LeadLostError: another one took it over meanwhile; this one has stopped.
+        LockLostError: another one took it over meanwhile; this one has stopped.
     """
     address.check()
     app = _app(nexus, address, token_file, limits)
@@ -77,7 +77,7 @@ async def serve(
     app.state.one_time_key = key
     config = uvicorn.Config(
         app if until is None else ending_app(app, until),
-        http=patient(limits or Limits()),
+        http=protocol_with(limits or Limits()),
         ws="none",
         log_level="warning",
         access_log=False,
@@ -88,7 +88,7 @@ async def serve(
     url = url_of(*listening.getsockname()[:2])
     server = _Server(config, lambda: ready(url) if ready is not None else None, app.state.board.close)
     ending = asyncio.create_task(_end(server, until)) if until is not None else None
-    losing: asyncio.Task[LeadLostError] | None = None
+    losing: asyncio.Task[LockLostError] | None = None
     try:
         try:
             await nexus.start()
@@ -131,7 +131,7 @@ async def _end(server: uvicorn.Server, until: asyncio.Event) -> None:
     server.should_exit = True
 
 
-async def _end_when_lost(server: uvicorn.Server, nexus: Nexus) -> LeadLostError:
+async def _end_when_lost(server: uvicorn.Server, nexus: Nexus) -> LockLostError:
     error = await nexus.until_lost()
     server.should_exit = True
     return error

@@ -18,7 +18,7 @@ from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.callers import Known, Owner
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Key, Wait, answer
-from wsap_nexus.hub.live_session import Stay
+from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
@@ -27,7 +27,7 @@ from wsap_nexus.server.seats import act_errand, check_external, observe, open_se
 from wsap_nexus.server.transit import enter_errand, exit_errand, receipt_of, terms_of
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.tables import METADATA
-from wsap_nexus.worlds.port import WorldFace
+from wsap_nexus.worlds.port import WorldPort
 
 router = APIRouter(tags=["sessions"])
 SessionId = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
@@ -39,14 +39,14 @@ def _record(nexus: Nexus, session_id: str) -> SessionRecord:
         return book.session(session_id)
 
 
-def _stay(nexus: Nexus, session_id: str, by: Caller) -> Stay:
+def _stay(nexus: Nexus, session_id: str, by: Caller) -> LiveSession:
     record = _record(nexus, session_id)
     by.may_act_for(record.agent_id)
     return open_session(nexus, session_id, record)
 
 
-def _face(nexus: Nexus, stay: Stay) -> WorldFace:
-    return nexus.faces[stay.session.run_id]
+def _face(nexus: Nexus, stay: LiveSession) -> WorldPort:
+    return nexus.ports[stay.session.run_id]
 
 
 @router.get("/nexus/sessions/{session_id}", responses={200: {"model": shapes.Session}})

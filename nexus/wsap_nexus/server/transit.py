@@ -22,7 +22,7 @@ from wsap_nexus.server import shapes
 from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.deps import Once, once
 from wsap_nexus.server.seats import next_observation, the_agent
-from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.tables import METADATA
 
 router = APIRouter(tags=["transit"])
@@ -74,9 +74,9 @@ async def leave(
     return await once(answers, by, key, errand, wait, _ON_ITS_WAY)
 
 
-def terms_of(wanted: shapes.EnterRequest) -> Terms:
+def terms_of(wanted: shapes.EnterRequest) -> EntryRequest:
     """Return what is asked for on entering a world."""
-    return Terms(
+    return EntryRequest(
         tuple(wanted.goals),
         wanted.exit_when,
         wanted.steps,
@@ -87,7 +87,7 @@ def terms_of(wanted: shapes.EnterRequest) -> Terms:
     )
 
 
-def enter_errand(nexus: Nexus, wanted: shapes.EnterRequest, terms: Terms, what: str, base: str = "") -> Errand:
+def enter_errand(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, what: str, base: str = "") -> Errand:
     """Return what it is to send an agent into a game, for it to be done once."""
     agent_id = wanted.agent_id
 
@@ -130,7 +130,7 @@ def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str)
         return reply_of(body)
 
     def intend() -> Intent:
-        stay = nexus.stays.get(wanted.agent_id)
+        stay = nexus.live_sessions.get(wanted.agent_id)
         return {"session": stay.session.id if stay else None}
 
     def recall(intent: Intent) -> Reply | None:
@@ -146,7 +146,7 @@ def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str)
     return Errand(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, terms: Terms, base: str) -> dict[str, Any]:
+async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, base: str) -> dict[str, Any]:
     stay = await nexus.enter(wanted.agent_id, wanted.game, terms)
     body = _arrival(nexus, stay.session, base)
     if _decides_outside(nexus, wanted.agent_id, wanted.game):
@@ -171,9 +171,9 @@ async def _leave(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest) -> Sessio
     """Bring an agent back; one that decides over the wire asks the world whether it is safe, unless forced."""
     agent_id = wanted.agent_id
     leaving = nexus.await_exit(agent_id)
-    game = nexus.stays[agent_id].session.game
+    game = nexus.live_sessions[agent_id].session.game
     if wanted.force or not _decides_outside(nexus, agent_id, game):
-        nexus.stays[agent_id].stop("kicked")
+        nexus.live_sessions[agent_id].stop("kicked")
         return await asyncio.shield(leaving)
     seat, _ = await nexus.external.observation(agent_id)
     result = await seat.act(Action("jack_out", {"mode": wanted.mode}))

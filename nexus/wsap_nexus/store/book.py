@@ -15,9 +15,9 @@ from sqlalchemy import text
 
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import NexusEvent
-from wsap_nexus.store.pages.items import ThingPages
-from wsap_nexus.store.pages.sessions import StayPages
-from wsap_nexus.store.pages.worlds import PlacePages
+from wsap_nexus.store.repositories.items import ItemRepository
+from wsap_nexus.store.repositories.sessions import SessionRepository
+from wsap_nexus.store.repositories.worlds import WorldRepository
 
 _WRITERS_TURN = 0x57534151
 # The advisory lock's number on PostgreSQL under which changes are made, one after the other.
@@ -27,7 +27,7 @@ _LOGGER = logging.getLogger(__name__)
 Listener = Callable[[NexusEvent], None]
 
 
-class Book(StayPages, PlacePages, ThingPages):
+class Book(SessionRepository, WorldRepository, ItemRepository):
     """The nexus' records within one transaction. Made by a `Ledger`."""
 
 

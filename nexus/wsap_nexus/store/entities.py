@@ -85,7 +85,7 @@ class AvatarRecord:
 
 
 @dataclass(frozen=True)
-class Terms:
+class EntryRequest:
     """What was asked for on entering a world."""
 
     goals: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Terms:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Terms:
+    def from_json(cls, data: Mapping[str, Any]) -> EntryRequest:
         """Return the terms of `to_json`."""
         return cls(**{**data, "goals": tuple(data.get("goals", ()))})
 
@@ -135,7 +135,7 @@ class SessionRecord:
     reason: str | None = None
     """Why it ended; see `wsap_nexus.store.events.endings`. None while it is open."""
     steps: int = 0
-    terms: Terms = Terms()
+    terms: EntryRequest = EntryRequest()
     stats: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from wsap_core.errors import WsapError
-from wsap_nexus.errors import LeadLostError, NexusRunningError
+from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
 
@@ -36,7 +36,7 @@ _TRY = text("SELECT pg_try_advisory_lock(:key)")
 _LOOK = text("SELECT value FROM counter WHERE name = :name FOR SHARE")
 
 
-class Lead(Protocol):
+class InstanceLock(Protocol):
     """The right to run a nexus on a database."""
 
     def acquire(self, patience: float = 0.0) -> None:
@@ -51,7 +51,7 @@ class Lead(Protocol):
         """Take it anew if it was interrupted.
 
         Raises:
-            LeadLostError: another nexus has led since, or leads.
+            LockLostError: another nexus has led since, or leads.
         """
         ...
 
@@ -60,7 +60,7 @@ class Lead(Protocol):
         ...
 
 
-def lead(database: Database) -> Lead:
+def instance_lock(database: Database) -> InstanceLock:
     """Return the lock of a database, not yet taken."""
     return _FileLead(database) if database.is_sqlite else _ServerLead(database)
 
@@ -105,9 +105,9 @@ class _FileLead:
 class _ServerLead:
     """A lock that a connection holds, and a number, the epoch, that each leader counts on.
 
-    A connection can break while its process lives on; another nexus may lead then, before this one
+    A connection can break while its process lives on; another nexus may instance_lock then, before this one
     notices. So each transaction that this one writes in begins by looking whether the epoch is
-    still its own, and holds on to that until it is committed: who takes the lead waits for it.
+    still its own, and holds on to that until it is committed: who takes the instance_lock waits for it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -144,7 +144,7 @@ class _ServerLead:
                 self._check_epoch(reading)
         except NexusRunningError:
             self._let_go()
-            raise LeadLostError(_lost(self._database)) from None
+            raise LockLostError(_lost(self._database)) from None
         except WsapError:
             pass  # the server can't be reached, so nothing can be written either: it is tried again
 
@@ -176,4 +176,4 @@ class _ServerLead:
 
     def _check_epoch(self, connection: Connection) -> None:
         if connection.execute(_LOOK, {"name": _EPOCH}).scalar() != self._epoch:
-            raise LeadLostError(_lost(self._database))
+            raise LockLostError(_lost(self._database))

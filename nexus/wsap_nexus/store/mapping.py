@@ -15,7 +15,7 @@ from wsap_core.protocol import ITEM_CATEGORIES, TOP_TIER, Avatar, AvatarState, P
 from wsap_core.protocol.wire import Codec, dumps, encode
 from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
-from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, ItemRecord, Policy, SessionRecord, Terms
+from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, ItemRecord, Policy, SessionRecord
 
 # Any, in this module: values as columns hold them.
 
@@ -143,7 +143,7 @@ def avatar_of(row: Row[Any]) -> AvatarRecord:
 def session_of(row: Row[Any]) -> SessionRecord:
     """Return the session of a row."""
     values = dict(row._mapping)
-    return SessionRecord(**{**values, "terms": Terms.from_json(row.terms)})
+    return SessionRecord(**{**values, "terms": EntryRequest.from_json(row.terms)})
 
 
 def recorded(policy: Policy) -> Any:

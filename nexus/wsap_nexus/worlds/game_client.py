@@ -42,7 +42,7 @@ class GameLostError(WorldFailedError):
 
 
 @dataclass(frozen=True)
-class Patience:
+class GameTimeouts:
     """How long a game that does not answer is waited for."""
 
     seconds: float = 10.0
@@ -67,18 +67,18 @@ class GameClient:
         url: str,
         token: str | None = None,
         *,
-        patience: Patience | None = None,
+        timeouts: GameTimeouts | None = None,
         sleep: Callable[[float], Any] = asyncio.sleep,
     ) -> None:
         self.url = url.rstrip("/")
         """Where its bridge answers."""
         self.token = token
         """What it wants to be shown."""
-        self._patience = patience or Patience()
+        self._timeouts = timeouts or GameTimeouts()
         self._sleep = sleep
         self._client: httpx2.AsyncClient | None = None
         self._asking: Counter[str] = Counter()
-        self.mourned: set[str] = set()
+        self.reported_dead: set[str] = set()
         """The lives of its process whose end was held against it."""
 
     def __call__(self) -> NoReturn:
@@ -114,14 +114,14 @@ class GameClient:
             if status != 202:
                 return data
 
-    async def life(self) -> str | None:
+    async def process_id(self) -> str | None:
         """Return what the present life of its process is called, another each time it is started; None if it says none.
 
         Raises:
             WorldFailedError: it doesn't answer, or not as the bridge is described.
         """
-        boot = (await self.ask("GET", "/")).get("boot")
-        return None if boot is None else str(boot)[:200]
+        process_id = (await self.ask("GET", "/")).get("boot")
+        return None if process_id is None else str(process_id)[:200]
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -132,7 +132,7 @@ class GameClient:
     async def _once(
         self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
     ) -> tuple[int, Any]:
-        waited, pause = 0.0, self._patience.first
+        waited, pause = 0.0, self._timeouts.first
         at_work: frozenset[str] | None = None  # when this was cut off first
         while True:
             try:
@@ -145,14 +145,14 @@ class GameClient:
                     # All who are at work when a process ends are cut off at once, and still at it then, since none
                     # gets through before the next one is there. Whoever finds nobody to connect to comes later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
-                if waited >= self._patience.seconds:
+                if waited >= self._timeouts.seconds:
                     detail = one_line(error)[:200] or type(error).__name__
                     gone = GameLostError(f"The game at {self.url} does not answer: {detail}")
                     gone.at_work = at_work
                     raise gone from error
             await self._sleep(pause)
             waited += pause
-            pause = min(2 * pause, self._patience.most)
+            pause = min(2 * pause, self._timeouts.most)
 
     async def _send(
         self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None

@@ -1,6 +1,6 @@
 """How a lifeline asks a world in another process, over HTTP, and finds its game again after that has ended.
 
-To a `Lifeline` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
+To a `RebuildingLine` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
 lost. A line is lost when the game can't be reached for a while, when its process is another one than before,
 or when it is too late with an answer. Nothing starts the game again from here; it is waited for.
 
@@ -25,8 +25,8 @@ from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.game_client import GameClient, GameLostError
 from wsap_nexus.worlds.workers.frames import TAKEN_BACK, answer, failure
-from wsap_nexus.worlds.workers.pool import Patience
-from wsap_nexus.worlds.workers.rebuild import Lifeline, OnFailure
+from wsap_nexus.worlds.workers.pool import WorkerTimeouts
+from wsap_nexus.worlds.workers.rebuild import OnFailure, RebuildingLine
 
 # Any, in this module: JSON.
 
@@ -57,7 +57,7 @@ _ASKED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 """What an operation is over HTTP: method, path, and what its body takes from the request, by its name there."""
 
 
-class FarLine:
+class HttpLine:
     """The way to one world while the process of its game lives.
 
     Args:
@@ -72,11 +72,11 @@ class FarLine:
         self,
         client: GameClient,
         path: str,
-        life: str | None,
+        process_id: str | None,
         game: str,
-        on_lost: Callable[[FarLine, str, bool], None],
+        on_lost: Callable[[HttpLine, str, bool], None],
     ) -> None:
-        self.life = life
+        self.process_id = process_id
         """What this life of the process is called."""
         self.gone = False
         """Whether it is lost."""
@@ -158,7 +158,7 @@ class FarLine:
     async def _is_the_same(self) -> bool:
         """Return whether the process that answers is still the one that this line leads to."""
         try:
-            return self.life is not None and await self._client.life() == self.life
+            return self.process_id is not None and await self._client.process_id() == self.process_id
         except GameLostError:
             return False  # it answered, and has ended since
 
@@ -190,7 +190,7 @@ def _state_of(told: Mapping[str, Any], game: str) -> str:
     return str(state)
 
 
-class Crossing:
+class HttpLines:
     """Gives the lifeline of one world its lines, one after another.
 
     Args:
@@ -201,20 +201,20 @@ class Crossing:
     """
 
     def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:
-        self.patience = Patience(deadline=SECONDS)
+        self.timeouts = WorkerTimeouts(deadline=SECONDS)
         """How long one call is waited for."""
         self._spec = spec
         self._path = f"/worlds/{quote(world_id, safe='')}"
         self._client = client
         self._on_failure = on_failure
-        self._line: FarLine | None = None
-        self._lifeline: Lifeline | None = None
+        self._line: HttpLine | None = None
+        self._lifeline: RebuildingLine | None = None
 
     def new_number(self) -> int:
         """Return a number for a world; there is one alone."""
         return 1
 
-    async def place(self, lifeline: Lifeline) -> FarLine:
+    async def place(self, lifeline: RebuildingLine) -> HttpLine:
         """Return a line to the game, once it can be reached.
 
         Raises:
@@ -222,57 +222,61 @@ class Crossing:
         """
         self._lifeline, before = lifeline, self._line
         if before is None:
-            life = await self._client.life()
+            process_id = await self._client.process_id()
         else:
             self._check_able(lifeline, before)
-            life = await self._find_again(before)
-        line = self._line = FarLine(self._client, self._path, life, self._spec.name, self._lost)
+            process_id = await self._find_again(before)
+        line = self._line = HttpLine(self._client, self._path, process_id, self._spec.name, self._lost)
         return line
 
-    def leave(self, lifeline: Lifeline) -> None:
+    def leave(self, lifeline: RebuildingLine) -> None:
         """Let go of the world."""
         if self._line is not None:
             self._line.close()
 
-    def _lost(self, line: FarLine, why: str, to_blame: bool) -> None:
+    def _lost(self, line: HttpLine, why: str, to_blame: bool) -> None:
         if self._lifeline is not None:
             # Whoever hears of an end later than others was not what brought it about.
-            to_blame = to_blame and (self._mourn(line) or line.late)
+            to_blame = to_blame and (self._report_dead(line) or line.late)
             self._lifeline.worker_lost(line, why, to_blame=to_blame)
 
-    async def _find_again(self, before: FarLine) -> str | None:
+    async def _find_again(self, before: HttpLine) -> str | None:
         """Wait for a game that is gone, and return what its life is called now."""
         try:
             async with asyncio.timeout(BACK):
-                life = await self._wait_for_it()
+                process_id = await self._wait_for_it()
         except TimeoutError:
             error = WorldFailedError(
                 f"The game {self._spec.name!r} at {self._client.url} did not come back within {BACK:g} s."
             )
-            error.counted = not self._mourn(before)
+            error.counted = not self._report_dead(before)
             raise error from None
-        if (life is None or life != before.life) and self._mourn(before) and self._on_failure is not None:
+        if (
+            (process_id is None or process_id != before.process_id)
+            and self._report_dead(before)
+            and self._on_failure is not None
+        ):
             self._on_failure(
                 WorldFailedError(f"The process of the game {self._spec.name!r} ended and was started anew.")
             )
-        return life
+        return process_id
 
     async def _wait_for_it(self) -> str | None:
         while True:
             try:
-                return await self._client.life()
+                return await self._client.process_id()
             except GameLostError:
                 continue  # it has been waited for some seconds by then
 
-    def _mourn(self, line: FarLine) -> bool:
+    def _report_dead(self, line: HttpLine) -> bool:
         """Return whether the end of a life of the process is heard of for the first time, by any of its worlds."""
-        life = line.life or f"{self._path} {id(line)}"
-        if life in self._client.mourned:
+        process_id = line.process_id or f"{self._path} {id(line)}"
+        if process_id in self._client.reported_dead:
             return False
-        self._client.mourned.add(life)
+        self._client.reported_dead.add(process_id)
         return True
 
-    def _check_able(self, lifeline: Lifeline, before: FarLine) -> None:
+    def _check_able(self, lifeline: RebuildingLine, before: HttpLine) -> None:
         """Refuse to go on in a world that can't become what it was."""
         journal = lifeline.journal
         if journal.state is None and journal.position and "seed" not in self._spec.abilities:
@@ -281,5 +285,5 @@ class Crossing:
                 f"The process of the game {self._spec.name!r} ended or can't be reached, and the game has {what} and "
                 "no seeds, so its world can't be brought back."
             )
-            error.counted = not self._mourn(before)
+            error.counted = not self._report_dead(before)
             raise error

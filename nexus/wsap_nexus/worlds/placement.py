@@ -12,8 +12,8 @@ from wsap_core.seams.context import Context
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.store.entities import WorldRecord
-from wsap_nexus.worlds.port import LocalWorld, WorldFace
-from wsap_nexus.worlds.workers.pool import Patience, WorkerPool
+from wsap_nexus.worlds.port import LocalWorld, WorldPort
+from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 from wsap_nexus.worlds.workers.world import WorkerWorld
 
 FailureListener = Callable[[str, str, WorldFailedError], None]
@@ -29,7 +29,7 @@ class HasWorkers(Protocol):
         ...
 
     @property
-    def patience(self) -> Patience:
+    def timeouts(self) -> WorkerTimeouts:
         """How long is waited for them."""
         ...
 
@@ -49,13 +49,13 @@ class Placement:
     """
 
     def __init__(self, settings: HasWorkers, context: Callable[[], Context], on_failure: FailureListener) -> None:
-        self.pool = WorkerPool(settings.workers, settings.patience, logs=settings.logs) if settings.workers else None
+        self.pool = WorkerPool(settings.workers, settings.timeouts, logs=settings.logs) if settings.workers else None
         """The workers, if there are any."""
         self._context = context
         self._on_failure = on_failure
         self._at_home: set[str] = set()
 
-    def make(self, spec: AdapterSpec, record: WorldRecord) -> WorldFace:
+    def make(self, spec: AdapterSpec, record: WorldRecord) -> WorldPort:
         """Return a world that nothing was asked of yet.
 
         Raises:
@@ -87,6 +87,6 @@ class Placement:
             await self.pool.close()
 
 
-def saved_on_the_way(face: WorldFace) -> bytes | None:
+def saved_on_the_way(face: WorldPort) -> bytes | None:
     """Return the newest state that was saved of a world while it was played; None where the log is all there is."""
     return getattr(face, "last_state", None)  # worlds that are saved so have it

@@ -27,12 +27,12 @@ from wsap_core.untrusted import one_line
 from wsap_core.worlds import World
 from wsap_llm.secrets import with_secrets
 from wsap_nexus.errors import WorldFailedError
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.seats import SeatPort
 
 T = TypeVar("T")
 
 
-class WorldFace(Protocol):
+class WorldPort(Protocol):
     """A world as the nexus deals with it. Every method may wait, and raises `WorldError` if the world fails."""
 
     @property
@@ -49,7 +49,7 @@ class WorldFace(Protocol):
         """Begin the first episode from a seed."""
         ...
 
-    async def open_seat(self, agent_id: str) -> SeatFace:
+    async def open_seat(self, agent_id: str) -> SeatPort:
         """Bind an agent to the avatar it has, or a new one, and return its seat."""
         ...
 
@@ -138,7 +138,7 @@ class LocalWorld:
         """Begin the first episode."""
         await self._world.reset(seed)
 
-    async def open_seat(self, agent_id: str) -> SeatFace:
+    async def open_seat(self, agent_id: str) -> SeatPort:
         """Bind an agent to the avatar it has, or a new one."""
         return self._world.open_seat(agent_id)
 
@@ -215,3 +215,16 @@ class LocalWorld:
 def is_alive(avatar: Avatar) -> bool:
     """Return whether a body can be entered as it is."""
     return avatar.state is not AvatarState.DESTROYED
+
+
+async def avatar_in(world: WorldPort, seat_name: str, avatar_id: str | None) -> Avatar:
+    """Return an agent's avatar in a world: the one of that id, or its first.
+
+    Raises:
+        WorldError: the world has no such avatar.
+    """
+    bodies = await world.avatars(seat_name)
+    for body in bodies:
+        if body.avatar_id == avatar_id or avatar_id is None:
+            return body
+    raise WorldError(f"The game {world.spec.name!r} no longer has the avatar {avatar_id!r} of {seat_name!r}.")

@@ -20,7 +20,7 @@ class HasSpec(Protocol):
         ...
 
 
-class SeatFace(Protocol):
+class SeatPort(Protocol):
     """The face of a world for one agent. `wsap_core.worlds.Seat` is one."""
 
     @property
@@ -74,13 +74,13 @@ class SeatFace(Protocol):
         ...
 
 
-async def leave(seat: SeatFace, mode: str = "dormant") -> JackOutResult:
+async def leave(seat: SeatPort, mode: str = "dormant") -> JackOutResult:
     """Take an agent out of its world by force, wherever the world is."""
     left = seat.leave(mode)
     return await left if inspect.isawaitable(left) else left
 
 
-async def default_action(seat: SeatFace) -> Action | None:
+async def default_action(seat: SeatPort) -> Action | None:
     """Return what a world does when an agent misses its deadline, wherever the world is."""
     action = seat.default_action()
     return await action if inspect.isawaitable(action) else action

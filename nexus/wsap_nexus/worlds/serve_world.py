@@ -36,9 +36,9 @@ from wsap_nexus.http.guard import Guard, Limits
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError, UnauthorizedError
 from wsap_nexus.http.replies import Key, Reply, Wait, pending, reply_of
 from wsap_nexus.http.replies import Request as Shape
-from wsap_nexus.http.timeouts import PatientProtocol
+from wsap_nexus.http.timeouts import TimeoutProtocol
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.seats import SeatFace, leave
+from wsap_nexus.worlds.seats import SeatPort, leave
 
 # Any, in this module: JSON, and what games give.
 
@@ -114,9 +114,9 @@ class Running:
     """A world that runs here."""
 
     face: LocalWorld
-    seats: dict[str, SeatFace] = field(default_factory=dict)
+    seats: dict[str, SeatPort] = field(default_factory=dict)
 
-    def seat(self, name: str) -> SeatFace:
+    def seat(self, name: str) -> SeatPort:
         """Return an open seat.
 
         Raises:
@@ -131,7 +131,7 @@ class Running:
         return {name: state_of(seat) for name, seat in sorted(self.seats.items())}
 
 
-def state_of(seat: SeatFace) -> dict[str, Any]:
+def state_of(seat: SeatPort) -> dict[str, Any]:
     """Return how a seat stands."""
     return {"done": seat.done, "left": seat.left}
 
@@ -145,7 +145,7 @@ class Host:
 
     def __init__(self, spec: AdapterSpec) -> None:
         self.spec = spec
-        self.boot = secrets.token_hex(8)
+        self.process_id = secrets.token_hex(8)
         """Another each time the process is started: what was in memory before is gone."""
         self.worlds: dict[str, Running] = {}
         self.codec = Codec()
@@ -157,7 +157,7 @@ class Host:
         """Return what the game is."""
         return {
             "protocol_version": PROTOCOL_VERSION,
-            "boot": self.boot,
+            "boot": self.process_id,
             "game": {name: getattr(self.spec, name) for name in _SPEC_FIELDS},
         }
 
@@ -206,9 +206,9 @@ class Host:
         self._withdrawn.add(transfer_id)
         where = self._admitted.pop(transfer_id, None)
         if where is None or where[0] not in self.worlds:
-            return {"known": False, "boot": self.boot, "package": None}
+            return {"known": False, "boot": self.process_id, "package": None}
         package = await self.worlds[where[0]].face.release(where[1], f"{transfer_id}:back")
-        return {"known": True, "boot": self.boot, "package": package}
+        return {"known": True, "boot": self.process_id, "package": package}
 
     def needs(self, ability: str) -> None:
         """Refuse what the game can't do.
@@ -325,7 +325,7 @@ def serve_world(
             tell(url.rstrip("/"))
 
     config = uvicorn.Config(
-        world_app(spec, token=token), http=PatientProtocol, ws="none", log_level="warning", access_log=False,
+        world_app(spec, token=token), http=TimeoutProtocol, ws="none", log_level="warning", access_log=False,
         lifespan="off", timeout_graceful_shutdown=2, server_header=False,
     )  # fmt: skip
     _Server(config).run(sockets=[listening])

@@ -57,7 +57,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_nexus.cli.nexus.report import running_on, worlds_of
     from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.hub.catalog import Standings
+    from wsap_nexus.hub.catalog import CircuitBreaker
     from wsap_nexus.store.book import Ledger
 
     running = running_on(database)
@@ -70,7 +70,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
         return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0} for name in sorted(names)]
     with opened:
         ledger = Ledger(opened)
-        standings = Standings(ledger, 1, 1.0)
+        standings = CircuitBreaker(ledger, 1, 1.0)
         with ledger.look() as book:
             worlds = {line.game: line for line in worlds_of(book.connection)}
         rows = []
@@ -89,7 +89,7 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
     from wsap_nexus.cli.nexus.reach import writing
     from wsap_nexus.cli.nexus.report import running_on
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.hub.catalog import Standings
+    from wsap_nexus.hub.catalog import CircuitBreaker
 
     running = running_on(database)
     if running is not None:
@@ -97,5 +97,5 @@ def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | 
     else:
         PluginHost.discovered().games.get(game)
         with writing(database, lead=True) as ledger:
-            Standings(ledger, 1, 1.0).put(game, status, reason)
+            CircuitBreaker(ledger, 1, 1.0).put(game, status, reason)
     click.echo(json.dumps({"game": game, "status": status, "reason": reason}) if as_json else f"{game} is {status}.")

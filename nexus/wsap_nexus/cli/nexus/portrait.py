@@ -10,7 +10,7 @@ from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
-from wsap_nexus.hub.reconciliation import in_doubt
+from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import why_ended
 
@@ -37,7 +37,7 @@ def portrait(book: Book, name: str) -> dict[str, Any]:
             {"item": encode(r.item), "place": r.place, "place_id": r.place_id, "note": r.note} for r in book.items(name)
         ],
         "bodies": [{"world": b.world_id, "game": b.game, "avatar": encode(b.avatar)} for b in book.avatars(name)],
-        "in_doubt": [asdict(move) for move in in_doubt(book, name)],
+        "in_doubt": [asdict(move) for move in unresolved_transfers(book, name)],
         "sessions": [encode(session) for session in book.sessions(agent_id=name, limit=20)],
     }
 

@@ -34,7 +34,7 @@ def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
     """
     from wsap_nexus.runs.store import open_database
     from wsap_nexus.store.book import Ledger
-    from wsap_nexus.store.lock import lead as lead_of
+    from wsap_nexus.store.lock import instance_lock as lead_of
 
     with open_database(database) as opened:
         right = lead_of(opened)

@@ -159,14 +159,14 @@ def settings_of(request: StartRequest) -> Settings:
     """Return how the nexus is to be run."""
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.paths import home
-    from wsap_nexus.worlds.workers.pool import Patience, sensible_workers
+    from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
 
     return Settings(
         seed=request.seed,
         pace=request.pace or None,
         games=request.games or None,
         workers=sensible_workers() if request.workers is None else request.workers,
-        patience=Patience(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
+        timeouts=WorkerTimeouts(memory=None if request.worker_memory is None else request.worker_memory * 2**20),
         logs=home(os.environ) / "logs",
         game_hosts=request.game_hosts,
     )

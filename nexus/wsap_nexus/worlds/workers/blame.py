@@ -22,7 +22,7 @@ _NUMBER = struct.Struct("=Q")
 _NOBODY = _NUMBER.pack(0)
 
 
-class Mark:
+class BlameFile:
     """The eight bytes, in a file that is mapped into memory.
 
     Args:
@@ -36,7 +36,7 @@ class Mark:
             self._memory = mmap.mmap(file.fileno(), _NUMBER.size)
 
     @classmethod
-    def new(cls) -> Mark:
+    def new(cls) -> BlameFile:
         """Return one in a new file of the system's temporary folder."""
         handle, name = tempfile.mkstemp(prefix="wsap-worker-")
         os.write(handle, _NOBODY)
@@ -63,7 +63,7 @@ class Mark:
         self.unlink()
 
 
-class Marked(Generic[T]):
+class Blamed(Generic[T]):
     """Awaits a coroutine so that the mark stands at a world exactly while its code runs, never while it waits.
 
     Args:
@@ -72,7 +72,7 @@ class Marked(Generic[T]):
         world: what is said.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], mark: Mark, world: int) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], mark: BlameFile, world: int) -> None:
         self._coroutine = coroutine
         self._mark = mark
         self._world = world

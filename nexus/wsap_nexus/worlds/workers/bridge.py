@@ -11,8 +11,8 @@ from typing import Any
 from wsap_core.errors import WireError
 from wsap_core.protocol import Action, AvatarSpec, Entry, Observation
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_nexus.worlds.port import WorldFace
-from wsap_nexus.worlds.seats import SeatFace
+from wsap_nexus.worlds.port import WorldPort
+from wsap_nexus.worlds.seats import SeatPort
 from wsap_nexus.worlds.workers.frames import answer
 
 # Any, in this module: JSON.
@@ -27,10 +27,10 @@ class Bridge:
         face: the world.
     """
 
-    def __init__(self, face: WorldFace) -> None:
+    def __init__(self, face: WorldPort) -> None:
         self.face = face
         """The world."""
-        self._seats: dict[str, SeatFace] = {}
+        self._seats: dict[str, SeatPort] = {}
         self._codec = Codec()
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[bytes]]] = {
             "begin": self._begin,
@@ -136,7 +136,7 @@ class Bridge:
         action = self._seat(asked).default_action()
         return answer(await action if inspect.isawaitable(action) else action)
 
-    def _seat(self, asked: Mapping[str, Any]) -> SeatFace:
+    def _seat(self, asked: Mapping[str, Any]) -> SeatPort:
         seat = self._seats.get(asked["seat"])
         if seat is None:
             raise WireError(f"The world has no open seat {asked['seat']!r}.")
@@ -146,7 +146,7 @@ class Bridge:
         return {name: self._state(seat) for name, seat in sorted(self._seats.items())}
 
     @staticmethod
-    def _state(seat: SeatFace) -> dict[str, Any]:
+    def _state(seat: SeatPort) -> dict[str, Any]:
         return {"description": seat.game_description, "done": seat.done, "left": seat.left}
 
 

@@ -17,7 +17,7 @@ from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.specs import AdapterSpec
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.port import LocalWorld
-from wsap_nexus.worlds.workers.blame import Mark, Marked
+from wsap_nexus.worlds.workers.blame import Blamed, BlameFile
 from wsap_nexus.worlds.workers.bridge import Bridge
 from wsap_nexus.worlds.workers.frames import BEAT, TAKEN_BACK, answer, failure, frame
 
@@ -55,7 +55,7 @@ class WorldHost:
         mark: says which world is being asked.
     """
 
-    def __init__(self, send: Callable[[bytes], None], mark: Mark) -> None:
+    def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:
         self._send = send
         self._mark = mark
         self._worlds: dict[int, Bridge] = {}
@@ -95,7 +95,7 @@ class WorldHost:
         world = int(asked["world"])
         self._begun.add(number)
         try:
-            reply = await Marked(self._reply(asked, world), self._mark, world)
+            reply = await Blamed(self._reply(asked, world), self._mark, world)
             out = frame(number, reply)
         except asyncio.CancelledError:
             out = frame(number, TAKEN_BACK)

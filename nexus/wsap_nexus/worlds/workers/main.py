@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wsap_nexus.worlds.workers.blame import Mark
+from wsap_nexus.worlds.workers.blame import BlameFile
 from wsap_nexus.worlds.workers.frames import FrameReader
 from wsap_nexus.worlds.workers.host import WorldHost, read_hello
 
@@ -33,7 +33,7 @@ def main() -> None:
         # What stops a whole group of processes is for the nexus to answer: it ends its workers itself.
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    mark = Mark(Path(sys.argv[1]))
+    mark = BlameFile(Path(sys.argv[1]))
     try:
         asyncio.run(_serve(incoming, outgoing, mark, float(sys.argv[2])))
     finally:
@@ -58,7 +58,7 @@ def _take_pipes() -> tuple[int, int]:
     return incoming, outgoing
 
 
-async def _serve(incoming: int, outgoing: int, mark: Mark, interval: float) -> None:
+async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float) -> None:
     def send(data: bytes) -> None:
         view = memoryview(data)
         try:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from wsap_core.errors import WireError, WorldError
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.worlds.workers.blame import Mark
+from wsap_nexus.worlds.workers.blame import BlameFile
 from wsap_nexus.worlds.workers.frames import BEAT, FrameReader, frame
 from wsap_nexus.worlds.workers.output import OutputLog
 
@@ -39,7 +39,7 @@ class Call:
     begun: bool = False
 
 
-class Link(asyncio.SubprocessProtocol):
+class WorkerPipe(asyncio.SubprocessProtocol):
     """A worker process.
 
     Args:
@@ -48,7 +48,7 @@ class Link(asyncio.SubprocessProtocol):
         on_lost: told once, with why, when the process is gone.
     """
 
-    def __init__(self, name: str, output: OutputLog, on_lost: Callable[[Link, str], None]) -> None:
+    def __init__(self, name: str, output: OutputLog, on_lost: Callable[[WorkerPipe, str], None]) -> None:
         self.name = name
         """For people."""
         self.worlds: set[int] = set()
@@ -65,7 +65,7 @@ class Link(asyncio.SubprocessProtocol):
         """Why it was killed, if it was."""
         self.accused: int | None = None
         """The world whose call it was killed for, if it was for one."""
-        self.mark = Mark.new()
+        self.mark = BlameFile.new()
         """Which world it is at."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         """Done when the process is gone."""

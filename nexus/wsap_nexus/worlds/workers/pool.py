@@ -12,7 +12,7 @@ from typing import Protocol
 
 from wsap_core.errors import WorldError
 from wsap_nexus.worlds.workers.output import OutputLog
-from wsap_nexus.worlds.workers.pipe import Call, Link
+from wsap_nexus.worlds.workers.pipe import Call, WorkerPipe
 
 CREATION = 4.0
 """How many times the deadline a game may take to be loaded and made."""
@@ -24,7 +24,7 @@ def sensible_workers() -> int:
 
 
 @dataclass(frozen=True)
-class Patience:
+class WorkerTimeouts:
     """How long the nexus waits for workers."""
 
     deadline: float = 30.0
@@ -43,7 +43,7 @@ class Resident(Protocol):
 
     number: int
 
-    def worker_lost(self, link: Link, why: str, *, to_blame: bool) -> None:
+    def worker_lost(self, link: WorkerPipe, why: str, *, to_blame: bool) -> None:
         """Be told that the worker is gone, and whether this world was what it was at."""
         ...
 
@@ -57,22 +57,22 @@ class WorkerPool:
         logs: the folder for what games print; None keeps nothing of it.
     """
 
-    def __init__(self, size: int, patience: Patience | None = None, *, logs: Path | None = None) -> None:
+    def __init__(self, size: int, timeouts: WorkerTimeouts | None = None, *, logs: Path | None = None) -> None:
         self.size = max(1, size)
         """Most workers."""
-        self.patience = patience or Patience()
+        self.timeouts = timeouts or WorkerTimeouts()
         """How long is waited for them."""
         self.started = 0
         """How many processes were started in all."""
         self._logs = logs
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, WorkerPipe] = {}
         self._starting: dict[int, asyncio.Task[None]] = {}
         self._residents: dict[int, Resident] = {}
         self._numbers = itertools.count(1)
         self._watch: asyncio.Task[None] | None = None
 
     @property
-    def links(self) -> Sequence[Link]:
+    def links(self) -> Sequence[WorkerPipe]:
         """The workers there are."""
         return list(self._links.values())
 
@@ -80,7 +80,7 @@ class WorkerPool:
         """Return a number for a world; none is given out twice."""
         return next(self._numbers)
 
-    async def place(self, resident: Resident) -> Link:
+    async def place(self, resident: Resident) -> WorkerPipe:
         """Put a world into the worker with the fewest, or a new one where there may be more, and return that.
 
         Raises:
@@ -89,7 +89,7 @@ class WorkerPool:
         self._residents[resident.number] = resident
         slot = self._choose()
         if slot not in self._links:
-            link = self._links[slot] = Link(f"worker-{slot}", self._output(slot), self._lost)
+            link = self._links[slot] = WorkerPipe(f"worker-{slot}", self._output(slot), self._lost)
             # A task of its own: whoever asked first may go away, and others wait for it by then.
             self._starting[slot] = asyncio.create_task(self._start(slot, link), name=f"start {link.name}")
         link = self._links[slot]
@@ -98,9 +98,9 @@ class WorkerPool:
             await asyncio.shield(self._starting[slot])
         return link
 
-    async def _start(self, slot: int, link: Link) -> None:
+    async def _start(self, slot: int, link: WorkerPipe) -> None:
         try:
-            await link.start(self.patience.beat)
+            await link.start(self.timeouts.beat)
             self.started += 1
         except WorldError:
             self._links.pop(slot, None)
@@ -138,7 +138,7 @@ class WorkerPool:
     def _output(self, slot: int) -> OutputLog:
         return OutputLog(None if self._logs is None else self._logs / f"worker-{slot}.log")
 
-    def _lost(self, link: Link, why: str) -> None:
+    def _lost(self, link: WorkerPipe, why: str) -> None:
         for slot, known in list(self._links.items()):
             if known is link:
                 del self._links[slot]
@@ -149,7 +149,7 @@ class WorkerPool:
                 resident.worker_lost(link, why, to_blame=number == blamed)
 
     @staticmethod
-    def _blamed(link: Link) -> int | None:
+    def _blamed(link: WorkerPipe) -> int | None:
         """Return the world that a lost worker was at: the one accused, the one marked, or the only one asked.
 
         Nobody is to blame for a process that somebody else ended.
@@ -169,7 +169,7 @@ class WorkerPool:
         Where the nexus itself was held up, no more than two beats are counted: what came in meanwhile
         has not been read yet.
         """
-        beat = self.patience.beat
+        beat = self.timeouts.beat
         loop = asyncio.get_running_loop()
         before = loop.time()
         while True:
@@ -183,18 +183,18 @@ class WorkerPool:
         for link in self.links:
             self._look_at(link, passed)
 
-    def _look_at(self, link: Link, passed: float) -> None:
+    def _look_at(self, link: WorkerPipe, passed: float) -> None:
         link.silence += passed
         longest = max((c.deadline for c in link.calls.values() if c.deadline is not None), default=0.0)
-        longest = max(longest, self.patience.deadline)
-        if link.silence > longest + 2 * self.patience.beat:
+        longest = max(longest, self.timeouts.deadline)
+        if link.silence > longest + 2 * self.timeouts.beat:
             link.kill(f"it did not answer for {longest:g} s")
             return
         for call in link.calls.values():
             if self._is_late(call, passed):
                 link.kill(f"a call was not answered within {call.deadline:g} s", accused=call.world)
                 return
-        limit = self.patience.memory
+        limit = self.timeouts.memory
         if limit is not None and link.memory is not None and link.memory > limit:
             alone = next(iter(link.worlds)) if len(link.worlds) == 1 else None
             link.kill(f"it held {link.memory // 2**20} MiB of memory, more than the {limit // 2**20} it may", alone)

@@ -14,8 +14,8 @@ from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.workers import rebuild_journal as journals
 from wsap_nexus.worlds.workers.frames import DONE, FAILED, TAKEN_BACK, read_answer, request
 from wsap_nexus.worlds.workers.host import spec_to_json
-from wsap_nexus.worlds.workers.pool import CREATION, Patience
-from wsap_nexus.worlds.workers.rebuild_journal import Journal
+from wsap_nexus.worlds.workers.pool import CREATION, WorkerTimeouts
+from wsap_nexus.worlds.workers.rebuild_journal import RebuildJournal
 
 # Any, in this module: JSON.
 
@@ -50,7 +50,7 @@ class Lines(Protocol):
     """Where lines come from."""
 
     @property
-    def patience(self) -> Patience:
+    def timeouts(self) -> WorkerTimeouts:
         """How long is waited for an answer."""
         ...
 
@@ -58,7 +58,7 @@ class Lines(Protocol):
         """Return a number for a world."""
         ...
 
-    async def place(self, lifeline: Lifeline, /) -> Line:
+    async def place(self, lifeline: RebuildingLine, /) -> Line:
         """Put a world somewhere, and return the way to it.
 
         Raises:
@@ -66,7 +66,7 @@ class Lines(Protocol):
         """
         ...
 
-    def leave(self, lifeline: Lifeline, /) -> None:
+    def leave(self, lifeline: RebuildingLine, /) -> None:
         """Forget a world."""
         ...
 
@@ -75,7 +75,7 @@ class WorkerLostError(WorldFailedError):
     """The worker is gone in the middle of it. Never leaves this package."""
 
 
-class Lifeline:
+class RebuildingLine:
     """Asks a world in a worker or in another process, and brings it back in another when that is lost.
 
     Args:
@@ -105,14 +105,14 @@ class Lifeline:
         """How often it brought its worker down."""
         self.rebuilt = 0
         """How often it was made again."""
-        self.journal = Journal()
+        self.journal = RebuildJournal()
         """What happened since the last saved state."""
         self._spec = spec
         self._create = {"spec": spec_to_json(spec, factory), "seed": seed, "options": dict(options)}
         self._pool = pool
         self._on_failure = on_failure
         self._every = snapshot_every if "snapshot" in spec.abilities else 0
-        self._reads: list[journals.Entry] = []
+        self._reads: list[journals.JournalEntry] = []
         self._opened: list[str] = []
         self._begun_with: int = seed
         self._steps = 0
@@ -161,7 +161,7 @@ class Lifeline:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         deadline = None if waits and self._spec.seats[1] > 1 else self._deadline
         seat = str(values.get("seat", ""))
-        entry = journals.Entry(request(op, self.number, **values), what, answer, deadline, seat)
+        entry = journals.JournalEntry(request(op, self.number, **values), what, answer, deadline, seat)
         self._follow(op, seat, int(values.get("seed", 0)))
         if changes:
             self.journal.ask(entry)
@@ -203,7 +203,7 @@ class Lifeline:
 
     @property
     def _deadline(self) -> float:
-        return max(self._pool.patience.deadline, self._spec.deadline or 0.0)
+        return max(self._pool.timeouts.deadline, self._spec.deadline or 0.0)
 
     def _follow(self, op: str, seat: str, seed: int) -> None:
         """Keep in mind which seats are at something that no saved state tells of."""
@@ -228,14 +228,14 @@ class Lifeline:
         """
         return not (self.journal.open or self._pondering or self._unsettled)
 
-    def _transmit(self, entry: journals.Entry) -> None:
+    def _transmit(self, entry: journals.JournalEntry) -> None:
         if self._link is not None:
             entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
 
     def _call(self, link: Line, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
         return link.call(self.number, content, on_reply, deadline)
 
-    def _on_reply(self, entry: journals.Entry, reply: bytes) -> None:
+    def _on_reply(self, entry: journals.JournalEntry, reply: bytes) -> None:
         self._blamed_in_row = self._lost_in_row = 0
         if entry in self._reads:
             self._reads.remove(entry)
@@ -250,7 +250,7 @@ class Lifeline:
         if due and self._is_settled and not self._saving and not self._is_coming:
             self._save()
 
-    def _take_back(self, entry: journals.Entry) -> None:
+    def _take_back(self, entry: journals.JournalEntry) -> None:
         if entry in self._reads:
             self._reads.remove(entry)
         elif not entry.answered and self._dead is None:
@@ -377,7 +377,7 @@ class Lifeline:
                         "can't be brought back; is something in it left to chance?"
                     )
 
-    def _repeat(self, link: Line, entry: journals.Entry) -> asyncio.Future[bytes]:
+    def _repeat(self, link: Line, entry: journals.JournalEntry) -> asyncio.Future[bytes]:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         entry.number = self._call(link, entry.content, partial(_settle, reply), entry.deadline)
         self._replies.add(reply)

@@ -17,7 +17,7 @@ from typing import Literal
 
 
 @dataclass(eq=False)
-class Entry:
+class JournalEntry:
     """A call that may change the world."""
 
     content: bytes
@@ -44,14 +44,14 @@ Kind = Literal["asked", "answered", "taken back"]
 
 
 @dataclass
-class Journal:
+class RebuildJournal:
     """The last saved state and what happened since."""
 
     state: str | None = None
     """The last saved state, in base64; None for the world's beginning."""
     seats: list[str] = field(default_factory=list)
     """The seats that were open when it was taken, in the order they were opened."""
-    events: list[tuple[Kind, Entry]] = field(default_factory=list)
+    events: list[tuple[Kind, JournalEntry]] = field(default_factory=list)
     """What happened since, oldest first."""
     open: int = 0
     """How many calls have no reply."""
@@ -63,18 +63,18 @@ class Journal:
         """How many events there have been."""
         return self.forgotten + len(self.events)
 
-    def ask(self, entry: Entry) -> None:
+    def ask(self, entry: JournalEntry) -> None:
         """Write down that a call was made."""
         self.open += 1
         self.events.append(("asked", entry))
 
-    def answer(self, entry: Entry, reply: bytes) -> None:
+    def answer(self, entry: JournalEntry, reply: bytes) -> None:
         """Write down that a call was answered."""
         self.open -= 1
         entry.digest = digest(reply)
         self.events.append(("answered", entry))
 
-    def take_back(self, entry: Entry) -> None:
+    def take_back(self, entry: JournalEntry) -> None:
         """Write down that a call was taken back, whatever then comes of it."""
         self.events.append(("taken back", entry))
 

@@ -30,7 +30,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.workers.pool import WorkerPool
-from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lifeline, OnFailure
+from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, OnFailure, RebuildingLine
 
 # Any, in this module: JSON.
 
@@ -62,7 +62,7 @@ class WorkerWorld:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         self._spec = spec
-        self._line = Lifeline(
+        self._line = RebuildingLine(
             spec, seed, options, factory=factory, pool=pool, on_failure=on_failure, snapshot_every=snapshot_every
         )
         self._can_snapshot = "snapshot" in spec.abilities
@@ -161,7 +161,7 @@ class WorkerWorld:
     # --- for its seats ----------------------------------------------------------------------------------
 
     async def ask(self, op: str, **values: Any) -> Any:
-        """Ask what one of its seats asks, and return what is said; see `Lifeline.ask`."""
+        """Ask what one of its seats asks, and return what is said; see `RebuildingLine.ask`."""
         return await self._line.ask(op, **values)
 
     async def ask_turn(self, op: str, **values: Any) -> tuple[Any, bytes | None]:

@@ -14,7 +14,7 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.store.entities import AGENT_ID, AgentIdentity, Policy, SkillGain
 from wsap_nexus.store.events import AchievementEarned, AgentRegistered, MessageSent, Names, NexusEvent, SkillGained
 from wsap_nexus.store.mapping import LONGEST_TEXT, identity_of, recorded
-from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.repositories.log import EventRepository
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -37,7 +37,7 @@ def check_agent_id(agent_id: str) -> str:
     return agent_id
 
 
-class PeoplePages(LogPages):
+class AgentRepository(EventRepository):
     """The agents' records within one transaction."""
 
     def register(

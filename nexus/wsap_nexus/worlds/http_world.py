@@ -31,17 +31,17 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import Outcome
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.worlds.game_client import GameClient
-from wsap_nexus.worlds.http_lines import Crossing
+from wsap_nexus.worlds.http_lines import HttpLines
 from wsap_nexus.worlds.seats import HasSpec
-from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, Lifeline, OnFailure
+from wsap_nexus.worlds.workers.rebuild import SNAPSHOT_EVERY, OnFailure, RebuildingLine
 
 # Any, in this module: JSON.
 
 _CODEC = Codec()
 
 
-class RemoteSeat:
-    """A seat in a world in another process. Made by `RemoteWorld.open_seat`.
+class HttpSeat:
+    """A seat in a world in another process. Made by `HttpWorld.open_seat`.
 
     Args:
         world: the world.
@@ -49,7 +49,7 @@ class RemoteSeat:
         told: what the game said when the seat was opened.
     """
 
-    def __init__(self, world: RemoteWorld, agent_id: str, told: Mapping[str, Any]) -> None:
+    def __init__(self, world: HttpWorld, agent_id: str, told: Mapping[str, Any]) -> None:
         self._world = world
         self._agent_id = agent_id
         self.game_description = str(told.get("description", ""))
@@ -120,7 +120,7 @@ class RemoteSeat:
         return self._world.read(kind, told, name)
 
 
-class RemoteWorld:
+class HttpWorld:
     """A world in another process.
 
     Args:
@@ -145,16 +145,16 @@ class RemoteWorld:
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         self._spec = spec
-        self._line = Lifeline(
+        self._line = RebuildingLine(
             spec,
             seed,
             options,
             factory="",
-            pool=Crossing(spec, world_id, client, on_failure),
+            pool=HttpLines(spec, world_id, client, on_failure),
             on_failure=on_failure,
             snapshot_every=snapshot_every,
         )
-        self._seats: dict[str, RemoteSeat] = {}
+        self._seats: dict[str, HttpSeat] = {}
 
     @property
     def spec(self) -> AdapterSpec:
@@ -181,11 +181,11 @@ class RemoteWorld:
         self._seats.clear()
         await self.ask("begin", seed=seed)
 
-    async def open_seat(self, agent_id: str) -> RemoteSeat:
+    async def open_seat(self, agent_id: str) -> HttpSeat:
         """Bind an agent to the avatar it has, or a new one, and return its seat."""
         told = await self.ask("open_seat", seat=agent_id)
         try:
-            seat = self._seats[agent_id] = RemoteSeat(self, agent_id, told)
+            seat = self._seats[agent_id] = HttpSeat(self, agent_id, told)
         except WireError as error:
             raise WorldFailedError(f"The game {self._spec.name!r}: {error}") from error
         return seat
@@ -256,7 +256,7 @@ class RemoteWorld:
     # --- for its seats ----------------------------------------------------------------------------------
 
     async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Mapping[str, Any]:
-        """Ask for something and return the game's answer; see `Lifeline.ask`."""
+        """Ask for something and return the game's answer; see `RebuildingLine.ask`."""
         told: Mapping[str, Any] = await self._line.ask(op, changes=changes, **values)
         return told
 

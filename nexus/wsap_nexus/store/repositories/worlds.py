@@ -17,7 +17,7 @@ from wsap_nexus.errors import AvatarStateError
 from wsap_nexus.store.entities import AvatarRecord, WorldRecord
 from wsap_nexus.store.events import AvatarChanged
 from wsap_nexus.store.mapping import avatar_of
-from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.repositories.log import EventRepository
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -28,7 +28,7 @@ _WORLD_COLUMNS = [
 ]
 
 
-class PlacePages(LogPages):
+class WorldRepository(EventRepository):
     """The worlds' and bodies' records within one transaction."""
 
     def add_world(self, game: str, owner: str | None, seed: int, options: Mapping[str, Any]) -> WorldRecord:

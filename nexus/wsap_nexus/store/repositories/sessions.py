@@ -10,20 +10,20 @@ from sqlalchemy.exc import IntegrityError
 
 from wsap_core.errors import StorageError, UnknownNameError
 from wsap_nexus.errors import AlreadyInWorldError, NotInWorldError
-from wsap_nexus.store.entities import SessionRecord, Terms
+from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.mapping import session_of
-from wsap_nexus.store.pages.agents import PeoplePages
+from wsap_nexus.store.repositories.agents import AgentRepository
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
 _AGENT, _SESSION, _TRANSFER = _T["agent"], _T["session"], _T["transfer"]
 
 
-class StayPages(PeoplePages):
+class SessionRepository(AgentRepository):
     """The sessions' and transfers' records within one transaction."""
 
     def open_session(
-        self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: Terms
+        self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: EntryRequest
     ) -> SessionRecord:
         """Open an agent's stay in a world and put the agent there.
 

@@ -12,7 +12,7 @@ from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import ItemRecord
 from wsap_nexus.store.events import ItemFound, ItemMoved, ItemsMoved
 from wsap_nexus.store.mapping import checked_item, item_of
-from wsap_nexus.store.pages.log import LogPages
+from wsap_nexus.store.repositories.log import EventRepository
 from wsap_nexus.store.tables import METADATA
 
 _ITEM = METADATA.tables["item"]
@@ -23,7 +23,7 @@ _AT_ONCE = 500
 # Items that one statement moves.
 
 
-class ThingPages(LogPages):
+class ItemRepository(EventRepository):
     """The items' records within one transaction."""
 
     def items(self, agent_id: str, *, place: str | None = None, place_id: str | None = None) -> list[ItemRecord]:

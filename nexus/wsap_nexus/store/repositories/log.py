@@ -18,7 +18,7 @@ _EVENT, _COUNTER = METADATA.tables["nexus_event"], METADATA.tables["counter"]
 _LISTENER = METADATA.tables["listener"]
 
 
-class LogPages:
+class EventRepository:
     """The log within one transaction, and what writes rows beside it.
 
     Args:

@@ -1,0 +1,185 @@
+"""Agents on their way out of worlds, with their items, skills and memories.
+
+The world gives out what the agent may carry; then body, items, skills, achievements,
+memories, the world's state and the agent's place are committed in one transaction. Killed before
+it, the session is still open, and goes on from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wsap_core.errors import WorldError
+from wsap_core.protocol import (
+    Avatar,
+    AvatarState,
+    DeathEvent,
+    TransitPackage,
+)
+from wsap_core.protocol.wire import encode
+from wsap_core.specs import AdapterSpec
+from wsap_nexus.agents.metagoals import advance
+from wsap_nexus.agents.skills import skill_gains
+from wsap_nexus.hub.item_transfer import lose_world, take_items
+from wsap_nexus.hub.live_session import SessionStats
+from wsap_nexus.store.book import Book
+from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.events import Died, Left
+from wsap_nexus.worlds.port import WorldPort, avatar_in
+from wsap_nexus.worlds.seats import SeatPort, leave
+
+
+@dataclass(frozen=True)
+class WorldExit:
+    """What an agent leaves a world with."""
+
+    reason: str
+    package: TransitPackage
+    avatar: Avatar
+    stats: SessionStats
+    death: DeathEvent | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Final statistics, as the world and the log have them. Any: JSON-ready."""
+    seconds: float = 0.0
+    world_state: bytes | None = None
+    """The world's state to be kept; None where nobody can go there again."""
+    memories: bytes | None = None
+    """What the agent's memory gave to keep."""
+
+
+def commit_exit(book: Book, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str) -> None:
+    """Write down that an agent is back in the nexus, with all it brings, as one.
+
+    Raises:
+        NotInWorldError: its session is over already.
+    """
+    agent = book.agent(session.agent_id)
+    stats = world_exit.stats
+    lifetime = agent.lifetime_steps + stats.steps
+    book.put_avatar(session.world_id, agent.id, world_exit.avatar, left_at=lifetime)
+    refused = take_items(book, agent.id, session.world_id, spec.name, world_exit.package, session=session.id)
+    if world_exit.world_state is None:
+        lose_world(book, agent.id, session.world_id)
+    learn(book, session, spec.skills or {}, stats)
+    if world_exit.death is not None:
+        book.note(Died.of(world_exit.death, agent_id=agent.id, game=spec.name, session_id=session.id))
+    close(
+        book,
+        session,
+        stats,
+        world_exit.reason,
+        world_exit.seconds,
+        details=world_exit.details,
+        memories=world_exit.memories,
+    )
+    if book.is_played(session.world_id):
+        pass  # whoever leaves last says what becomes of it
+    elif world_exit.world_state is None:
+        book.end_world(session.world_id)
+    else:
+        book.keep_world(session.world_id, snapshot=world_exit.world_state, run_id=None, failures=0)
+    book.settle(transfer_id, "done", reason=world_exit.reason, session=session.id, package=encode(world_exit.package))
+    book.note(
+        Left(
+            agent_id=agent.id,
+            game=spec.name,
+            session_id=session.id,
+            world=session.world_id,
+            run=session.run_id,
+            reason=world_exit.reason,
+            steps=stats.steps,
+            reward=round(stats.reward, 6),
+            achievements=stats.achievements,
+            done=dict(sorted(stats.done.items())),
+            avatar_state=world_exit.avatar.state.value,
+            items=[item.item_id for item in world_exit.package.items if item.item_id not in refused],
+        )
+    )
+    advance(book, agent.id)
+
+
+def learn(book: Book, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats) -> None:
+    """Write down what was achieved in a session, and what skills it is worth by what the game declares."""
+    agent_id, game = session.agent_id, session.game
+    for name in stats.achievements:
+        book.add_achievement(agent_id, game, session.id, name, stats.done[f"achievement:{name}"])
+    shown = {(row.domain, row.source): row.times for row in book.evidence(agent_id, game)}
+    for gain in list(skill_gains(declared, stats.done, levels=book.skills(agent_id), shown=shown)):
+        book.add_gain(agent_id, game, session.id, gain)
+
+
+def close(
+    book: Book, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
+    *, details: Mapping[str, Any], memories: bytes | None,
+) -> None:  # fmt: skip
+    """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.
+
+    Raises:
+        NotInWorldError: it was closed before.
+    """
+    agent = book.agent(session.agent_id)
+    totals = {
+        "reward": round(stats.reward, 6),
+        "achievements": stats.achievements,
+        "done": dict(sorted(stats.done.items())),
+        "seconds": round(seconds, 3),
+    }
+    book.close_session(session.id, reason=reason, steps=stats.steps, stats={**details, **totals})
+    book.update_agent(agent.id, lifetime_steps=agent.lifetime_steps + stats.steps, playtime=agent.playtime + seconds)
+    if memories is not None:
+        book.save_memories(agent.id, memories)
+
+
+async def exit_world(
+    world: WorldPort,
+    session: SessionRecord,
+    seat: SeatPort,
+    transfer_id: str,
+    reason: str,
+    stats: SessionStats,
+    seconds: float,
+    *,
+    others: bool = False,
+) -> WorldExit:
+    """Take an agent out of its seat with what it may carry; nothing is committed yet.
+
+    One that has not left by itself is taken out as it is, safe or not, and its body is frozen:
+    nothing can happen to it, and whoever comes back is where it was.
+
+    Args:
+        world: where it is.
+        session: its stay.
+        seat: its seat.
+        transfer_id: of the transfer; the world does everything once for it.
+        reason: why it leaves, as far as that is known; a death is found out here.
+        stats: what it did.
+        seconds: how long it was there.
+        others: whether others play on there: the world is theirs then, and nobody comes back to this body.
+
+    Raises:
+        WorldError: the world fails, or gives out something that is no package.
+    """
+    body = await avatar_in(world, seat.agent_id, session.avatar_id)
+    chose = seat.left is not None
+    died = body.state is AvatarState.DESTROYED and not chose
+    gone = body.state is AvatarState.DESTROYED and chose
+    keeps = world.can_snapshot and not gone and not others and (died or reason != "finished")
+    if not chose and body.state is AvatarState.BOUND:
+        await leave(seat, "suspend" if keeps else "despawn")
+        body = await avatar_in(world, seat.agent_id, session.avatar_id)
+    if not keeps:
+        body = replace(body, state=AvatarState.DESTROYED, bound_agent=None)
+    elif body.state is AvatarState.BOUND:
+        body = replace(body, state=AvatarState.SUSPENDED, bound_agent=None)
+    death = await world.death(body.avatar_id) if died else None
+    if death is not None and not death.respawn_options:
+        keeps = False  # nobody can come back to it
+    package = await world.release(body.avatar_id, transfer_id)
+    if not isinstance(package, TransitPackage):
+        raise WorldError(f"The game {world.spec.name!r} released a {type(package).__name__}, not a TransitPackage.")
+    if package.transfer_id != transfer_id:
+        raise WorldError(f"The game {world.spec.name!r} released a package of another transfer than {transfer_id!r}.")
+    state = await world.snapshot() if keeps else None
+    return WorldExit("death" if died else reason, package, body, stats, death, seconds=seconds, world_state=state)
