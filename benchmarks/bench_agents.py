@@ -35,8 +35,8 @@ from bench_backends import server
 from wsap_core.host import PluginHost
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
-from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.gc_tuning import tune_gc
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
@@ -96,7 +96,7 @@ async def measure(options: argparse.Namespace, port: int, database: str, *, stre
             )
             tasks.append(asyncio.create_task(session.play()))
             await asyncio.sleep(options.latency / options.agents)
-        calm_collector()  # as `wsap play` and `wsap nexus start` do
+        tune_gc()  # as `wsap play` and `wsap nexus start` do
         await asyncio.sleep(2.5 * options.latency)
         before, began, used = steps, time.perf_counter(), time.process_time()
         for _ in range(8):

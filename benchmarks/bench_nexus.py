@@ -47,7 +47,7 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.backends.pool import RequestPolicy as Calls
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus, Settings
-from wsap_nexus.runs.collector import calm_collector
+from wsap_nexus.runs.gc_tuning import tune_gc
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy, WorldRecord
@@ -124,7 +124,7 @@ async def transit(count: int, database: str) -> dict[str, Any]:
             book.register("ada", policies={"nexus": visits, "crafter": Policy("random")})
         nexus.on_step(stepped)
         nexus.ledger.listen(heard)
-        calm_collector()  # as `wsap nexus start` does
+        tune_gc()  # as `wsap nexus start` does
         await nexus.start()
         await done.wait()
         await nexus.stop()
@@ -274,7 +274,7 @@ async def load(
                 policies = {"*": model, "nexus": EXTERNAL} if number < playing else {"*": EXTERNAL}
                 book.register(f"agent-{number:04d}", policies=policies)
         nexus.on_step(stepped)
-        calm_collector()  # as `wsap nexus start` does
+        tune_gc()  # as `wsap nexus start` does
         await nexus.start()
         began = time.perf_counter()
         for number in range(playing):

@@ -30,7 +30,7 @@ from typing import Any
 from wsap_core.host import PluginHost
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, plan_seats
-from wsap_nexus.runs.session import Session, start, unrecorded
+from wsap_nexus.runs.session import RunHandle, start, unrecorded
 from wsap_nexus.runs.store import open_store
 
 LIMITS = {"log off": 100.0, "durable log": 200.0}
@@ -57,7 +57,7 @@ class Stopwatch:
         setattr(owner, name, timed)
 
 
-def measure(session: Session) -> list[float]:
+def measure(session: RunHandle) -> list[float]:
     """Play a session and return what each decision took beside game and agent, in microseconds."""
     watch = Stopwatch()
     marks: list[tuple[float, float]] = []
@@ -100,7 +100,7 @@ def raw_rate(seed: int, steps: int) -> float:
     return steps / spent
 
 
-def runtime_rate(session: Session) -> float:
+def runtime_rate(session: RunHandle) -> float:
     """Return the steps a second of a session, agent, protocol and runtime included, resets not counted."""
     watch = Stopwatch()
     times: list[float] = []

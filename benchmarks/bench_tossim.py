@@ -37,8 +37,8 @@ from wsap_core.host import PluginHost
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.seams.services import Services
 from wsap_llm.backends.pool import ModelPool, RequestPolicy
-from wsap_nexus.runs.collector import calm_collector
 from wsap_nexus.runs.controls import Controls
+from wsap_nexus.runs.gc_tuning import tune_gc
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import start
 from wsap_nexus.runs.store import open_store
@@ -87,7 +87,7 @@ async def play(port: int, folder: str, plans: Sequence[RunPlan], limit: int) -> 
     with watched() as rounds, ExitStack() as stack:
         store = stack.enter_context(open_store(str(Path(folder) / f"{time.time_ns()}.db")))
         sessions = [stack.enter_context(start(p, host, store, controls=controls, services=services)) for p in plans]
-        calm_collector()  # as `wsap play` does
+        tune_gc()  # as `wsap play` does
         began = time.perf_counter()
         await asyncio.gather(*(session.play() for session in sessions))
         seconds = time.perf_counter() - began

@@ -24,7 +24,7 @@ from wsap_nexus.api import list_runs, play, read_run, resume_run
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runs.session import Parts, Session, resume, start, unrecorded
+from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, resume, start, unrecorded
 from wsap_nexus.runs.store import hold_run, open_store
 from wsap_nexus.store.records import RunStatus
 
@@ -389,7 +389,7 @@ def test_a_seat_whose_agent_never_answers_is_forced_and_the_record_says_so(host:
     spec = replace(host.games.get("matrix"), deadline=0.001)
     plan = RunPlan("matrix", (SeatPlan("row", "always", {"action": "defect"}), SeatPlan("column", "sleeper")))
     agents = {"row": host.agents.get("always"), "column": AgentSpec("sleeper", "", Sleeper)}
-    summary = asyncio.run(unrecorded(plan, host, parts=Parts(spec, agents)).play()).to_json()
+    summary = asyncio.run(unrecorded(plan, host, parts=ResolvedSpecs(spec, agents)).play()).to_json()
     assert summary["decisions"] == {
         "total": 20,
         "repaired": 0,
@@ -406,7 +406,7 @@ def test_a_seat_whose_agent_never_answers_is_forced_and_the_record_says_so(host:
 def test_a_run_that_waits_for_an_agent_can_be_stopped(host: PluginHost) -> None:
     plan = RunPlan("echo", (SeatPlan("seat-1", "sleeper"),))
     controls = Controls()
-    parts = Parts(host.games.get("echo"), {"seat-1": AgentSpec("sleeper", "", Sleeper)})
+    parts = ResolvedSpecs(host.games.get("echo"), {"seat-1": AgentSpec("sleeper", "", Sleeper)})
     session = unrecorded(plan, host, parts=parts, controls=controls)
 
     async def both() -> int:
@@ -423,7 +423,7 @@ def test_paused_decisions_wait_and_single_steps_let_one_through(host: PluginHost
     controls.pause()
     steps: list[int] = []
     plan = RunPlan("echo", plan_seats(host.games.get("echo")))
-    session: Session = unrecorded(plan, host, controls=controls, observers=[lambda s: steps.append(s.step)])
+    session: RunHandle = unrecorded(plan, host, controls=controls, observers=[lambda s: steps.append(s.step)])
 
     async def drive() -> list[list[int]]:
         task = asyncio.create_task(session.play())

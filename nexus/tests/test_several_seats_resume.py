@@ -30,8 +30,8 @@ from wsap_core.errors import RecordMismatchError
 from wsap_matrix import plugin as matrix
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
-from wsap_nexus.runs.order import Order
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
+from wsap_nexus.runs.replay_order import ReplayOrder
 
 Choose = Callable[[Context, int, Observation], str]
 GAMES = {spec.name: spec for part in (builtin, matrix) for spec in part.wsap_adapters()}
@@ -415,14 +415,14 @@ def test_a_world_that_is_only_slow_is_waited_for() -> None:
 
 def test_seats_that_wait_for_one_who_is_not_there_any_more_are_at_a_standstill() -> None:
     async def wait() -> str:
-        order = Order([(3, 0, "ann"), (5, 0, "bob"), (7, 0, "cid")])
-        order.standstill.begin(["ann", "bob", "cid"])
-        noticed = asyncio.create_task(order.standstill.noticed())
+        order = ReplayOrder([(3, 0, "ann"), (5, 0, "bob"), (7, 0, "cid")])
+        order.deadlock.begin(["ann", "bob", "cid"])
+        noticed = asyncio.create_task(order.deadlock.noticed())
         waiting = [asyncio.create_task(order.reach(mark)) for mark in ((5, 0, "bob"), (7, 0, "cid"))]
         for _ in range(100):
             await asyncio.sleep(0)
         assert not noticed.done()  # ann is busy, and may come yet
-        order.standstill.leave("ann")
+        order.deadlock.leave("ann")
         found = await noticed
         for task in waiting:
             task.cancel()

@@ -21,7 +21,7 @@ from wsap_core.seams.services import Services
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runs.session import Session, load_parts, run_to_end, start, unrecorded
+from wsap_nexus.runs.session import RunHandle, resolve_specs, run_to_end, start, unrecorded
 from wsap_nexus.runs.store import open_database, open_store
 from wsap_nexus.store import Repository
 from wsap_nexus.terminal.browser import LEAP, Browser
@@ -52,14 +52,14 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def watched(
     game: str = "echo", *, agent: str = "random", seats: dict[str, str] | None = None, steps: int = 400
-) -> tuple[Session, LiveView]:
+) -> tuple[RunHandle, LiveView]:
     """A run without a record, and the view that follows it at full speed."""
     host = PluginHost.discovered()
     controls = Controls()
     view = LiveView(a_terminal(), controls, pace=None)
     seats = plan_seats(host.games.get(game), agent=agent, seats=seats)
     plan = RunPlan(game, seats, seed=1, steps=steps)
-    parts = load_parts(plan, host)
+    parts = resolve_specs(plan, host)
     session = unrecorded(plan, host, parts=parts, controls=controls, services=Services(views=view))
     people = [name for name, spec in parts.agents.items() if spec.interactive]
     view.follow(session.run, parts.game, interactive=people)

@@ -16,7 +16,7 @@ from wsap_core.protocol import TOOL, ChatBlock, ChatLine, TableBlock, TextBlock,
 from wsap_core.seams.services import Services
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
-from wsap_nexus.runs.session import load_parts, unrecorded
+from wsap_nexus.runs.session import resolve_specs, unrecorded
 from wsap_nexus.terminal.blocks import draw_block
 from wsap_nexus.terminal.live import LiveView
 from wsap_nexus.terminal.panels import actions, table_of_seats
@@ -233,7 +233,7 @@ def test_a_person_is_shown_its_own_seat_s_picture_and_how_long_others_take() -> 
     view = LiveView(console, controls, pace=None, clock=lambda: now[0])
     host = PluginHost.discovered()
     plan = RunPlan("matrix", (SeatPlan("row", "human"), SeatPlan("column", "random")), steps=3)
-    parts = load_parts(plan, host)
+    parts = resolve_specs(plan, host)
     session = unrecorded(plan, host, parts=parts, controls=controls, services=Services(views=view))
     view.follow(session.run, parts.game, interactive=["row"])
 

@@ -21,7 +21,7 @@ from wsap_nexus.models.spending import limited_models
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.plan import RunPlan, plan_seats
 from wsap_nexus.runs.recorder import read_step
-from wsap_nexus.runs.session import Parts, Session, run_to_end, unrecorded
+from wsap_nexus.runs.session import ResolvedSpecs, RunHandle, run_to_end, unrecorded
 from wsap_nexus.runs.store import Store, open_database, open_store
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.store.records import RunRecord
@@ -114,7 +114,7 @@ def play(
             raise UsageError(
                 "What an agent of the database plays has to be recorded; leave as_ out, or record the run."
             )
-        parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
+        parts = ResolvedSpecs(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
         services = _limited(budgets, found, None)
         return _to_end(unrecorded(plan, found, parts=parts, observers=observers, services=services), services)
     with open_store(database) as store:
@@ -123,7 +123,7 @@ def play(
             decided = [s.name for s in plan.seats] if agent is not None else list(agents)
             plan = replace(plan, seats=seat_agents(plan.seats, seated, store, found, game=spec.name, decided=decided))
             agents |= {s.name: load_agent_spec(s.agent, found) for s in plan.seats if s.name not in decided}
-        parts = Parts(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
+        parts = ResolvedSpecs(spec, {s.name: agents.get(s.name, default) for s in plan.seats})
         services = _limited(budgets, found, store)
         with start_as(plan, found, store, parts=parts, observers=observers, services=services) as session:
             return _to_end(session, services)
@@ -186,7 +186,7 @@ def _limited(
     return Services(models=limited_models(host, budgets, repository, run_id=run_id))
 
 
-def _to_end(session: Session, services: Services | None) -> RunSummary:
+def _to_end(session: RunHandle, services: Services | None) -> RunSummary:
     if services is not None:
         session.close_with(services.models)
     return run_to_end(session)

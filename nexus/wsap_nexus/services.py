@@ -15,7 +15,7 @@ from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import is_reference
 from wsap_nexus.cli.notices import Notices
 from wsap_nexus.runs.plan import RunPlan, SeatPlan, plan_seats
-from wsap_nexus.runs.session import Installed, load_parts, resume, start
+from wsap_nexus.runs.session import InstalledSpecs, resolve_specs, resume, start
 from wsap_nexus.runs.store import Store, open_store
 from wsap_nexus.store.export import RecordedRuns
 from wsap_nexus.store.records import RunStatus
@@ -41,7 +41,7 @@ def opened(
     models = ModelPool(host, budgets=budgets, prices=prices)
     with open_store(database) as store:
         runner = StoreRunner(host, store, models)
-        yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=Installed(host), models=models)
+        yield Services(runner=runner, runs=RecordedRuns(store.repository), parts=InstalledSpecs(host), models=models)
 
 
 class StoreRunner:
@@ -81,7 +81,7 @@ class StoreRunner:
             with resume(run, self._host, self._store, services=self._around) as session:
                 return (await session.play()).to_json()
         plan = self._plan(game, seats, seed, options)
-        parts = load_parts(plan, self._host)
+        parts = resolve_specs(plan, self._host)
         for seat in plan.seats:
             if parts.agents[seat.name].interactive:
                 raise UsageError(f"Seat {seat.name!r} would be played by a person; that takes wsap play.")

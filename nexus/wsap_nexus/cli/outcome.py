@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.loop import Observer, StepTaken
     from wsap_nexus.runs.run import Run
-    from wsap_nexus.runs.session import Parts
+    from wsap_nexus.runs.session import ResolvedSpecs
     from wsap_nexus.runs.store import Store
     from wsap_nexus.runs.tally import RunSummary
 
@@ -96,7 +96,7 @@ def add_way_on(error: WsapError, run: Run, *, resumed: bool, again: Original | N
 
 
 def report(
-    run: Run, parts: Parts, summary: RunSummary, *, interrupted: bool, as_json: bool, again: Original | None
+    run: Run, parts: ResolvedSpecs, summary: RunSummary, *, interrupted: bool, as_json: bool, again: Original | None
 ) -> None:
     """Print what the run came to, and what to do next.
 
@@ -133,7 +133,7 @@ def _way_on(run: Run, again: Original | None) -> str:
     return f"go on with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be gone on with"
 
 
-def _print_summary(summary: RunSummary, parts: Parts, *, run: Run, again: Original | None) -> None:
+def _print_summary(summary: RunSummary, parts: ResolvedSpecs, *, run: Run, again: Original | None) -> None:
     from wsap_nexus.terminal.plain import summary_lines
     from wsap_nexus.terminal.spending import planned_steps
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wsap_nexus.cli.seat_options import Seating
     from wsap_nexus.runs.controls import Controls
     from wsap_nexus.runs.plan import RunPlan, SeatPlan
-    from wsap_nexus.runs.session import Parts, Session
+    from wsap_nexus.runs.session import ResolvedSpecs, RunHandle
     from wsap_nexus.runs.store import Store
     from wsap_nexus.runs.tally import RunSummary
     from wsap_nexus.terminal.live import LiveView
@@ -98,10 +98,10 @@ def _play(request: Request) -> None:
         _started(request, host, store, plan, parts, controls, watching)
 
 
-def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
+def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
     from wsap_core.references import load_adapter_spec
     from wsap_nexus.runs.plan import RunPlan, plan_seats
-    from wsap_nexus.runs.session import load_parts
+    from wsap_nexus.runs.session import resolve_specs
 
     assert request.game is not None, "check() comes first"
     seating = request.seating()
@@ -119,7 +119,7 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, Parts]:
     if request.agents:
         seats = _as_agents(request, seating, seats, host)
     plan = RunPlan(request.game, seats, request.seed, request.steps, options)
-    return plan, load_parts(plan, host)
+    return plan, resolve_specs(plan, host)
 
 
 def _as_agents(
@@ -145,7 +145,7 @@ def _as_agents(
         )
 
 
-def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
+def _check_people(plan: RunPlan, parts: ResolvedSpecs, request: Request) -> None:
     """Refuse a person where there is no terminal, before anything is recorded."""
     from wsap_core.errors import UsageError
     from wsap_nexus.terminal.keys import has_keyboard
@@ -164,7 +164,13 @@ def _check_people(plan: RunPlan, parts: Parts, request: Request) -> None:
 
 
 def _started(
-    request: Request, host: PluginHost, store: Store, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
+    request: Request,
+    host: PluginHost,
+    store: Store,
+    plan: RunPlan,
+    parts: ResolvedSpecs,
+    controls: Controls,
+    watching: bool,
 ) -> None:
     from wsap_core.errors import WsapError
     from wsap_nexus.hub.play_as import start_as
@@ -184,14 +190,14 @@ def _started(
 def _resumed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
     from wsap_nexus.hub.play_as import resume_as
     from wsap_nexus.runs.plan import RunPlan
-    from wsap_nexus.runs.session import load_parts, refuse_run_of_nexus
+    from wsap_nexus.runs.session import refuse_run_of_nexus, resolve_specs
     from wsap_nexus.terminal.recorded import read_notes
 
     assert request.resume is not None, "the caller asked"
     record = store.repository.get_run(request.resume)
     refuse_run_of_nexus(store, record.id)
     plan = RunPlan.from_config(record.config)
-    parts = load_parts(plan, host)
+    parts = resolve_specs(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store, gone_on_with=record.id)
@@ -201,12 +207,12 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
 
 
 def _replayed(request: Request, host: PluginHost, store: Store, controls: Controls, watching: bool) -> None:
-    from wsap_nexus.runs.session import load_parts, replies_of, start
+    from wsap_nexus.runs.session import replies_of, resolve_specs, start
 
     assert request.replay is not None, "the caller asked"
     again = original(request.replay, store)
     plan, past = replies_of(again.run_id, store)
-    parts = load_parts(plan, host)
+    parts = resolve_specs(plan, host)
     _check_people(plan, parts, request)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view)
@@ -216,7 +222,7 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
 
 
 def _unrecorded(
-    request: Request, host: PluginHost, plan: RunPlan, parts: Parts, controls: Controls, watching: bool
+    request: Request, host: PluginHost, plan: RunPlan, parts: ResolvedSpecs, controls: Controls, watching: bool
 ) -> None:
     from wsap_nexus.runs.session import unrecorded
 
@@ -285,8 +291,8 @@ def _view(request: Request, controls: Controls, watching: bool, store: Store | N
 
 def _conduct(
     request: Request,
-    session: Session,
-    parts: Parts,
+    session: RunHandle,
+    parts: ResolvedSpecs,
     view: LiveView | None,
     *,
     past: list[Any] | None = None,
@@ -294,9 +300,9 @@ def _conduct(
 ) -> None:
     """Play a session, watched or not, and say what came of it."""
     from wsap_core.errors import WsapError
-    from wsap_nexus.runs.collector import calm_collector
+    from wsap_nexus.runs.gc_tuning import tune_gc
 
-    calm_collector()
+    tune_gc()
     run = session.run
     interruption = Interruption(run.controls)
     _follow(request, session, parts, view, past or [])
@@ -319,7 +325,7 @@ def _conduct(
     report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)
 
 
-async def _run(session: Session, interruption: Interruption, view: LiveView | None) -> RunSummary:
+async def _run(session: RunHandle, interruption: Interruption, view: LiveView | None) -> RunSummary:
     async with view.shown() if view is not None else contextlib.nullcontext():
         task = asyncio.create_task(session.play())
         # Models that a session is given outlive it; these are for this run alone.
@@ -347,7 +353,7 @@ def _kept_apart(request: Request, view: LiveView | None, stray: Tail) -> Iterato
         yield
 
 
-def _follow(request: Request, session: Session, parts: Parts, view: LiveView | None, past: list[Any]) -> None:
+def _follow(request: Request, session: RunHandle, parts: ResolvedSpecs, view: LiveView | None, past: list[Any]) -> None:
     """Let the view, or lines of progress, follow the run."""
     from wsap_nexus.terminal.plain import PlainProgress
     from wsap_nexus.terminal.spending import spending_so_far

@@ -24,7 +24,7 @@ from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events
-from wsap_nexus.runs.run import Past
+from wsap_nexus.runs.run import Checkpoint
 from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
@@ -204,7 +204,7 @@ class AgentContext:
         return None if memories is None else memories.remembered(seat)
 
     def guests(
-        self, sessions: Mapping[str, SessionRecord], past: Past | None, recorder: Recorder
+        self, sessions: Mapping[str, SessionRecord], past: Checkpoint | None, recorder: Recorder
     ) -> Callable[[str, SeatPort], SeatPort]:
         """Return what puts the agents of open sessions, by seat, into their seats.
 
@@ -298,7 +298,7 @@ class AgentContext:
             return ""
         return str(sessions[0].stats.get("destination") or "")
 
-    def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Past | None:
+    def earlier_calls(self, agent_id: str, seat: SeatPlan, run_id: str) -> Checkpoint | None:
         """Return what the agent's last visit asked of models, if that was cut short; None otherwise.
 
         A visit that was cut short begins anew. What it asked, and asks again, is not bought twice.
@@ -315,7 +315,7 @@ class AgentContext:
             return None  # it was pruned
         if earlier is None or earlier.status in (RunStatus.FINISHED, RunStatus.FAILED):
             return None
-        return Past(calls=read_call_events(repository, earlier.id))
+        return Checkpoint(calls=read_call_events(repository, earlier.id))
 
     def end_visit(self, agent_id: str, run_id: str) -> None:
         """Keep what an agent remembers of a visit."""
@@ -361,7 +361,7 @@ def _told_bodies(bodies: Sequence[AvatarRecord]) -> list[str]:
     return [f"{body.avatar.avatar_id} ({body.avatar.state.value})" for body in ordered[:10]]
 
 
-def _next_decision(past: Past, seat: str) -> int:
+def _next_decision(past: Checkpoint, seat: str) -> int:
     """Return the number of the decision, from 0, that a seat makes first when a run is gone on with."""
     history = past.history.get(seat)
     return history[0].step if history else past.tallies[seat].steps

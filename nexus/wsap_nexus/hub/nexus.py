@@ -32,7 +32,7 @@ from wsap_nexus.hub.seating import Seating
 from wsap_nexus.hub.sessions import SessionRunner
 from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.runs.run import Run
-from wsap_nexus.runs.session import Installed
+from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
@@ -77,7 +77,7 @@ class Nexus:
         self._models: ModelPool | None = None
         if services.models is None:
             self._models = ModelPool(host, seed=self.settings.seed)
-            services = replace(services, models=self._models, parts=Installed(host))
+            services = replace(services, models=self._models, parts=InstalledSpecs(host))
         self.services = services
         """What games and agents are handed."""
         self.live = LiveState()

@@ -25,8 +25,8 @@ from wsap_nexus.hub.run_sessions import RunSessions, Tell, settle_runs
 from wsap_nexus.paths import memory_files
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.run import Past
-from wsap_nexus.runs.session import Session, resume, start
+from wsap_nexus.runs.run import Checkpoint
+from wsap_nexus.runs.session import RunHandle, resume, start
 from wsap_nexus.runs.store import Store
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity
@@ -42,7 +42,7 @@ MEMORY = "fulltext"
 @contextmanager
 def start_as(
     plan: RunPlan, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
-) -> Iterator[Session]:
+) -> Iterator[RunHandle]:
     """Give a new recorded run, as `start` does, with agents of the database in the seats that have an identity.
 
     Args:
@@ -56,7 +56,7 @@ def start_as(
         TransitError: one of the agents is in a world, or a nexus leads the database; nothing is recorded then.
         WsapError: as `start`.
     """
-    past: Past | None = around.get("past")
+    past: Checkpoint | None = around.get("past")
     if not plan.identities or (past is not None and past.offline):
         with start(plan, host, store, **around) as session:
             yield session
@@ -70,7 +70,7 @@ def start_as(
 @contextmanager
 def resume_as(
     name: str, host: PluginHost, store: Store, *, tell: Tell | None = None, **around: Any
-) -> Iterator[Session]:
+) -> Iterator[RunHandle]:
     """Give a recorded run that was stopped, as `resume` does, with its agents of the database back in their seats.
 
     Raises:
@@ -92,14 +92,14 @@ def resume_as(
 @contextmanager
 def _playing_as(
     plan: RunPlan, host: PluginHost, store: Store, tell: Tell | None, begin: Callable[[Any], Any]
-) -> Iterator[Session]:
+) -> Iterator[RunHandle]:
     # Any: what `start` and `resume` take and give.
     told = tell or _logged_only
     playing: list[RunSessions] = []
 
     admitted = partial(admission, store, host, plan.identities.values())
 
-    def made(spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Past | None) -> RunSessions:
+    def made(spec: AdapterSpec, plan: RunPlan, run_id: str, recorder: Recorder, past: Checkpoint | None) -> RunSessions:
         try:
             with admitted():
                 playing.append(RunSessions(store, spec, plan, run_id, recorder, past, told))
@@ -114,7 +114,7 @@ def _playing_as(
         pass  # whoever is refused leaves no run behind; reading a long run's past would keep others waiting
     with ExitStack() as stack:
         try:
-            session: Session = stack.enter_context(begin(made))
+            session: RunHandle = stack.enter_context(begin(made))
             playing[0].run = session.run
             session.run.observe(playing[0].observe)
             yield session

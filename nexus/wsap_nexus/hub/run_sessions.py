@@ -33,7 +33,7 @@ from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.memory import Lessons, MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
-from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.runs.run import Checkpoint, Run
 from wsap_nexus.runs.store import Store, is_played
 from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
@@ -67,7 +67,7 @@ class RunSessions(AgentMemories):
         plan: RunPlan,
         run_id: str,
         recorder: Recorder,
-        past: Past | None,
+        past: Checkpoint | None,
         tell: Tell,
     ) -> None:
         ledger = Ledger(store.database)

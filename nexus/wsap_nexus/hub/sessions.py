@@ -24,7 +24,7 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_past
-from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.runs.run import Checkpoint, Run
 from wsap_nexus.store.entities import SessionRecord, WorldRecord
 from wsap_nexus.store.events import EntryRefused, SessionResumed
 from wsap_nexus.store.events.endings import GAME_OFFLINE
@@ -176,7 +176,7 @@ class SessionRunner:
         recorder: Recorder,
         venue: KeptVenue,
         stats: Mapping[str, SessionStats],
-        past: Past | None,
+        past: Checkpoint | None,
         last: Mapping[str, ActionResult] | None = None,
     ) -> None:
         """Play what is open in one world, by seat, in a task of its own; `last` is what the last decisions led to."""

@@ -1,4 +1,4 @@
-"""The runtime: agents in one world, recorded, stopped and gone on with.
+"""Runs: agents in one world, recorded, stopped and resumed.
 
 plan        what is to be played, by whom
 run         a run from its start or from where it stopped

@@ -1,4 +1,4 @@
-"""How a person, or a program, holds a run: pause, step, pace, stop."""
+"""Run control for a person or a program: pause, step, pace, stop."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Controls:
         self._stopped.set()
 
     def finish(self) -> None:
-        """End the run before the next new decision, but not while recorded ones are gone through again."""
+        """End the run before the next new decision, but not during the replay of recorded ones."""
         self._finishing = True
         self._running.set()
 
@@ -61,7 +61,7 @@ class Controls:
         """Return once `stop` was called."""
         await self._stopped.wait()
 
-    async def gate(self) -> bool:
+    async def wait_until_running(self) -> bool:
         """Wait until a decision may begin; return False if the run is to stop."""
         if self._finishing:
             self.stop()
@@ -78,10 +78,10 @@ class Controls:
                 self._running.clear()
         if self.pace:
             await asyncio.sleep(1 / self.pace)
-        return await self.breathe()
+        return await self.yield_to_loop()
 
-    async def breathe(self) -> bool:
-        """Let others have a turn if it is time, without waiting for anything; return False if the run is to stop."""
+    async def yield_to_loop(self) -> bool:
+        """Yield to the event loop if it is time; return False if the run is to stop."""
         if time.monotonic() - self._last_yield > self.YIELD_EVERY:
             await asyncio.sleep(0)
             self._last_yield = time.monotonic()

@@ -1,4 +1,4 @@
-"""When an agent is asked for a plan: at the start of an episode, and when its goals have become others."""
+"""When an agent is asked for a plan: at the start of an episode, and when its goals change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEMBERED = 16
 class GoalWatch:
     """Tells when to plan. It counts decisions and looks at goals, so that the same steps give the same plans.
 
-    Goals are others when there is another id, type or description among them; progress and hints
+    Goals have changed when the set of their ids, types and descriptions has; progress and hints
     don't count, and neither does their order. After a plan at least `gap` decisions pass before
     the next. Where goals come back that were planned for before, the gap doubles, up to
     `MOST_GAP`: goals that flap between two states buy ever fewer plans. Goals that are new bring
@@ -34,7 +34,7 @@ class GoalWatch:
         self.begin()
 
     def begin(self) -> None:
-        """Begin an episode: the next time is time to plan."""
+        """Begin an episode: a plan is due at the next decision."""
         self._planned: str | None = None
         self._seen: list[str] = []
         self._since = 0
@@ -59,11 +59,11 @@ class GoalWatch:
         return self._marked[1]
 
     def state(self) -> dict[str, Any]:
-        """Return what it has to know to go on, as JSON-ready data."""
+        """Return the state as JSON-ready data."""
         return {"planned": self._planned, "seen": list(self._seen), "since": self._since, "wait": self._wait}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Restore a state.
 
         Raises:
             WireError: it is none.

@@ -1,4 +1,4 @@
-"""The calls of agents to their models, kept in the event log and had again from it."""
+"""Agents' calls to their models, recorded in the event log and replayed from it."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class SeatJournal:
         return self._offline
 
     def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call; it is in the log then, and not in memory."""
+        """Record a call, in the log alone."""
         self.again(key, request, reply)
 
     def again(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call whose reply is had from another run."""
+        """Record a call whose reply comes from another run."""
         shared = _shared(self._shown, request.messages)
         self._shown = tuple(request.messages)
         body = {
@@ -87,16 +87,16 @@ class SeatJournal:
         return replies[occurrence] if occurrence < len(replies) else None
 
     def refuse(self, key: str, reason: str) -> None:
-        """Record that the constraint of a request was refused, so that replies are not bound any more."""
+        """Record that the constraint of a request was refused, so that replies are no longer constrained."""
         self._refusals[key] = reason
         self._recorder.refusal(self._seat, {"key": key, "refused": reason})
 
     def refusal(self, key: str) -> str | None:
-        """Return in which words the constraint of a request was refused, or None."""
+        """Return the reason for which the constraint of a request was refused, or None."""
         return self._refusals.get(key)
 
     def fail(self, key: str, kind: str, words: str) -> None:
-        """Record that a request failed, with which class of failure, and that whoever asked went on."""
+        """Record that a request failed, with its class of failure, and that the caller continued."""
         self._recorder.failure(self._seat, {"key": key, "failed": kind, "words": words})
 
     def failure(self, key: str, occurrence: int) -> tuple[str, str] | None:

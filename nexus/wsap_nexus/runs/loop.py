@@ -1,4 +1,4 @@
-"""One agent's loop: observe, decide, act, reflect; recorded, held, and gone on with."""
+"""One agent's loop: observe, decide, act, reflect; recorded, controlled and resumable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wsap_core.untrusted import one_line
 from wsap_core.worlds import Outcome
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.goals import GoalWatch
-from wsap_nexus.runs.order import Mark, Order
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.tally import SeatTally, step_line
 from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 
@@ -55,16 +55,16 @@ class SeatLoop:
         agent: who decides.
         tally: where totals are kept.
         recorder: where events go.
-        controls: what holds and stops the loop.
+        controls: pauses and stops the loop.
         limit: decisions in the whole run; None for no limit.
         deadline: seconds for a decision; None for as long as it takes.
-        history: what is recorded, to go through again before deciding anew.
-        order: the order in which the seats of a world do things; None for one that has it to itself. With an
-            order every choice is recorded before the world hears of it.
-        looked: when the seat, as is recorded, looked at the world for a decision that it did not come to.
-        lessons: what was recorded of the agent's looking back: decision's number, lines.
-        rehearse: whether the agent decides along while history is gone through, so that its own
-            state follows; False for an agent whose state was restored, or a person.
+        history: recorded events to replay before new decisions.
+        order: the recorded order of the seats' actions; None for a world of one seat. With an order every
+            choice is recorded before the world hears of it.
+        looked: log position of an observation that was recorded without a decision.
+        lessons: the recorded lessons of the agent: number of the decision -> lines.
+        rehearse: whether the agent decides along during the replay, so that its own state follows; False for
+            an agent whose state was restored, or a person.
         after_step: told after each new decision.
     """
 
@@ -79,10 +79,10 @@ class SeatLoop:
         limit: int | None = None,
         deadline: float | None = None,
         history: deque[Logged] | None = None,
-        order: Order | None = None,
-        looked: Mark | None = None,
+        order: ReplayOrder | None = None,
+        looked: LogPosition | None = None,
         lessons: Mapping[int, tuple[str, ...]] | None = None,
-        rehearse: bool = True,
+        decide_along: bool = True,
         after_step: Callable[[StepTaken], Awaitable[None] | None] | None = None,
     ) -> None:
         self.seat = seat
@@ -95,7 +95,7 @@ class SeatLoop:
         self._history = history if history is not None else deque()
         self._order = order
         self._looked = looked
-        self._rehearse = rehearse
+        self._decide_along = decide_along
         self._after_step = after_step
         self._plan: tuple[str, ...] = ()
         self._goals = GoalWatch()
@@ -120,13 +120,13 @@ class SeatLoop:
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
     async def aclose(self) -> None:
-        """Let the agent give back what it holds, if it holds anything."""
+        """Release the agent's resources, if it has any."""
         close = getattr(self.agent, "aclose", None)
         if close is not None:
             await self._ask(close)
 
     def begin_episode(self) -> None:
-        """Take the next decision for the first of an episode: a plan comes before it."""
+        """Treat the next decision as the first of an episode: a plan comes before it."""
         self._goals.begin()
 
     async def episode(self, number: int) -> None:
@@ -142,7 +142,7 @@ class SeatLoop:
                 observation, after = await self.seat.observe(), -1
             else:
                 observation, after = await self._observe(self._order, number)
-            if not await (self._controls.breathe() if self._history else self._controls.gate()):
+            if not await (self._controls.yield_to_loop() if self._history else self._controls.wait_until_running()):
                 return
             if self._goals.due(observation.current_goals):
                 await self._make_plan(number, observation)
@@ -153,12 +153,12 @@ class SeatLoop:
 
     @property
     def next_decision(self) -> int:
-        """The number, from 1, of the decision that is come to next, a recorded one or a new one."""
+        """The number, from 1, of the next decision, a recorded one or a new one."""
         return 1 + (self._history[0].step if self._history else self.tally.steps)
 
     async def leave(self, episode: int) -> None:
-        """Take the seat out of a world where others go on, as is recorded, or else recording it."""
-        order = self._order or Order()
+        """Take the seat out of a world where others continue: replayed if it is recorded, else recorded."""
+        order = self._order or ReplayOrder()
         self.let_go = True
         if self._history and isinstance(logged := self._history[0], LoggedLeave):
             self._history.popleft()
@@ -170,7 +170,7 @@ class SeatLoop:
         await leave(self.seat)
 
     async def conclude(self, episode: int) -> None:
-        """Let the agent look back because play ends here, if it looks back at all."""
+        """Let the agent reflect because play ends here, if it implements `LooksBack`."""
         agent = self.agent
         if isinstance(agent, LooksBack):
             await self._ask(agent.conclude)
@@ -178,11 +178,11 @@ class SeatLoop:
             self._record_lessons(episode, max(0, self.tally.steps - 1))
 
     def state(self) -> dict[str, Any]:
-        """Return what it has to know, besides world and agent, to go on between two decisions; JSON-ready."""
+        """Return the loop's own state between two decisions, besides world and agent; JSON-ready."""
         return {"goals": self._goals.state(), "plan": list(self._plan)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state.
+        """Restore a state.
 
         Raises:
             WireError: it is damaged.
@@ -191,15 +191,15 @@ class SeatLoop:
             self._goals.set_state(state["goals"])
         self._plan = tuple(one_line(line) for line in state.get("plan") or ())
 
-    async def _observe(self, order: Order, episode: int) -> tuple[Observation, int]:
+    async def _observe(self, order: ReplayOrder, episode: int) -> tuple[Observation, int]:
         """Return what a seat among several sees at its next decision, and the last event by then.
 
-        It looks when it looked, where that is recorded, and otherwise after all that is.
+        It observes at the recorded position if there is one, and otherwise after everything recorded.
         """
         logged = self._history[0] if self._history else None
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         if isinstance(choice, LoggedChoice):
-            mark: Mark | None = choice.seen
+            mark: LogPosition | None = choice.seen
         elif logged is None:
             mark, self._looked = self._looked, None
             if mark is None:
@@ -208,7 +208,7 @@ class SeatLoop:
             mark = None  # a step that an older version recorded: nobody knows when
         if mark is not None:
             await order.reach(mark)
-        with order.standstill.world(self.seat.agent_id):
+        with order.deadlock.world(self.seat.agent_id):
             observation = await self.seat.observe()
         if mark is not None:
             order.passed(mark)
@@ -232,7 +232,7 @@ class SeatLoop:
         self.acting = False
 
     def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
-        """Return how a decision came about, from what the agent told before it and tells now."""
+        """Return how a decision came about, from the agent's reports before it and now."""
         info = self._told()
         if forced:
             return DecisionInfo(forced=True, usage=NO_USAGE if info is None or info is before else info.usage)
@@ -246,7 +246,7 @@ class SeatLoop:
         info: DecisionInfo | None,
         before: DecisionInfo | None,
     ) -> None:
-        """Count and record a step that has not been recorded, and let the agent look at what came of it."""
+        """Count and record a new step, and let the agent reflect on its result."""
         forced = info is not None and info.forced
         result = outcome.result
         line = step_line(self.seat.agent_id, outcome.action, result)
@@ -268,15 +268,15 @@ class SeatLoop:
                 await waiting
 
     async def _repeat(self, observation: Observation) -> None:
-        """Go through a recorded step again, and make sure that the world goes the same way.
+        """Replay a recorded step, and verify that the world takes the same path.
 
-        Where only the choice was recorded, the step that comes of it is new.
+        Where only the choice was recorded, the step is new.
         """
         logged = self._history.popleft()
         assert not isinstance(logged, LoggedLeave)  # the episode ends before it
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         before = self._told()
-        if self._rehearse:
+        if self._decide_along:
             await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
         if choice is not None and self._order is not None:
             await self._order.reach(choice.made)
@@ -285,7 +285,7 @@ class SeatLoop:
         if self._order is None:
             outcome = await self.seat.resolve(logged.action)
         else:
-            with self._order.standstill.world(logged.seat):
+            with self._order.deadlock.world(logged.seat):
                 outcome = await self._act_again(self._order, logged.action, choice)
         if isinstance(logged, LoggedChoice):
             if logged.info is None or logged.info.forced:
@@ -301,13 +301,13 @@ class SeatLoop:
             )
         await self._ask(lambda: self.agent.reflect(outcome.result))
         self._record_lessons(logged.episode, logged.step)
-        if self._rehearse and not self._history and logged.info is not None and not logged.info.forced:
+        if self._decide_along and not self._history and logged.info is not None and not logged.info.forced:
             # The run may have ended after the step and before the agent was through with it.
             self._latest = (logged.episode, logged.step, logged.info)
             self.settle()
 
-    async def _act_again(self, order: Order, action: Action, choice: LoggedChoice | None) -> Outcome:
-        """Carry out what is recorded; where the seat was taken out in the middle of it, take it out again."""
+    async def _act_again(self, order: ReplayOrder, action: Action, choice: LoggedChoice | None) -> Outcome:
+        """Carry out the recorded action; where the seat was removed in the middle of it, remove it again."""
         if choice is None or choice.let_go is None:
             return await self.seat.resolve(action)
         acting = asyncio.create_task(self.seat.resolve(action))
@@ -322,10 +322,9 @@ class SeatLoop:
             acting.cancel()
 
     async def _decide_again(self, observation: Observation, *, interrupted: bool) -> None:
-        """Let the agent decide along with what is recorded, so that its own state follows.
+        """Let the agent decide along with the record, so that its own state follows.
 
-        A decision that was interrupted at its deadline is interrupted again, as soon as the agent
-        waits for something: what it was answered then is recorded, and not waited for.
+        A decision that was interrupted at its deadline is interrupted again, as soon as the agent waits for something.
         """
         if not interrupted:
             await self._ask(lambda: self.agent.decide(observation))
@@ -335,7 +334,7 @@ class SeatLoop:
                 await self._ask(lambda: self.agent.decide(observation))
 
     def settle(self) -> None:
-        """Record what the last decision has come to take since its step was: a summary by the memory, lessons."""
+        """Record model usage added to the last decision after its step was logged: a summary by the memory, lessons."""
         now = self._told()
         if self._latest is None or now is None or now.usage == self._latest[2].usage:
             return
@@ -346,7 +345,7 @@ class SeatLoop:
         self._recorder.decision(self.seat.agent_id, episode, step, amended)
 
     def _told(self) -> DecisionInfo | None:
-        """Return what the agent tells of its last decision."""
+        """Return the agent's report on its last decision."""
         info = getattr(self.agent, "last_decision", None)
         return info if isinstance(info, DecisionInfo) else None
 

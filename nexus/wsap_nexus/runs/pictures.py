@@ -1,4 +1,4 @@
-"""The pictures that models were shown: each once in the log, and named by its hash wherever it was shown."""
+"""Pictures shown to models: each stored once in the log, and referenced by its hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be played, by whom, for how long: everything needed to start a run again."""
+"""The plan of a run: the game, who plays, for how long; everything needed to start it again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeatPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run that can be started, and started again the same."""
+    """Everything that determines a run, so that it can be started again."""
 
     game: str
     """A registered game, or `./file.py:Name`."""

@@ -1,4 +1,4 @@
-"""What a run writes to the event log, and how it is read back.
+"""A run's events: how they are written to the event log and read back.
 
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
 result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
@@ -20,7 +20,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult, DeathEvent, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_core.seams.agent import DecisionInfo, Usage
-from wsap_nexus.runs.order import Mark, mark_after_event, mark_of_event
+from wsap_nexus.runs.replay_order import LogPosition, position_after_event, position_of_event
 
 
 class Log(Protocol):
@@ -83,7 +83,7 @@ class Recorder:
     def chosen(
         self, seat: str, episode: int, step: int, action: Action, info: DecisionInfo | None, *, after: int
     ) -> None:
-        """Record what a seat is about to do, before the world hears of it.
+        """Record a seat's choice, before the world hears of it.
 
         Args:
             seat: whose choice it is.
@@ -102,7 +102,7 @@ class Recorder:
         )
 
     def left(self, seat: str, episode: int, step: int) -> None:
-        """Record that a seat is taken out of the world, before the world hears of it; `step` would have come next."""
+        """Record the removal of a seat, before the world hears of it; `step` would have been next."""
         self._write("left", "{}", seat=seat, episode=episode, step=step)
 
     def death(self, seat: str, episode: int, step: int, death: DeathEvent) -> None:
@@ -110,7 +110,7 @@ class Recorder:
         self._write("death", dumps(death), seat=seat, episode=episode, step=step)
 
     def lessons(self, seat: str, episode: int, step: int, lines: Sequence[str]) -> None:
-        """Record what an agent learned when it looked back after a decision; it may be nothing."""
+        """Record what an agent learned from reflecting after a decision; it may be nothing."""
         self._write("lessons", dumps({"lessons": list(lines)}), seat=seat, episode=episode, step=step)
 
     def mind(self, seat: str, body: Mapping[str, Any]) -> None:
@@ -124,7 +124,7 @@ class Recorder:
     def snapshot(
         self, episode: int, world: bytes, agents: Mapping[str, bytes], seats: Mapping[str, Any] | None = None
     ) -> None:
-        """Record the whole state between two decisions: of the world, the agents, and what is around each agent."""
+        """Record the whole state between two decisions: world, agents, and loops."""
         state = {
             "world": _b64(world),
             "agents": {name: _b64(data) for name, data in agents.items()},
@@ -145,11 +145,11 @@ class Recorder:
         self._write("model", dumps(dict(body)), seat=seat)
 
     def refusal(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record that a backend refused to bind a reply to what is legal."""
+        """Record that a backend refused a constraint."""
         self._write("refusal", dumps(dict(body)), seat=seat)
 
     def failure(self, seat: str, body: Mapping[str, Any]) -> None:
-        """Record that a model could not be asked, and that whoever asked went on without it."""
+        """Record that a model could not be asked, and that the caller continued without it."""
         self._write("failure", dumps(dict(body)), seat=seat)
 
     def tools(self, seat: str, body: Mapping[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Recorder:
         self._write("tool", dumps(dict(body)), seat=seat)
 
     def decision(self, seat: str, episode: int, step: int, info: DecisionInfo) -> None:
-        """Record that a decision has come to take more than its step said: a memory's summary, after it."""
+        """Record model usage added to a decision after its step was logged, such as a memory's summary."""
         self._write("decision", dumps(info), seat=seat, episode=episode, step=step)
 
     def note(self, what: str, **more: Any) -> None:
@@ -181,7 +181,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class LoggedChoice:
-    """What a seat chose in a world of several, as it was recorded."""
+    """A recorded choice of a seat in a world of several."""
 
     seq: int
     seat: str
@@ -195,24 +195,24 @@ class LoggedChoice:
     """The event with which the seat was taken out before anything came of the choice; None if it was not."""
 
     @property
-    def let_go(self) -> Mark | None:
-        """When the world heard that the seat was taken out, if it was."""
-        return None if self.left is None else mark_of_event(self.left, self.seat)
+    def let_go(self) -> LogPosition | None:
+        """When the world heard of the removal, if there was one."""
+        return None if self.left is None else position_of_event(self.left, self.seat)
 
     @property
-    def seen(self) -> Mark:
+    def seen(self) -> LogPosition:
         """When the seat looked."""
-        return mark_after_event(self.after, self.seat)
+        return position_after_event(self.after, self.seat)
 
     @property
-    def made(self) -> Mark:
+    def made(self) -> LogPosition:
         """When the world heard of it."""
-        return mark_of_event(self.seq, self.seat)
+        return position_of_event(self.seq, self.seat)
 
 
 @dataclass(frozen=True)
 class LoggedLeave:
-    """That a seat was taken out of the world, as it was recorded."""
+    """A recorded removal of a seat from the world."""
 
     seq: int
     seat: str
@@ -221,9 +221,9 @@ class LoggedLeave:
     """The number of the step that would have come next."""
 
     @property
-    def made(self) -> Mark:
+    def made(self) -> LogPosition:
         """When the world heard of it."""
-        return mark_of_event(self.seq, self.seat)
+        return position_of_event(self.seq, self.seat)
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
 
 
 def read_decision(body: bytes) -> DecisionInfo | None:
-    """Return what a decision has come to take, from an event of the kind `decision`.
+    """Return the usage added to a decision, from an event of the kind `decision`.
 
     Raises:
         WireError: the body is not one.
@@ -308,7 +308,7 @@ def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
 
 
 def read_seats(body: bytes) -> dict[str, Mapping[str, Any]]:
-    """Return what a recorded snapshot says of what is around each agent; Any: JSON data.
+    """Return the state of each seat's loop in a recorded snapshot.
 
     Raises:
         WireError: the body is not one.

@@ -1,4 +1,4 @@
-"""A recorded run, made ready to be gone on with."""
+"""A recorded run, prepared for resuming."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.memory import MemorySnapshot
-from wsap_nexus.runs.order import mark_of_event
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import (
     Logged,
@@ -22,7 +21,8 @@ from wsap_nexus.runs.recorder import (
     read_snapshot,
     read_step,
 )
-from wsap_nexus.runs.run import Past
+from wsap_nexus.runs.replay_order import position_of_event
+from wsap_nexus.runs.run import Checkpoint
 from wsap_nexus.runs.tally import SeatTally
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
@@ -42,8 +42,8 @@ def read_past(
     spec: AdapterSpec,
     agents: dict[str, AgentSpec],
     codec: Codec,
-) -> Past:
-    """Return what a run has behind it: totals of every step, and how to get back to where it stopped.
+) -> Checkpoint:
+    """Return the checkpoint of a run: totals of every step, and how to get back to where it stopped.
 
     If the game and every agent can be saved, that is the last recorded state and the steps after
     it; otherwise it is every step from the start.
@@ -51,7 +51,7 @@ def read_past(
     Raises:
         WireError: an event is damaged.
     """
-    past = Past(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
+    past = Checkpoint(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
     snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
     reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq)
     kinds = KINDS if len(plan.seats) == 1 else (*KINDS, *AMONG_SEVERAL)
@@ -69,7 +69,7 @@ def read_past(
 
 
 def read_call_events(repository: Repository, run_id: str, *, from_seq: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """Return the recorded calls to models, by seat, oldest first: what was bought once is not bought again."""
+    """Return the recorded calls to models, by seat, oldest first, so that no call is paid twice."""
     calls: dict[str, list[dict[str, Any]]] = {}
     # What tools there are is said once in a run, and holds for all of it.
     for event in repository.read_events(run_id, to_seq=from_seq, kinds=("tools",)):
@@ -103,15 +103,15 @@ def _can_restore(spec: AdapterSpec, agents: dict[str, AgentSpec]) -> bool:
 
 
 class _Reading:
-    """Puts together what a run has behind it, event by event.
+    """Builds a checkpoint, event by event.
 
     Args:
         past: where to put it; it has a tally for each seat.
         codec: knows the game's types.
-        after: the event of the saved state; what is gone through again comes after it.
+        after: the event of the saved state; the events to replay come after it.
     """
 
-    def __init__(self, past: Past, codec: Codec, *, after: int) -> None:
+    def __init__(self, past: Checkpoint, codec: Codec, *, after: int) -> None:
         self._past = past
         self._codec = codec
         self._after = after
@@ -148,14 +148,14 @@ class _Reading:
                 self._add(LoggedLeave(event.seq, seat, event.episode, event.step or 0))
 
     def end(self) -> None:
-        """Take what is still open for what it is: choices without a step, and looks at the world without a choice."""
+        """Finish: keep choices without a step, and observations without a choice."""
         for choice in self._choices.values():
             self._add(choice)
         self._past.history = self._history
         # Only what others did afterwards has to wait for a look.
         latest = max((_done(items[-1]) for items in self._history.values() if items), default=-1)
         looked = {seat: seq for seat, seq in self._looked.items() if self._after < seq < latest}
-        self._past.looked = {seat: mark_of_event(seq, seat) for seat, seq in looked.items()}
+        self._past.looked = {seat: position_of_event(seq, seat) for seat, seq in looked.items()}
 
     def _add(self, logged: Logged) -> None:
         self._looked.pop(logged.seat, None)
@@ -168,7 +168,7 @@ class _Reading:
         self._add(replace(step, choice=self._choices.pop(step.seat, None)))
 
     def _amend(self, event: EventRecord, seat: str) -> None:
-        """Take in what a seat's last decision has come to take since its step was recorded."""
+        """Add model usage that was recorded after the step of a seat's last decision."""
         info = read_decision(event.body)
         if info is not None and seat in self._past.tallies:
             self._past.tallies[seat].amend(info.usage)

@@ -27,23 +27,23 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
 from wsap_nexus.runs.memory import MemorySnapshot, RunMemories
-from wsap_nexus.runs.order import Mark, Order
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
+from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.tally import RunSummary, SeatTally, score
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.worlds.seats import SeatPort
 
 
 @dataclass
-class Past:
-    """What a run has behind it when it is gone on with; nothing, for a new one."""
+class Checkpoint:
+    """The recorded past of a resumed run; empty for a new one."""
 
     tallies: dict[str, SeatTally] = field(default_factory=dict)
     history: dict[str, deque[Logged]] = field(default_factory=dict)
     """What to go through again, by seat."""
-    looked: Mapping[str, Mark] = field(default_factory=dict)
+    looked: Mapping[str, LogPosition] = field(default_factory=dict)
     """When seats looked at the world for decisions that they did not come to, if others went on after that."""
     first_episode: int = 0
     """The episode that play goes on in (or history begins in)."""
@@ -66,9 +66,9 @@ class Past:
     offline: bool = False
     """Whether no model may be asked: a recorded run is played again."""
 
-    def order(self, clock: Clock) -> Order:
-        """Return the order in which its seats did what is gone through again."""
-        marks: list[Mark] = []
+    def order(self, clock: Clock) -> ReplayOrder:
+        """Return the recorded order of its seats."""
+        marks: list[LogPosition] = []
         for items in self.history.values():
             for item in items:
                 if isinstance(item, LoggedLeave):
@@ -76,10 +76,10 @@ class Past:
                 elif choice := item.choice if isinstance(item, LoggedStep) else item:
                     marks += (choice.seen, choice.made)
                     marks += () if choice.let_go is None else (choice.let_go,)
-        return Order([*marks, *self.looked.values()], clock=clock)
+        return ReplayOrder([*marks, *self.looked.values()], clock=clock)
 
     def decided(self, seat: str) -> int:
-        """Return how many decisions of a seat are recorded, one whose step is not among them."""
+        """Return how many decisions of a seat are recorded, including one without a step."""
         history = self.history.get(seat)
         return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
 
@@ -94,9 +94,9 @@ class Run:
         recorder: where events go.
         run_id: the recorded run's id, or None.
         past: what was recorded before.
-        controls: what holds and stops it.
+        controls: pauses and stops it.
         observers: told after each new decision.
-        clock: for the time it takes, and for agents and games that wait.
+        clock: for measuring time, and for agents and games that wait.
         services: handed to the game and the agents.
         venue: where it is played; a world of its own when None.
         memories: what the agents remember from other runs, and where that is saved.
@@ -112,7 +112,7 @@ class Run:
         *,
         recorder: Recorder | None = None,
         run_id: str | None = None,
-        past: Past | None = None,
+        past: Checkpoint | None = None,
         controls: Controls | None = None,
         observers: Iterable[Observer] = (),
         clock: Clock | None = None,
@@ -131,7 +131,7 @@ class Run:
         self._agent_specs = agents
         self._recorder = recorder or Recorder(None, None)
         self._pictures = PictureBook(self._recorder)
-        self._past = past or Past()
+        self._past = past or Checkpoint()
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
         self._services = services or Services()
@@ -144,17 +144,17 @@ class Run:
             spec, plan.seed, plan.options, self._clock, self._services, skills=self._memories.skills
         )
         self._loops: list[SeatLoop] = []
-        self._order: Order | None = None
+        self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
         self._since_snapshot = 0
         self._started = time.monotonic()
 
     def observe(self, observer: Observer) -> None:
-        """Have an observer told after each new decision."""
+        """Add an observer, called after each new decision."""
         self._observers.append(observer)
 
     def summary(self) -> RunSummary:
-        """Return what the run has come to so far."""
+        """Return the summary so far."""
         tallies = tuple(self._tallies[s.name] for s in self.plan.seats)
         seconds = self._past.seconds + self.own_seconds()
         metrics = score(self.spec, tallies)
@@ -173,26 +173,26 @@ class Run:
         return next(loop.seat for loop in self._loops if loop.seat.agent_id == name)
 
     def was_let_go(self, name: str) -> bool:
-        """Return whether a seat was taken out of the world, stopped or at its limit, rather than leaving by choice."""
+        """Return whether a seat was removed from the world, stopped or at its limit, rather than left by choice."""
         return any(loop.let_go for loop in self._loops if loop.seat.agent_id == name)
 
     def agent(self, name: str) -> Agent | None:
-        """Return who decides in a seat; None before play has begun, and for a seat that there is not."""
+        """Return the agent in a seat; None before play has begun, and for an unknown seat."""
         return next((loop.agent for loop in self._loops if loop.seat.agent_id == name), None)
 
     @property
     def meter(self) -> Meter | None:
-        """How fast the models answer that are asked in this run; None where nobody measures it."""
+        """Throughput of the models in this run; None where it is not measured."""
         meter = getattr(self._services.models, "meter", None)
         return meter if isinstance(meter, Meter) else None
 
     @property
     def services(self) -> Services:
-        """What the game and the agents are handed."""
+        """The services of the game and the agents."""
         return self._services
 
     def own_seconds(self) -> float:
-        """Return how long this part of the run has taken, in seconds, without what went before."""
+        """Return the seconds of this part of the run, without the parts before it was resumed."""
         return time.monotonic() - self._started
 
     async def play(self) -> RunSummary:
@@ -251,7 +251,7 @@ class Run:
         return self.plan.steps is None or all(loop.reached_limit for loop in self._loops)
 
     async def _set_up(self) -> None:
-        """Make the world and the agents, and put them where the recorded past left them."""
+        """Make the world and the agents, and restore them from the checkpoint."""
         plan = self.plan
         seats = await self._venue.open([s.name for s in plan.seats], derive_seed(plan.seed, self._episode))
         agent_options: list[Options] = []
@@ -290,7 +290,7 @@ class Run:
                 order=order,
                 looked=self._past.looked.get(seat_plan.name),
                 lessons=self._past.lessons.get(seat_plan.name),
-                rehearse=not spec.interactive,
+                decide_along=not spec.interactive,
                 after_step=self._after_step,
             )
             self._loops.append(loop)
@@ -320,12 +320,12 @@ class Run:
             tally.begin_episode(self._episode, seed)
 
     async def _play_episode(self) -> None:
-        """Play all seats side by side until each is through with the episode, or the run is stopped."""
-        order = self._order or Order()
-        order.standstill.begin(loop.seat.agent_id for loop in self._loops)
+        """Play all seats side by side until the episode is over for each, or the run is stopped."""
+        order = self._order or ReplayOrder()
+        order.deadlock.begin(loop.seat.agent_id for loop in self._loops)
         tasks = [asyncio.create_task(self._play_seat(loop, order)) for loop in self._loops]
         stop = asyncio.create_task(self.controls.until_stopped())
-        standing = asyncio.create_task(order.standstill.noticed())
+        standing = asyncio.create_task(order.deadlock.noticed())
         try:
             pending: set[asyncio.Task[None]] = set(tasks)
             while pending:
@@ -349,14 +349,14 @@ class Run:
             "waits for that, so the run can't be resumed; is it another version of the game?"
         )
 
-    async def _play_seat(self, loop: SeatLoop, order: Order) -> None:
+    async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
         try:
             await self._play_to_its_end(loop)
         finally:
-            order.standstill.leave(loop.seat.agent_id)
+            order.deadlock.leave(loop.seat.agent_id)
 
     async def _play_to_its_end(self, loop: SeatLoop) -> None:
-        """Play an episode of a seat until nothing more comes of it."""
+        """Play an episode of a seat to its end."""
         try:
             await self._play_until_stopped(loop)
         except Exception:
@@ -369,7 +369,7 @@ class Run:
             await self._depart(loop)
 
     async def _play_until_stopped(self, loop: SeatLoop) -> None:
-        """Play an episode of a seat; one of several is let go as soon as it is stopped, whatever it waits for."""
+        """Play an episode of a seat; one of several is removed as soon as it is stopped, whatever it waits for."""
         controls = self._seat_controls.get(loop.seat.agent_id)
         if controls is None or len(self._loops) == 1:
             await loop.episode(self._episode)
@@ -394,7 +394,7 @@ class Run:
             await asyncio.gather(playing, stopped, return_exceptions=True)
 
     async def _depart(self, loop: SeatLoop) -> None:
-        """Have a seat that has left be through with everything, while others play on."""
+        """Settle everything of a seat that has left, while others play on."""
         name = loop.seat.agent_id
         if all(other is loop or other.seat.done or other.seat.agent_id in self._gone for other in self._loops):
             return  # the last one ends the run

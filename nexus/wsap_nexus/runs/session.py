@@ -1,4 +1,4 @@
-"""Starting and going on with runs: from a plan to a summary, with everything recorded in between."""
+"""Starting and resuming runs: from a plan to a summary, with everything recorded in between."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
-from wsap_nexus.runs.run import Past, Run
+from wsap_nexus.runs.run import Checkpoint, Run
 from wsap_nexus.runs.store import Store, hold_run
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.store.records import NewRun, RunStatus
 
-MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Past | None], RunMemories]
+MemoriesOf = Callable[[AdapterSpec, RunPlan, str, Recorder, Checkpoint | None], RunMemories]
 """Makes the memories of a run: of its game, its plan, its id, where it is recorded, and what it has behind it."""
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What a plan's names stand for."""
+class ResolvedSpecs:
+    """The specs behind the names of a plan."""
 
     game: AdapterSpec
     agents: dict[str, AgentSpec]
@@ -47,8 +47,8 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Around:
-    """What is around a run, whichever it is."""
+class RunOptions:
+    """Options shared by new and resumed runs."""
 
     controls: Controls | None = None
     observers: Iterable[Observer] = ()
@@ -57,7 +57,7 @@ class Around:
     """Makes the memories of the seats that agents of the database take."""
 
 
-class Session:
+class RunHandle:
     """A run together with where it is recorded; made by `start`, `resume` or `unrecorded`."""
 
     def __init__(self, run: Run, recorder: Recorder, store: Store | None, models: ModelPool | None = None) -> None:
@@ -68,7 +68,7 @@ class Session:
         self._models = models
 
     def close_with(self, models: object) -> None:
-        """Have models that were handed in closed when play ends, in the event loop that used them."""
+        """Close these models when play ends, in the event loop that used them."""
         if isinstance(models, ModelPool):
             self._models = models
 
@@ -117,7 +117,7 @@ class Session:
                 raise
 
 
-def load_parts(plan: RunPlan, host: PluginHost) -> Parts:
+def resolve_specs(plan: RunPlan, host: PluginHost) -> ResolvedSpecs:
     """Return the game and the agent of each seat.
 
     Raises:
@@ -125,23 +125,23 @@ def load_parts(plan: RunPlan, host: PluginHost) -> Parts:
         PluginError: one can't be loaded.
     """
     agents = {seat.name: load_agent_spec(seat.agent, host) for seat in plan.seats}
-    return Parts(load_adapter_spec(plan.game, host), agents)
+    return ResolvedSpecs(load_adapter_spec(plan.game, host), agents)
 
 
 def unrecorded(
     plan: RunPlan,
     host: PluginHost,
     *,
-    parts: Parts | None = None,
+    parts: ResolvedSpecs | None = None,
     controls: Controls | None = None,
     observers: Iterable[Observer] = (),
     services: Services | None = None,
-) -> Session:
-    """Return a run that leaves no trace."""
-    found = _checked(plan, parts or load_parts(plan, host))
+) -> RunHandle:
+    """Return a run that is not recorded."""
+    found = _checked(plan, parts or resolve_specs(plan, host))
     if plan.identities:
         raise UsageError("What an agent of the database plays has to be recorded; play as nobody, or record the run.")
-    return _session(plan, found, host, Around(controls, observers, services))
+    return _session(plan, found, host, RunOptions(controls, observers, services))
 
 
 @contextmanager
@@ -150,14 +150,14 @@ def start(
     host: PluginHost,
     store: Store,
     *,
-    parts: Parts | None = None,
+    parts: ResolvedSpecs | None = None,
     controls: Controls | None = None,
     observers: Iterable[Observer] = (),
     services: Services | None = None,
-    past: Past | None = None,
+    past: Checkpoint | None = None,
     memories: MemoriesOf | None = None,
-) -> Iterator[Session]:
-    """Give a new recorded run, ready to be played within the block.
+) -> Iterator[RunHandle]:
+    """Give a new recorded run, to be played within the block.
 
     Where agents of the database take seats, use `wsap_nexus.hub.play_as.start_as`.
 
@@ -166,7 +166,7 @@ def start(
         host: where games and agents come from.
         store: where it is recorded.
         parts: the game and agents, where they are at hand already.
-        controls: what holds and stops it.
+        controls: pauses and stops it.
         observers: told after each new decision.
         services: handed to the game and the agents.
         past: replies of models to use again; see `replies_of`.
@@ -175,8 +175,8 @@ def start(
     Raises:
         WsapError: a part can't be loaded, or the database can't be written; nothing is recorded then.
     """
-    around = Around(controls, observers, services, memories)
-    found = _checked(plan, parts or load_parts(plan, host))
+    around = RunOptions(controls, observers, services, memories)
+    found = _checked(plan, parts or resolve_specs(plan, host))
     again = past is not None and past.offline
     record = store.repository.create_run(
         NewRun(
@@ -203,8 +203,8 @@ def resume(
     observers: Iterable[Observer] = (),
     services: Services | None = None,
     memories: MemoriesOf | None = None,
-) -> Iterator[Session]:
-    """Give a recorded run that was stopped, ready to go on within the block.
+) -> Iterator[RunHandle]:
+    """Give a stopped run, to be resumed within the block.
 
     Where agents of the database take seats, use `wsap_nexus.hub.play_as.resume_as`.
 
@@ -212,7 +212,7 @@ def resume(
         name: its id, the beginning or end of it, or "last".
         host: where games and agents come from.
         store: where it is recorded.
-        controls: what holds and stops it.
+        controls: pauses and stops it.
         observers: told after each new decision.
         services: handed to the game and the agents.
         memories: makes the memories of agents of the database.
@@ -222,7 +222,7 @@ def resume(
         UsageError: it has been played to its end.
         StorageLockedError: another process is playing it.
     """
-    around = Around(controls, observers, services, memories)
+    around = RunOptions(controls, observers, services, memories)
     record = store.repository.get_run(name)
     refuse_run_of_nexus(store, record.id)
     if record.status is RunStatus.FINISHED:
@@ -233,7 +233,7 @@ def resume(
             "begin anew, with: wsap play --replay and the other run's name"
         )
     plan = RunPlan.from_config(record.config)
-    found = _checked(plan, load_parts(plan, host))
+    found = _checked(plan, resolve_specs(plan, host))
     with hold_run(store.database, record.id):
         past = read_past(store.repository, record.id, plan, found.game, found.agents, found.codec())
         recorder = Recorder(store.writer, record.id)
@@ -243,7 +243,7 @@ def resume(
 
 
 def refuse_run_of_nexus(store: Store, run_id: str) -> None:
-    """Refuse to go on with what the nexus itself goes on with.
+    """Refuse to resume a run of the nexus, which the nexus itself resumes.
 
     Raises:
         UsageError: the run was played in the nexus.
@@ -255,8 +255,8 @@ def refuse_run_of_nexus(store: Store, run_id: str) -> None:
         )
 
 
-def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
-    """Return the plan of a recorded run and its models' replies, to play it again without asking anybody.
+def replies_of(name: str, store: Store) -> tuple[RunPlan, Checkpoint]:
+    """Return the plan of a recorded run and its models' replies, to replay it offline.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -264,12 +264,12 @@ def replies_of(name: str, store: Store) -> tuple[RunPlan, Past]:
     record = store.repository.get_run(name)
     calls = read_call_events(store.repository, record.id)
     memories = read_memories(store.repository, record.id)
-    return RunPlan.from_config(record.config), Past(calls=calls, memories=memories, offline=True)
+    return RunPlan.from_config(record.config), Checkpoint(calls=calls, memories=memories, offline=True)
 
 
 @dataclass(frozen=True)
-class Installed:
-    """What is installed, for agents that are put together from parts."""
+class InstalledSpecs:
+    """Looks up installed memories and tools, for agents that are composed of them."""
 
     host: PluginHost
 
@@ -284,16 +284,16 @@ class Installed:
 
 def _session(
     plan: RunPlan,
-    parts: Parts,
+    parts: ResolvedSpecs,
     host: PluginHost,
-    around: Around,
+    around: RunOptions,
     *,
     store: Store | None = None,
     run_id: str | None = None,
-    past: Past | None = None,
+    past: Checkpoint | None = None,
     recorder: Recorder | None = None,
-) -> Session:
-    """Put a session together, with models for its agents unless the services bring their own."""
+) -> RunHandle:
+    """Compose a run, with models for its agents unless the services bring their own."""
     recorder = recorder or Recorder(None, None)
     services = around.services or Services()
     models = None
@@ -303,7 +303,7 @@ def _session(
     if run_id is not None and isinstance(services.models, ModelPool):
         services.models.belongs_to(run_id)
     if services.parts is None:
-        services = replace(services, parts=Installed(host))
+        services = replace(services, parts=InstalledSpecs(host))
     again = past is not None and past.offline
     if plan.identities and not again and run_id is not None:
         assert around.memories is not None, "agents of the database are given by start_as and resume_as"
@@ -322,11 +322,11 @@ def _session(
         services=services,
         memories=memories,
     )
-    return Session(run, recorder, store, models)
+    return RunHandle(run, recorder, store, models)
 
 
-def _checked(plan: RunPlan, parts: Parts) -> Parts:
-    """Return the parts if they fit together and can be imported, before anything is recorded."""
+def _checked(plan: RunPlan, parts: ResolvedSpecs) -> ResolvedSpecs:
+    """Return the specs if they fit together and can be imported, before anything is recorded."""
     load(parts.game.factory)
     for seat in plan.seats:
         games = parts.agents[seat.name].games
@@ -336,8 +336,8 @@ def _checked(plan: RunPlan, parts: Parts) -> Parts:
     return parts
 
 
-def run_to_end(session: Session) -> RunSummary:
-    """Play a session from a place without an event loop of its own, or from a notebook that has one."""
+def run_to_end(session: RunHandle) -> RunSummary:
+    """Play a run synchronously; also within a notebook that has an event loop running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

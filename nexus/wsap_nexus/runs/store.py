@@ -1,4 +1,4 @@
-"""Where a run is recorded: the database, the writer, and the lock that one process has on a run."""
+"""Where a run is recorded: the database, the writer, and the lock of the process that plays it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_store(location: str | None = None, *, environ: Mapping[str, str] | None
 def hold_run(database: Database, run_id: str) -> Iterator[None]:
     """Keep other processes on this machine from playing the same run at the same time.
 
-    The lock is the operating system's, so it ends with the process, however that ends.
+    The operating system releases the lock when the process ends, however it ends.
 
     Raises:
         StorageLockedError: another process plays the run.

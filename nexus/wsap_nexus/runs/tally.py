@@ -42,7 +42,7 @@ def step_line(seat: str, action: Action, result: ActionResult) -> str:
 
 @dataclass
 class SeatTally:
-    """What one seat has come to so far."""
+    """Totals of one seat so far."""
 
     name: str
     agent: str
@@ -94,11 +94,11 @@ class SeatTally:
 
     @property
     def usage(self) -> Usage:
-        """What language models were asked for, over all decisions."""
+        """Model usage over all decisions."""
         return self._settled + self._last
 
     def amend(self, usage: Usage) -> None:
-        """Count the last decision with what it has come to take, in place of what it took when it was made."""
+        """Replace the usage counted for the last decision by what it has taken since."""
         self._last = usage
 
     def close_episode(self) -> None:
@@ -109,7 +109,7 @@ class SeatTally:
         self._unlocked = set()
 
     def all_episodes(self) -> list[EpisodeSummary]:
-        """Return every episode that has a step, the open one included: nothing drops out of a mean."""
+        """Return every episode that has a step, the open one included, so that no mean leaves one out."""
         return [*self.episodes, self._current()] if self._episode_steps else list(self.episodes)
 
     @property
@@ -137,7 +137,7 @@ class SeatTally:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to, as `wsap play --json` prints it."""
+    """The summary of a run, as `wsap play --json` prints it."""
 
     run: str | None
     """The run's id; None if it was not recorded."""

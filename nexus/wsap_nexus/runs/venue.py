@@ -1,4 +1,4 @@
-"""Where a run is played: a world of its own, made for it, or one that the nexus keeps."""
+"""Where a run is played: in a world of its own, or in one of the nexus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wsap_nexus.worlds.seats import SeatPort
 
 
 class Venue(Protocol):
-    """A world with seats, as a run deals with it."""
+    """A world with seats, as a run uses it."""
 
     @property
     def world(self) -> World | None:
@@ -28,7 +28,7 @@ class Venue(Protocol):
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
+        """Whether it has snapshots."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Venue(Protocol):
         ...
 
     async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of."""
+        """Restore a snapshot."""
         ...
 
 
@@ -87,7 +87,7 @@ class OwnVenue:
 
     @property
     def can_snapshot(self) -> bool:
-        """Whether its state can be taken and given back."""
+        """Whether it has snapshots."""
         return self.world is not None and self.world.can_snapshot
 
     @property
@@ -113,7 +113,7 @@ class OwnVenue:
         await self._admit(seed)
 
     async def _admit(self, seed: int) -> None:
-        """Tell a game with transit what its agents are good at; they bring no items."""
+        """Hand a game with transit the skills of its agents; they bring no items."""
         world = self._open
         face = LocalWorld.of(world)
         for seat in world.seats:
@@ -126,7 +126,7 @@ class OwnVenue:
         return self._open.snapshot()
 
     async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of."""
+        """Restore a snapshot."""
         self._open.restore(data)
 
     @property

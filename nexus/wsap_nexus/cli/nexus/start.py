@@ -120,7 +120,7 @@ def _check(request: StartRequest) -> None:
 def _start(request: StartRequest) -> None:
     # Deferred for weight: `wsap nexus --help` needs no server.
     from wsap_core.host import PluginHost
-    from wsap_nexus.runs.collector import calm_collector
+    from wsap_nexus.runs.gc_tuning import tune_gc
     from wsap_nexus.runs.store import open_store
     from wsap_nexus.state import token_file
 
@@ -131,7 +131,7 @@ def _start(request: StartRequest) -> None:
         store = opened.enter_context(open_store(request.database))
     with opened:
         hub = _hub(request, host, store)
-        calm_collector()
+        tune_gc()
         asyncio.run(_serve(request, hub))
     if not request.as_json:
         click.echo("The nexus has stopped. Go on with: wsap nexus start")

@@ -1,9 +1,9 @@
-"""Noticing that seats which go through a record again wait for each other for ever.
+"""Deadlock detection for seats that replay a record.
 
-What is recorded is done again in its order, so whoever comes to a place in it waits until all before it is done. A
-game that has changed since may never give the next one in that order its turn; then everybody waits. That is so, and
-needs no clock, once every seat waits for its place or, as the kernel's `Barrier` says, for other seats. A world that
-does not say what it waits for may only be slow, and is given some minutes.
+A replay follows the recorded order, so each seat waits until everything before its next position is done. A game that
+has changed since may never give the next seat its turn; then all seats wait. That is certain, without a clock, once
+every seat waits for its position or, as the kernel's `Barrier` reports, for other seats. A world that does not report
+what it waits for may only be slow, and gets some minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 from wsap_core.seams.clock import Clock, SystemClock
 from wsap_core.worlds.barrier import TOLD_OF_WAITING
 
-PATIENCE = 180.0
+WORLD_TIMEOUT = 180.0
 """Seconds that a world may take for something recorded where it does not say that it waits for other seats: longer
 than a game elsewhere is waited for that was started anew."""
 
@@ -26,12 +26,12 @@ _TURNS = 20
 # Turns of the event loop after which whoever was woken is awake.
 
 
-class Standstill:
-    """Knows what each seat waits for while recorded things are done again.
+class DeadlockDetector:
+    """Tracks what each seat waits for during a replay.
 
     Args:
-        following: gives the seat whose turn it is in the recorded order; None once all is done again.
-        clock: for patience with the world; the machine's own when None.
+        following: gives the seat whose turn it is in the recorded order; None once the replay is over.
+        clock: for the timeout of the world; the system clock when None.
     """
 
     def __init__(self, following: Callable[[], str | None], clock: Clock | None = None) -> None:
@@ -42,24 +42,24 @@ class Standstill:
         self._moved = asyncio.Event()
 
     def begin(self, seats: Iterable[str]) -> None:
-        """Take these seats for those that play from now on."""
+        """Track these seats from now on."""
         self._states = dict.fromkeys(seats, "busy")
         self._move()
 
     def leave(self, seat: str) -> None:
-        """Say that a seat does nothing more."""
+        """Stop tracking a seat."""
         self._states.pop(seat, None)
         self._move()
 
     @contextmanager
     def place(self, seat: str) -> Iterator[None]:
-        """Say that a seat waits for its place in the order."""
+        """Mark a seat as waiting for its position in the order."""
         with self._waiting(seat, "for its place"):
             yield
 
     @contextmanager
     def world(self, seat: str) -> Iterator[None]:
-        """Say that a seat waits for the world, and hear from that whether it waits for others."""
+        """Mark a seat as waiting for the world, and learn from the world whether it waits for others."""
         if self._following() is None:
             yield
             return
@@ -78,13 +78,13 @@ class Standstill:
             TOLD_OF_WAITING.reset(told)
 
     async def noticed(self) -> str:
-        """Return, once nobody can go on, whose recorded turn it is that does not come; never where that is not so."""
+        """Return, once no seat can continue, the seat whose recorded turn does not come; never return otherwise."""
         while True:
             before = self._moves
             if not self._everybody_waits:
                 pass
             elif "for the world" in self._states.values():
-                if await self._nothing_moves_for(PATIENCE):
+                if await self._nothing_moves_for(WORLD_TIMEOUT):
                     break
             else:
                 for _ in range(_TURNS):

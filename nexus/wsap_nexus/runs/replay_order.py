@@ -1,0 +1,71 @@
+"""The order in which several seats acted, followed when a recorded run is replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from wsap_core.seams.clock import Clock
+from wsap_nexus.runs.deadlock import DeadlockDetector
+
+LogPosition = tuple[int, int, str]
+"""A position in the recorded order; the smaller comes first."""
+
+
+def position_of_event(seq: int, seat: str) -> LogPosition:
+    """Return the position of a choice or removal, at the moment it was handed to the world."""
+    return seq, 0, seat
+
+
+def position_after_event(seq: int, seat: str) -> LogPosition:
+    """Return the position of an observation that was made when an event was the last."""
+    return seq, 1, seat
+
+
+class ReplayOrder:
+    """Makes seats that are played side by side repeat the record in the order in which they made it.
+
+    Where seats act on one world without waiting for each other, a different order is a different game. Everything
+    recorded has a position; a seat that reaches one waits until all before it are passed. New actions wait until all
+    are. An order without positions delays nobody.
+
+    Args:
+        marks: of everything that is recorded.
+        clock: for a world that gets nowhere; the machine's own when None.
+    """
+
+    def __init__(self, marks: Iterable[LogPosition] = (), *, clock: Clock | None = None) -> None:
+        self._ahead = sorted(marks, reverse=True)  # the next is the last
+        self._waiting: dict[LogPosition, asyncio.Future[None]] = {}
+        self._ended = asyncio.Event()
+        self.deadlock = DeadlockDetector(self._following, clock)
+        """What the seats wait for."""
+        self._see_whether_it_ended()
+
+    async def reach(self, mark: LogPosition) -> None:
+        """Return once everything before a position is passed."""
+        while self._ahead and self._ahead[-1] < mark:
+            self._waiting[mark] = asyncio.get_running_loop().create_future()
+            with self.deadlock.place(mark[2]):
+                await self._waiting[mark]
+
+    def passed(self, mark: LogPosition) -> None:
+        """Release the next position, as soon as the caller waits; the caller must have reached this one."""
+        if self._ahead and self._ahead[-1] == mark:
+            self._ahead.pop()
+            if self._ahead and (waiting := self._waiting.pop(self._ahead[-1], None)) is not None and not waiting.done():
+                waiting.set_result(None)
+            self._see_whether_it_ended()
+
+    async def ended(self, seat: str) -> None:
+        """Return once the whole record is replayed; new actions wait for that."""
+        if self._ahead:
+            with self.deadlock.place(seat):
+                await self._ended.wait()
+
+    def _following(self) -> str | None:
+        return self._ahead[-1][2] if self._ahead else None
+
+    def _see_whether_it_ended(self) -> None:
+        if not self._ahead:
+            self._ended.set()
