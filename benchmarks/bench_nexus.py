@@ -290,7 +290,7 @@ async def load(
             "cpu_ms_per_decision": round(processor / max(1, counted) * 1000, 2),
             "cpu_share": round(processor / took, 3),
             "entered_per_second": round(playing / entered, 1),
-            "in_worlds": len(nexus.live_sessions),
+            "in_worlds": len(nexus.live.sessions),
             "memory_mb": round(resident(), 1),
             "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         }

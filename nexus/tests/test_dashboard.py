@@ -315,7 +315,7 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     resume.wait_for()
     assert state() == "paused"
     assert seen.text("#unlock") == "Lock"
-    steps = served.do(lambda: served.nexus.live_sessions["ann"].stats.steps)
+    steps = served.do(lambda: served.nexus.live.sessions["ann"].stats.steps)
     seen.page.locator(".page > .buttons").get_by_role("button", name="One step").click()
     seen.wait("(n) => document.querySelector('.stay .n').textContent.startsWith(String(n))", steps + 1)
     resume.click()
@@ -346,13 +346,13 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     seen.page.locator("#send-game").select_option("hall")
     seen.page.get_by_role("button", name="Send", exact=True).click()
     buttons.get_by_role("button", name="Call back").wait_for()
-    assert served.do(lambda: served.nexus.live_sessions["ben"].session.game) == "hall"
+    assert served.do(lambda: served.nexus.live.sessions["ben"].session.game) == "hall"
     buttons.get_by_role("button", name="Call back").click()
     seen.wait(
         "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
     )
     seen.wait("document.querySelector('.feed').textContent.includes('recalled')")
-    assert served.do(lambda: "ben" not in served.nexus.live_sessions)
+    assert served.do(lambda: "ben" not in served.nexus.live.sessions)
 
 
 def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Scene) -> None:

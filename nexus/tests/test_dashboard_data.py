@@ -290,7 +290,7 @@ def test_a_world_is_drawn_when_somebody_looks_and_five_times_a_second_at_most(tm
             try:
                 stay = await nexus.enter("ann", "hall", EntryRequest())
                 run = stay.session.run_id
-                face: Any = nexus.ports[run]
+                face: Any = nexus.live.ports[run]
                 halls.append(face._world.adapter)
                 assert halls[0].drawn == 0, "nobody has looked"
                 first = await frames.of_run(run)

@@ -57,7 +57,7 @@ async def with_a_sleeper(path: Path, *, checked: bool = True) -> Any:
 async def leave(nexus: Nexus, *actions: Action) -> SessionRecord:
     leaving = nexus.await_exit("ida")
     for action in actions:
-        seat, _ = await nexus.external.observation("ida")
+        seat, _ = await nexus.live.external.observation("ida")
         await seat.act(action)
     return await leaving
 
@@ -100,7 +100,7 @@ def test_it_decides_to_live_again_in_that_body(tmp_path: Path) -> None:
                 await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="a spell"))
             await place.nexus.enter("ida", "crafter", EntryRequest(avatar="avatar-1", respawn="new_world"))
             assert place.events("entered")[-1].body["respawned"] is True
-            seen = (await place.nexus.external.observation("ida"))[1]
+            seen = (await place.nexus.live.external.observation("ida"))[1]
             assert (seen.avatar.death_count, seen.avatar.inventory) == (1, {})
             session = await leave(place.nexus, Action("jack_out", {"mode": "suspend"}))
             assert session.world_id == world
@@ -131,7 +131,7 @@ def test_who_said_how_to_live_again_before_going_is_not_asked(tmp_path: Path) ->
             stay = await place.nexus.enter("ida", "crafter", EntryRequest(respawn="new_world"))
             assert stay.session.world_id == world
             assert len(place.events("died")) == 1
-            assert (await place.nexus.external.observation("ida"))[1].avatar.death_count == 1
+            assert (await place.nexus.live.external.observation("ida"))[1].avatar.death_count == 1
 
     play(scene)
 

@@ -118,7 +118,7 @@ def test_a_goal_is_reached_by_living_and_its_reward_is_in_the_agents_keeping(tmp
             for number, game in enumerate(("echo", "crafter"), start=1):
                 await place.nexus.enter("ida", game, EntryRequest(steps=2, exit_when="step >= 2"))
                 await place.until_events("left", number)
-                await place.until(lambda: "ida" not in place.nexus.live_sessions)
+                await place.until(lambda: "ida" not in place.nexus.live.sessions)
             (reached,) = place.events("meta_goal_reached")
             # In the very transaction of entering the last world.
             entered = place.events("entered")[-1]

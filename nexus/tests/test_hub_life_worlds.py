@@ -134,7 +134,7 @@ def test_an_agent_goes_straight_on_after_the_nexus_ended_in_between(
 
     async def and_again() -> None:
         async with nexus_at(tmp_path, {"w16": policies}, host=host_with(ROVER)) as place:
-            await place.until(lambda: "w16" in place.nexus.visits)
+            await place.until(lambda: "w16" in place.nexus.live.visits)
             assert len(place.events("entered")) == 2
 
     asyncio.run(ended_in_between())
@@ -233,7 +233,7 @@ def test_a_whisper_is_heard_once_at_the_next_decision_and_is_in_the_log(tmp_path
                 ]
 
             await place.until(lambda: heard())
-            stay = place.nexus.live_sessions["w5"]
+            stay = place.nexus.live.sessions["w5"]
             before = stay.stats.steps
             await place.until(lambda: stay.stats.steps >= before + 3)
             assert heard() == ["look behind you"]
@@ -262,8 +262,8 @@ def test_a_stay_that_is_gone_on_with_hears_a_whisper_where_it_heard_it_and_asks_
         async with nexus_at(
             tmp_path, {"w6": policies}, host=host_with(ROVER, script=script), snapshot_every=snapshot_every, pace=300.0
         ) as place:
-            await place.until(lambda: "w6" in place.nexus.live_sessions)
-            stay = place.nexus.live_sessions["w6"]
+            await place.until(lambda: "w6" in place.nexus.live.sessions)
+            stay = place.nexus.live.sessions["w6"]
             already = stay.stats.steps
             if whisper:
                 await place.nexus.talk("w6", "psst")
@@ -333,7 +333,7 @@ def test_what_an_agent_lived_through_in_one_world_it_remembers_in_the_next_and_i
             assert all(found.run.startswith("run ") for found in remembered)
             assert any("zanzibar" in found.text for found in remembered if found.world == "Echo")
             answer = (
-                await place.nexus.talk("w7", "What did you say?") if "w7" not in place.nexus.live_sessions else None
+                await place.nexus.talk("w7", "What did you say?") if "w7" not in place.nexus.live.sessions else None
             )
             assert answer is None or (answer.how, answer.text) == ("words", "I said zanzibar.")
 
@@ -352,8 +352,8 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
         async with nexus_at(
             tmp_path, {"w8": {"*": Policy("llm", MODEL)}}, host=host_with(script=script), pace=300.0
         ) as place:
-            await place.until(lambda: "w8" in place.nexus.live_sessions)
-            stay = place.nexus.live_sessions["w8"]
+            await place.until(lambda: "w8" in place.nexus.live.sessions)
+            stay = place.nexus.live.sessions["w8"]
             already = stay.stats.steps
             await place.until(lambda: stay.stats.steps >= already + 3)
         with open_store(str(tmp_path / "nexus.db")) as store:
@@ -377,7 +377,7 @@ def test_a_visit_that_was_cut_short_buys_no_reply_twice(tmp_path: Path) -> None:
 
             def decided() -> int:
                 place.nexus.store.writer.flush()
-                run = place.nexus.visits.get("w15")
+                run = place.nexus.live.visits.get("w15")
                 return 0 if run is None else place.nexus.store.repository.count_events(run, "step")
 
             await place.until(lambda: decided() >= decisions)
@@ -431,7 +431,7 @@ def test_an_agent_in_the_nexus_answers_in_its_own_words_and_the_call_is_in_the_l
             assert "<action>" not in asked.split("What is so:")[1].replace("<data", "")
             place.nexus.store.writer.flush()
             run = Repository(place.nexus.store.database)
-            calls = list(run.read_events(place.nexus.visits["w10"], kinds=("call",)))
+            calls = list(run.read_events(place.nexus.live.visits["w10"], kinds=("call",)))
             assert [e.data["purpose"] for e in calls if e.seat == "w10:voice"] == ["talk"]
             assert place.nexus.surroundings("w10").news[0].type == "speech"
 

@@ -76,9 +76,9 @@ class Kept(Place):
         """Be in the echo's world for a step, and return the event of leaving."""
         await self.nexus.enter("ida", "echo", EntryRequest())
         leaving = self.nexus.await_exit("ida")
-        seat, _ = await self.nexus.external.observation("ida")
+        seat, _ = await self.nexus.live.external.observation("ida")
         await seat.act(Action("speak", {"text": "hello"}))
-        self.nexus.live_sessions["ida"].stop("kicked")
+        self.nexus.live.sessions["ida"].stop("kicked")
         await leaving
         return self.events("left")[-1]
 
@@ -132,7 +132,7 @@ def test_a_stay_that_is_open_is_not_forgotten_however_long_it_lasts(tmp_path: Pa
             await place.days_later(400)
             assert stay.session.run_id in place.recordings()
             assert [event.session_id for event in place.events("entered")] == [stay.session.id]
-            seat, _ = await place.nexus.external.observation("ida")
+            seat, _ = await place.nexus.live.external.observation("ida")
             assert (await seat.act(Action("speak", {"text": "still here"}))).success
 
     asyncio.run(scene())

@@ -49,7 +49,7 @@ async def sit_down(place: Place, terms: EntryRequest | None = None) -> None:
 
 
 async def act(place: Place, agent: str, name: str) -> ActionResult:
-    seat, _ = await place.nexus.external.observation(agent)
+    seat, _ = await place.nexus.live.external.observation(agent)
     return await seat.act(Action(name))
 
 
@@ -80,20 +80,20 @@ def test_one_that_is_to_decide_comes_home_at_once_and_the_other_plays_on(tmp_pat
         await sit_down(place)
         await both(place, "defect", "cooperate")
         waiting = asyncio.ensure_future(act(place, "bob", "defect"))
-        await place.nexus.external.observation("ann")
+        await place.nexus.live.external.observation("ann")
         closed = await place.nexus.exit("ann")
         assert (closed.reason, closed.steps, closed.stats["reward"]) == ("kicked", 1, 5.0)
         assert seats_of(place, "ann") == ("nexus", None)
         # The round that bob waited in is over: an empty seat cooperates.
         assert (await waiting).reward == 5.0
-        assert "bob" in place.nexus.live_sessions
+        assert "bob" in place.nexus.live.sessions
         # Before the game is over ann is somewhere else, and stays there when it is.
         stay = await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "defect") == [5.0] * (ROUNDS - 2)
         with place.nexus.ledger.look() as book:
             bob = book.sessions(agent_id="bob")[0]
         assert (bob.reason, bob.steps, bob.stats["reward"]) == ("finished", ROUNDS, 5.0 * (ROUNDS - 1))
-        assert place.nexus.live_sessions["ann"] is stay
+        assert place.nexus.live.sessions["ann"] is stay
         assert (await act(place, "ann", "wait")).observation.step == 1
 
     play(tmp_path, scene)
@@ -153,7 +153,7 @@ def test_a_game_that_all_were_called_back_from_is_over(tmp_path: Path) -> None:
         assert [(await place.nexus.exit(agent)).steps for agent in ("ann", "bob")] == [1, 1]
         await asyncio.gather(*tables)
         assert place.nexus.sessions.tasks == {}
-        assert place.nexus.ports == {}
+        assert place.nexus.live.ports == {}
 
     play(tmp_path, scene)
 
@@ -173,7 +173,7 @@ def test_a_game_that_was_left_goes_on_as_it_was_after_the_nexus_was_stopped_and_
         assert seats_of(place, "ann") == ("nexus", None)
         await place.nexus.enter("ann", "echo", EntryRequest())
         assert await play_out(place, "bob", "cooperate") == [3.0] * (ROUNDS - 4)
-        assert "ann" in place.nexus.live_sessions
+        assert "ann" in place.nexus.live.sessions
         with place.nexus.ledger.look() as book:
             bob = book.sessions(agent_id="bob")[0]
             (ann,) = [s for s in book.sessions(agent_id="ann") if s.game == "matrix"]

@@ -95,8 +95,8 @@ def test_who_is_late_for_the_only_world_stays_at_home(tmp_path: Path) -> None:
             for agent in agents:
                 nexus.request_enter(agent, "small", EntryRequest())
             first, late = nexus.live.entries.pop("a"), nexus.live.entries.pop("b")
-            assert await nexus.capacity.sit_down([first], spec, nexus.sessions.sit_down) is not None
-            assert await nexus.capacity.sit_down([late], spec, nexus.sessions.sit_down) is None
+            assert await nexus.capacity.enter_together([first], spec, nexus.sessions.enter_together) is not None
+            assert await nexus.capacity.enter_together([late], spec, nexus.sessions.enter_together) is None
             with nexus.ledger.look() as book:
                 assert book.agent("b").session_id is None
                 assert [row for row in book.transfers("prepared") if row.agent_id == "b"] == []

@@ -63,7 +63,7 @@ async def act(nexus: Nexus, *names: str) -> ActionResult:
     """Have ada do something, one thing after the other."""
     for name in names:
         action, _, mode = name.partition(" ")
-        seat, _ = await nexus.external.observation("ada")
+        seat, _ = await nexus.live.external.observation("ada")
         result = await seat.act(Action(action, {"mode": mode} if mode else {}))
     return result
 
@@ -96,7 +96,7 @@ def test_a_death_is_told_as_one_and_the_body_lives_again_when_it_is_asked_for(st
             assert body.avatar.state is AvatarState.DESTROYED
             stay = await nexus.enter("ada", "quarry", EntryRequest(avatar="digger-1", respawn="camp"))
             assert stay.session.world_id == body.world_id
-            seen = (await nexus.external.observation("ada"))[1]
+            seen = (await nexus.live.external.observation("ada"))[1]
             assert seen.avatar.death_count == 1
             await leave(nexus, "jack_out suspend")
 
@@ -179,7 +179,7 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
             monkeypatch.setattr(sessions, "commit_exit", killed)
             await act(nexus, "dig", "dig", "rest")
             playing = list(nexus.sessions.tasks.values())
-            seat, _ = await nexus.external.observation("ada")
+            seat, _ = await nexus.live.external.observation("ada")
             acting = asyncio.ensure_future(seat.act(Action("dig")))
             await asyncio.wait(playing)
             await asyncio.gather(acting, *playing, return_exceptions=True)
@@ -187,7 +187,7 @@ def test_what_was_decided_is_all_that_is_decided_when_the_exit_condition_held_be
             await drop(nexus)
             async with running(store) as nexus:
                 # Waits through the resumed stay, which decides nothing more, for the nexus.
-                await nexus.external.observation("ada")
+                await nexus.live.external.observation("ada")
                 with nexus.ledger.look() as book:
                     (session,) = book.sessions()
                 assert (session.reason, session.steps) == ("condition", 4)
@@ -207,7 +207,7 @@ def test_a_stay_in_a_world_that_can_not_be_saved_goes_on_as_it_was(store: Store,
             seen = (await act(nexus, "dig", "dig", "dig", "forge")).observation
             await drop(nexus)
             async with running(store, forgetful) as nexus:
-                again = (await nexus.external.observation("ada"))[1]
+                again = (await nexus.live.external.observation("ada"))[1]
                 assert again == seen
                 await leave(nexus, "jack_out dormant")
                 with nexus.ledger.look() as book:

@@ -105,7 +105,7 @@ class Nexuses(RuleBasedStateMachine):
     async def _act(self, agent: str, actions: list[Action]) -> bool:
         leaving = self.nexus.await_exit(agent)
         for action in actions:
-            seat, _ = await self.nexus.external.observation(agent)
+            seat, _ = await self.nexus.live.external.observation(agent)
             result = await seat.act(action)
             if result.done:
                 await leaving
@@ -165,7 +165,7 @@ class Nexuses(RuleBasedStateMachine):
     async def _caught_up(self) -> None:
         for name in AGENTS:
             if self.place(name) == "world":
-                await self.nexus.external.observation(name)
+                await self.nexus.live.external.observation(name)
 
     @precondition(lambda self: self.nexus is not None)
     @rule()

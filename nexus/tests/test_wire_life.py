@@ -118,12 +118,12 @@ def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
         first = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
         steps = (
             once.get("/nexus/agents/once").json()["sessions"][0]["id"],
-            served.nexus.live_sessions["once"].stats.steps,
+            served.nexus.live.sessions["once"].stats.steps,
         )
         second = once.post(f"{bridge}/act", json={"name": "noop"}, headers=key)
         assert second.text == first.text
         assert second.headers["idempotent-replayed"] == "true"
-        assert served.nexus.live_sessions["once"].stats.steps == steps[1]
+        assert served.nexus.live.sessions["once"].stats.steps == steps[1]
         other = once.post(f"{bridge}/act", json={"name": "wait"}, headers=key)
         assert problem(other) == (422, "IDEMPOTENCY_KEY_REUSED")
         bad = once.post(f"{bridge}/act", json={"name": "noop"}, headers={"Idempotency-Key": "a b"})
@@ -152,7 +152,7 @@ def test_what_was_done_before_a_restart_is_answered_after_it(tmp_path: Path) -> 
         assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
         repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "kept-2"})
         assert repeated.text == acted.text
-        assert second.nexus.live_sessions["eve"].stats.steps == 1
+        assert second.nexus.live.sessions["eve"].stats.steps == 1
 
 
 def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_pat
         entered = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "crafter"}, headers=key)
         path = urlsplit(entered.json()["bridge_url"]).path
         acted = eve.post(f"{path}/act", json={"name": "move_left"}, headers=key | {"Idempotency-Key": "cut-2"})
-        run = first.nexus.live_sessions["eve"].session.run_id
+        run = first.nexus.live.sessions["eve"].session.run_id
         first.in_loop(forget_answers(first, run))
     with serving(tmp_path) as second, second.client(token) as eve:
         assert eve.get("/nexus/agents/eve/observation").json()["place"] == "crafter"
@@ -171,7 +171,7 @@ def test_what_was_cut_off_before_its_answer_was_kept_is_found_in_the_log(tmp_pat
         repeated = eve.post(f"{path}/act", json={"name": "move_left"}, headers={"Idempotency-Key": "cut-2"})
         assert repeated.json()["result"]["observation"] == acted.json()["result"]["observation"]
         assert repeated.json()["result"]["message"] == acted.json()["result"]["message"]
-        assert second.nexus.live_sessions["eve"].stats.steps == 1
+        assert second.nexus.live.sessions["eve"].stats.steps == 1
 
 
 async def forget_answers(served: Served, run: str) -> None:

@@ -129,7 +129,7 @@ async def send(nexus: Hub, agent_id: str, where: Destination, by: Owner) -> Resp
     nexus.game_info(where.game)
     try:
         async with asyncio.timeout(PATIENCE):
-            if agent_id in nexus.live_sessions:
+            if agent_id in nexus.live.sessions:
                 await nexus.exit(agent_id)
             stay = await nexus.enter(agent_id, where.game, terms)
     except TimeoutError:

@@ -59,7 +59,7 @@ class Frames:
         return frame
 
     async def _draw(self, run_id: str, now: float) -> Frame:
-        face = self._nexus.ports.get(run_id)
+        face = self._nexus.live.ports.get(run_id)
         if face is None:
             return Frame(None, "asleep", "Nobody is in this world now.", now)
         try:

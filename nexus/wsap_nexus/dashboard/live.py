@@ -182,10 +182,10 @@ def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:
     # Any: JSON-ready data for the page.
-    stays = [nexus.live_sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live_sessions]
+    stays = [nexus.live.sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live.sessions]
     return {
         "agents": [stay_in_short(stay) for stay in stays],
         "rate": round(board.rate(), 1),
         "decisions": board.decisions,
-        "in_worlds": len(nexus.live_sessions),
+        "in_worlds": len(nexus.live.sessions),
     }

@@ -56,7 +56,7 @@ def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
 
 def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
     """Return what the memory of an agent that is in a world holds now, where the memory can be looked through."""
-    stay = nexus.live_sessions.get(agent_id)
+    stay = nexus.live.sessions.get(agent_id)
     run = None if stay is None else nexus.playing(stay.session.run_id)
     memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
     if not isinstance(memory, Browsable):

@@ -55,7 +55,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
     with nexus.ledger.look() as book:
         counts = _counts(book)
         here = _agents(book, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
-        tables = _tables(nexus.live_sessions.values())
+        tables = _tables(nexus.live.sessions.values())
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
         recent = _newest(book, 120)
@@ -63,7 +63,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
         body = {
             "now": time.time(),
             "seq": book.last_seq(),
-            "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.live_sessions)},
+            "counts": {**counts, "on_the_way": len(moving), "playing": len(nexus.live.sessions)},
             "worlds": [_world_card(nexus, run, stays) for run, stays in shown],
             "more_worlds": len(tables) - len(shown),
             "nexus": here,
@@ -87,7 +87,7 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
     with nexus.ledger.look() as book:
         found = _agents(book, where, limit)
     for row in found:
-        stay = nexus.live_sessions.get(row["id"])
+        stay = nexus.live.sessions.get(row["id"])
         row["stay"] = stay_in_short(stay) if stay is not None else None
     return told({"agents": found})
 
@@ -95,7 +95,7 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
 @router.get("/agents/{agent_id}")
 async def agent(nexus: Hub, agent_id: str) -> Response:
     """Everything about an agent that fits a page."""
-    stay = nexus.live_sessions.get(agent_id)
+    stay = nexus.live.sessions.get(agent_id)
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)
         sessions = book.sessions(agent_id=agent_id, limit=30)
@@ -120,7 +120,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
 @router.get("/agents/{agent_id}/now")
 async def now(nexus: Hub, agent_id: str) -> Response:
     """What an agent sees at this moment, as it was told last."""
-    stay = nexus.live_sessions.get(agent_id)
+    stay = nexus.live.sessions.get(agent_id)
     if stay is None or stay.last is None:
         with nexus.ledger.look() as book:
             book.agent(agent_id)
@@ -150,7 +150,7 @@ async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30
 async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
     """Worlds, newest first, a page at a time; those that somebody is in come with the first page."""
     open_in: dict[str, list[LiveSession]] = {}
-    for stay in nexus.live_sessions.values():
+    for stay in nexus.live.sessions.values():
         open_in.setdefault(stay.session.world_id, []).append(stay)
     columns = (_WORLD.c.id, _WORLD.c.game, _WORLD.c.owner, _WORLD.c.created, _WORLD.c.failures)
     query = select(*columns).order_by(_WORLD.c.created.desc(), _WORLD.c.id.desc()).limit(limit)
@@ -174,7 +174,7 @@ async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
 @router.get("/worlds/{world_id}")
 async def world(nexus: Hub, world_id: str) -> Response:
     """A world: who is in it, whose bodies are there, and who was."""
-    stays = [stay for stay in nexus.live_sessions.values() if stay.session.world_id == world_id]
+    stays = [stay for stay in nexus.live.sessions.values() if stay.session.world_id == world_id]
     with nexus.ledger.look() as book:
         record = book.world(world_id)
         past = book.sessions(world_id=world_id, limit=30)
@@ -207,7 +207,7 @@ async def world(nexus: Hub, world_id: str) -> Response:
 @router.get("/worlds/{world_id}/view")
 async def view(nexus: Hub, request: Request, world_id: str) -> Response:
     """What a world looks like now."""
-    stay = next((s for s in nexus.live_sessions.values() if s.session.world_id == world_id), None)
+    stay = next((s for s in nexus.live.sessions.values() if s.session.world_id == world_id), None)
     if stay is None:
         with nexus.ledger.look() as book:
             book.world(world_id)
@@ -284,7 +284,7 @@ def _tables(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]
 
 def _world_card(nexus: Nexus, run: str, stays: list[LiveSession]) -> dict[str, Any]:
     session = stays[0].session
-    face = nexus.ports.get(run)
+    face = nexus.live.ports.get(run)
     draws = face is not None and "render" in face.spec.abilities
     title = face.spec.display_title if face is not None else session.game
     shown = [stay_in_short(stay) for stay in stays[:16]]

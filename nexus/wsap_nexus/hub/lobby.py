@@ -58,7 +58,7 @@ class Capacity:
         if self.busy(spec):
             raise _full(spec)
 
-    async def sit_down(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: SitDown) -> str | None:
+    async def enter_together(self, ways: Sequence[PreparedEntry], spec: AdapterSpec, play: EnterTogether) -> str | None:
         """Bring agents into one world by `play`, if there is one for them, and return the run; None if there is not."""
         if spec.max_worlds is None:
             return await play(ways, spec)
@@ -105,7 +105,7 @@ def _full(spec: AdapterSpec) -> GameUnavailableError:
     return GameUnavailableError(f"{spec.display_title} is busy: {worlds} taken. Wait until somebody leaves.")
 
 
-SitDown = Callable[[Sequence[PreparedEntry], AdapterSpec], Awaitable[str | None]]
+EnterTogether = Callable[[Sequence[PreparedEntry], AdapterSpec], Awaitable[str | None]]
 """Brings agents into one world, and returns the run that is played there."""
 
 
@@ -119,12 +119,12 @@ class Lobby:
         sit_down: begins the game.
     """
 
-    def __init__(self, spec: AdapterSpec, patience: float, clock: Clock, sit_down: SitDown) -> None:
+    def __init__(self, spec: AdapterSpec, patience: float, clock: Clock, enter_together: EnterTogether) -> None:
         self._spec = spec
         self._most = spec.seats_with({})[1]  # worlds of the nexus have no options of their own
         self._patience = patience
         self._clock = clock
-        self._sit_down = sit_down
+        self._enter_together = enter_together
         self._waiting: list[PreparedEntry] = []
         self._begun: asyncio.Future[str | None] | None = None
         self._timer: asyncio.Task[None] | None = None
@@ -153,7 +153,7 @@ class Lobby:
         if begun is None:
             return
         try:
-            begun.set_result(await self._sit_down(ways, self._spec))
+            begun.set_result(await self._enter_together(ways, self._spec))
         except BaseException as error:
             begun.set_exception(error)
             raise

@@ -1,4 +1,4 @@
-"""The nexus at work: agents as tasks that visit it, enter worlds, play, and come back."""
+"""`Nexus`: a running nexus, composed of its services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from wsap_nexus.errors import LockLostError, NotInWorldError
 from wsap_nexus.hub.agent_context import AgentContext
 from wsap_nexus.hub.catalog import Availability, Catalog, CircuitBreaker
 from wsap_nexus.hub.context import HubContext, LiveState, StepListener, WorldMaker
-from wsap_nexus.hub.external import Outside
 from wsap_nexus.hub.failures import FailureHandler
 from wsap_nexus.hub.listeners import PluginListeners
 from wsap_nexus.hub.live_session import SHUTDOWN, LiveSession
@@ -41,7 +40,6 @@ from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lock import EVERY, instance_lock
 from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
-from wsap_nexus.worlds.port import WorldPort
 
 
 class Nexus:
@@ -138,26 +136,6 @@ class Nexus:
         self._lost: asyncio.Future[LockLostError] | None = None
         self._scheduler = Scheduler(self.ledger, self.start_agent)
 
-    @property
-    def live_sessions(self) -> dict[str, LiveSession]:
-        """Open sessions that are being played, by agent."""
-        return self.live.sessions
-
-    @property
-    def external(self) -> Outside:
-        """Agents that somebody outside decides for, while they are in a world or in the nexus."""
-        return self.live.external
-
-    @property
-    def visits(self) -> dict[str, str]:
-        """The runs that agents in the nexus are in, by agent."""
-        return self.live.visits
-
-    @property
-    def ports(self) -> dict[str, WorldPort]:
-        """Worlds that somebody is in, by run; for looking at."""
-        return self.live.ports
-
     # --- life -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -205,7 +183,7 @@ class Nexus:
         """
         self.live.stopping = True
         await self._scheduler.stop()
-        for stay in list(self.live_sessions.values()):
+        for stay in list(self.live.sessions.values()):
             stay.stop(SHUTDOWN, at_once=True)
         for run in self.sessions.runs.values():
             run.controls.stop()
@@ -277,8 +255,8 @@ class Nexus:
         """Pause an agent, bring it back from its world or its way there, and end its task; it is in the nexus then."""
         self.pause(agent_id)
         asked = False
-        while agent_id in self.live_sessions or self._on_its_way(agent_id):
-            if agent_id in self.live_sessions and not asked:
+        while agent_id in self.live.sessions or self._on_its_way(agent_id):
+            if agent_id in self.live.sessions and not asked:
                 asked = True
                 await self.exit(agent_id)
             else:
@@ -291,7 +269,7 @@ class Nexus:
 
     def recall(self, agent_id: str, reason: str = "kicked") -> bool:
         """Bring an agent back from its world, safe or not; return whether it was in one."""
-        stay = self.live_sessions.get(agent_id)
+        stay = self.live.sessions.get(agent_id)
         if stay is not None:
             stay.stop(reason)
         return stay is not None or self.failures.recall(agent_id, reason) is not None
@@ -325,7 +303,7 @@ class Nexus:
             if closed is not None:
                 return closed
         leaving = self.await_exit(agent_id)
-        self.live_sessions[agent_id].stop(reason)
+        self.live.sessions[agent_id].stop(reason)
         return await leaving
 
     def await_exit(self, agent_id: str) -> asyncio.Future[SessionRecord]:
@@ -334,7 +312,7 @@ class Nexus:
         Raises:
             NotInWorldError: it is in no world.
         """
-        if agent_id not in self.live_sessions:
+        if agent_id not in self.live.sessions:
             raise NotInWorldError(f"{agent_id!r} is in no world.")
         return self.live.leaving.wait(agent_id)
 

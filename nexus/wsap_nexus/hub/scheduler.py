@@ -190,15 +190,15 @@ class AgentTasks:
         """Bring an agent into a world, let it play there, and bring it back."""
         spec = self._context.catalog.spec(prepared.game)
         if spec.seats[1] == 1:
-            run_id = await self._sit_down([prepared], spec)
+            run_id = await self._enter_together([prepared], spec)
         else:
             if prepared.game not in self._lobbies:
                 self._lobbies[prepared.game] = Lobby(
-                    spec, self._context.settings.lobby_seconds, self._context.clock, self._sit_down
+                    spec, self._context.settings.lobby_seconds, self._context.clock, self._enter_together
                 )
             run_id = await self._lobbies[prepared.game].join(prepared)
         if run_id is not None:
-            await self._sessions.until_home(run_id, prepared.agent_id)
+            await self._sessions.until_back(run_id, prepared.agent_id)
 
-    async def _sit_down(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> str | None:
-        return await self._capacity.sit_down(entries, spec, self._sessions.sit_down)
+    async def _enter_together(self, entries: Sequence[PreparedEntry], spec: AdapterSpec) -> str | None:
+        return await self._capacity.enter_together(entries, spec, self._sessions.enter_together)

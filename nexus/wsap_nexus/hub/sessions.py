@@ -1,4 +1,4 @@
-"""Playing in worlds: agents come in together, play in a task of their own, and are brought back."""
+"""Sessions in worlds: agents enter together, play in a task of their own, and return to the nexus."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wsap_nexus.worlds.port import WorldPort
 
 
 class SessionRunner:
-    """What is played in the worlds of a nexus, each world a table that agents sit at.
+    """Runs the sessions of agents, one task for each world.
 
     Args:
         context: of the nexus.
@@ -63,7 +63,7 @@ class SessionRunner:
         self._failures = failures
         self._capacity = capacity
 
-    async def sit_down(
+    async def enter_together(
         self,
         entries: Sequence[PreparedEntry],
         spec: AdapterSpec,
@@ -102,11 +102,11 @@ class SessionRunner:
             if port is not None:
                 await port.close()
             if self._context.placement.must_stay_home(spec.name, error):
-                return await self.sit_down(entries, spec, (record, kept, new))
+                return await self.enter_together(entries, spec, (record, kept, new))
             self._not_let_in(entries, record, new=new, error=error)
             return None
         venue = KeptVenue(port, seed=record.seed, seats={a.seat_name: a.seat for a in arrivals})
-        self._begin_table(sessions, spec, plan, recorder, venue, {}, None)
+        self._start_run(sessions, spec, plan, recorder, venue, {}, None)
         return run_id
 
     async def go_on(self, session_id: str) -> None:
@@ -121,13 +121,13 @@ class SessionRunner:
                 self._failures.force_close(together, standing.reason or standing.status, reason=GAME_OFFLINE)
                 return
             try:
-                self._resume_table(session.run_id, together, record)
+                self._resume_run(session.run_id, together, record)
             except WorldError as error:
                 self._failures.world_failed(together, record.id, error)
                 return
-        await self.until_home(session.run_id, session.agent_id)
+        await self.until_back(session.run_id, session.agent_id)
 
-    async def until_home(self, run_id: str, agent_id: str) -> None:
+    async def until_back(self, run_id: str, agent_id: str) -> None:
         """Return once an agent at a table is back, or the whole table is over, whichever comes first.
 
         Raises:
@@ -145,7 +145,7 @@ class SessionRunner:
         if run_id not in self.tasks:
             await asyncio.shield(table)  # the table is over, and its world is being let go
 
-    def _resume_table(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
+    def _resume_run(self, run_id: str, sessions: Sequence[SessionRecord], record: WorldRecord) -> None:
         repository = self._context.store.repository
         spec = self._context.catalog.spec(record.game)
         plan = RunPlan.from_config(repository.get_run(run_id).config)
@@ -166,9 +166,9 @@ class SessionRunner:
             for session in sessions:
                 book.note(SessionResumed(agent_id=session.agent_id, game=session.game, session_id=session.id))
         venue = KeptVenue(self._context.make_world(spec, record), seed=record.seed, start=start.body)
-        self._begin_table(by_seat, spec, plan, recorder, venue, stats, past, last)
+        self._start_run(by_seat, spec, plan, recorder, venue, stats, past, last)
 
-    def _begin_table(
+    def _start_run(
         self,
         sessions: Mapping[str, SessionRecord],
         spec: AdapterSpec,
@@ -197,7 +197,7 @@ class SessionRunner:
 
         async def departed(seat: str) -> None:
             if seat in stays:
-                await self._come_home(stays[seat], spec, venue, run)
+                await self._return_agent(stays[seat], spec, venue, run)
 
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id
@@ -226,11 +226,11 @@ class SessionRunner:
             run.controls.stop()
             for stay in stays.values():
                 stay.stop(SHUTDOWN, at_once=True)
-        self.tasks[run_id] = asyncio.create_task(self._play_table(run, stays, spec, recorder, venue))
+        self.tasks[run_id] = asyncio.create_task(self._play_run(run, stays, spec, recorder, venue))
         for stay in stays.values():
             self._context.live.arriving.resolve(stay.session.agent_id, stay)
 
-    async def _play_table(
+    async def _play_run(
         self, run: Run, stays: Mapping[str, LiveSession], spec: AdapterSpec, recorder: Recorder, venue: KeptVenue
     ) -> None:
         try:
@@ -252,7 +252,7 @@ class SessionRunner:
                 )
         finally:
             for stay in stays.values():
-                self._is_home(stay)
+                self._forget(stay)
             self._agent_context.over(str(run.run_id))
             self.tasks.pop(str(run.run_id), None)
             self.runs.pop(str(run.run_id), None)
@@ -260,14 +260,14 @@ class SessionRunner:
             with contextlib.suppress(WorldError), self._capacity.closing(spec, str(run.run_id)):
                 await venue.port.close()  # it has said all that matters, should it fail now
 
-    async def _come_home(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
+    async def _return_agent(self, stay: LiveSession, spec: AdapterSpec, venue: KeptVenue, run: Run) -> None:
         """Bring an agent back whose seat was let go, while the others at its table play on."""
         reason = self._why_over(run, stay)
         if reason != SHUTDOWN:
             await self._leave(stay, spec, venue, run, reason, others=True)
-            self._is_home(stay)
+            self._forget(stay)
 
-    def _is_home(self, stay: LiveSession) -> None:
+    def _forget(self, stay: LiveSession) -> None:
         """Forget a stay that nobody plays any more; its agent may be elsewhere already."""
         if stay.home.is_set():
             return

@@ -38,7 +38,7 @@ async def about(nexus: Hub, request: Request) -> Response:
             "name": "WSAP nexus",
             "protocol_version": PROTOCOL_VERSION,
             "agents": _count(nexus),
-            "in_worlds": len(nexus.live_sessions),
+            "in_worlds": len(nexus.live.sessions),
             "last_event": feed.last(),
         }
     )
@@ -56,7 +56,7 @@ async def health(nexus: Hub, request: Request) -> Response:
         "status": "ok" if works else "degraded",
         "database": works,
         "agents": agents,
-        "in_worlds": len(nexus.live_sessions),
+        "in_worlds": len(nexus.live.sessions),
         "streams": feed.listeners,
     }
     return answer(body, 200 if works else 503)

@@ -40,7 +40,7 @@ def the_agent(nexus: Nexus, agent_id: str) -> AgentIdentity:
 
 def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
     """Return where an agent is (`nexus`, or a game), and its session there."""
-    stay = nexus.live_sessions.get(agent_id)
+    stay = nexus.live.sessions.get(agent_id)
     return ("nexus", None) if stay is None else (stay.session.game, stay.session.id)
 
 
@@ -66,7 +66,7 @@ def open_session(nexus: Nexus, session_id: str, record: SessionRecord) -> LiveSe
     """
     if record.closed is not None:
         raise SessionClosedError(f"The session {session_id!r} ended ({record.reason}) at {record.closed}.")
-    stay = nexus.live_sessions.get(record.agent_id)
+    stay = nexus.live.sessions.get(record.agent_id)
     if stay is None or stay.session.id != session_id:
         raise SeatLeftError(f"The session {session_id!r} is being gone on with; ask again.")
     return stay
@@ -87,7 +87,7 @@ async def next_observation(nexus: Nexus, agent_id: str, wait: float) -> Observat
     """Return what an agent sees at its next decision; None when it has nothing to decide in time."""
     try:
         async with asyncio.timeout(wait):
-            _, seen = await nexus.external.observation(agent_id)
+            _, seen = await nexus.live.external.observation(agent_id)
             return seen
     except TimeoutError:
         return None
@@ -97,7 +97,7 @@ async def current_seat(nexus: Nexus, agent_id: str, wait: float) -> ExternalAgen
     """Return the seat that an agent is in; None when it is on its way all the time."""
     try:
         async with asyncio.timeout(wait):
-            return await nexus.external.seat(agent_id)
+            return await nexus.live.external.seat(agent_id)
     except TimeoutError:
         return None
 
@@ -128,7 +128,7 @@ def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> E
     action = Action(request.name, request.parameters, request.reasoning)
 
     async def do() -> Reply:
-        seat = nexus.external.get(agent_id)
+        seat = nexus.live.external.get(agent_id)
         if seat is None:
             raise SeatLeftError(f"{agent_id!r} is on its way; ask for its observation first.")
         result = await seat.act(action)
@@ -146,11 +146,11 @@ def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> E
 
 def _where_it_will_stand(nexus: Nexus, agent_id: str) -> Intent:
     """Return where the log will have the agent's next decision."""
-    stay = nexus.live_sessions.get(agent_id)
+    stay = nexus.live.sessions.get(agent_id)
     if stay is not None:
         return {"run": stay.session.run_id, "seat": stay.seat_name, "step": stay.stats.steps}
-    seat = nexus.external.get(agent_id)
-    return {"run": nexus.visits.get(agent_id), "seat": agent_id, "step": seat.decisions if seat else 0}
+    seat = nexus.live.external.get(agent_id)
+    return {"run": nexus.live.visits.get(agent_id), "seat": agent_id, "step": seat.decisions if seat else 0}
 
 
 def _recorded(nexus: Nexus, intent: Mapping[str, Any], action: Action) -> Reply | None:

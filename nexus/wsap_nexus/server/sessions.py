@@ -46,7 +46,7 @@ def _stay(nexus: Nexus, session_id: str, by: Caller) -> LiveSession:
 
 
 def _face(nexus: Nexus, stay: LiveSession) -> WorldPort:
-    return nexus.ports[stay.session.run_id]
+    return nexus.live.ports[stay.session.run_id]
 
 
 @router.get("/nexus/sessions/{session_id}", responses={200: {"model": shapes.Session}})

@@ -130,7 +130,7 @@ def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str)
         return reply_of(body)
 
     def intend() -> Intent:
-        stay = nexus.live_sessions.get(wanted.agent_id)
+        stay = nexus.live.sessions.get(wanted.agent_id)
         return {"session": stay.session.id if stay else None}
 
     def recall(intent: Intent) -> Reply | None:
@@ -171,11 +171,11 @@ async def _leave(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest) -> Sessio
     """Bring an agent back; one that decides over the wire asks the world whether it is safe, unless forced."""
     agent_id = wanted.agent_id
     leaving = nexus.await_exit(agent_id)
-    game = nexus.live_sessions[agent_id].session.game
+    game = nexus.live.sessions[agent_id].session.game
     if wanted.force or not _decides_outside(nexus, agent_id, game):
-        nexus.live_sessions[agent_id].stop("kicked")
+        nexus.live.sessions[agent_id].stop("kicked")
         return await asyncio.shield(leaving)
-    seat, _ = await nexus.external.observation(agent_id)
+    seat, _ = await nexus.live.external.observation(agent_id)
     result = await seat.act(Action("jack_out", {"mode": wanted.mode}))
     if not result.success:
         raise LeavingRefusedError(result.message)
