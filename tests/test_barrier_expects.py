@@ -78,7 +78,7 @@ def test_each_round_is_resolved_with_just_the_seats_it_names(
         barrier = script.barrier()
         await asyncio.gather(*(play(barrier, s, n, log) for s, n in zip(SEATS, slowness, strict=True)))
 
-    asyncio.run(asyncio.wait_for(run(), 5))
+    asyncio.run(asyncio.wait_for(run(), 300))
     assert script.resolved == [{s: f"{s}{number}" for s in seats} for number, seats in enumerate(named)]
     assert [list(r) for r in script.resolved] == named  # in the order of the seats
 
@@ -132,9 +132,9 @@ def test_whatever_comes_nobody_named_is_passed_over_and_nobody_waits_after_the_e
         assert barrier.over
         assert barrier.expected == ()
         for task in acting.values():
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 300)
         for seat in SEATS:
-            await asyncio.wait_for(barrier.turn(seat), 5)
+            await asyncio.wait_for(barrier.turn(seat), 300)
             assert not (await barrier.act(seat, Action("x"))).success
 
     asyncio.run(run())
@@ -181,7 +181,7 @@ def test_a_result_that_even_the_last_round_holds_back_says_that_the_game_is_over
         barrier = Barrier(SEATS, resolve, lambda s: Action("x"), observe=script.observe, expects=script.expects)
         return await asyncio.gather(barrier.act("a", Action("x")), barrier.act("b", Action("x")))
 
-    for result in asyncio.run(asyncio.wait_for(run(), 5)):
+    for result in asyncio.run(asyncio.wait_for(run(), 300)):
         assert result.done
         assert "over" in result.message
 
@@ -212,7 +212,7 @@ def test_a_seat_that_waits_for_its_result_can_not_be_waited_for() -> None:
 
     barrier = Barrier(SEATS, resolve, lambda s: Action("x"), observe=script.observe, expects=script.expects)
     with pytest.raises(WorldError, match=r"'a'.*result"):
-        asyncio.run(asyncio.wait_for(barrier.act("a", Action("x")), 5))
+        asyncio.run(asyncio.wait_for(barrier.act("a", Action("x")), 300))
 
 
 def test_a_world_that_names_seats_has_no_timing_of_its_own() -> None:

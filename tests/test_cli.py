@@ -45,7 +45,7 @@ def wsap(own_environment: dict[str, str]) -> Run:
 
     def run(*words: str, disable: str = "nexus,crafter", **changes: str) -> subprocess.CompletedProcess[str]:
         environment = {**own_environment, "WSAP_DISABLE_PLUGINS": disable, **changes}
-        return subprocess.run([*WSAP, *words], env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run([*WSAP, *words], env=environment, capture_output=True, text=True, timeout=300)
 
     return run
 
@@ -463,7 +463,7 @@ def test_ctrl_c_is_quiet_and_has_its_status(own_environment: dict[str, str], ins
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=300)
     assert process.returncode == 130
     assert told.strip() == "Interrupted."
 
@@ -475,7 +475,7 @@ def test_nobody_reading_is_not_an_error_worth_words(own_environment: dict[str, s
         [*WSAP, "schema"], env=own_environment, stdout=writing, stderr=subprocess.PIPE, text=True
     )
     os.close(writing)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=300)
     assert told == ""
     assert process.returncode == 141
 

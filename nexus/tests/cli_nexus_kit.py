@@ -15,7 +15,7 @@ from typing import Any
 
 from warm import run_wsap
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds to wait for what has to happen; never waited for in full unless it fails."""
 
 QUICK = ("--port", "0", "--workers", "0", "--pace", "50", "--game", "echo")

@@ -233,7 +233,7 @@ class Served:
         sent = {**({"Content-Type": "application/json"} if data is not None else {}), **(headers or {})}
         request = urllib.request.Request(self.url.rstrip("/") + path, data, sent, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.read()
         except urllib.error.HTTPError as error:
             with error:

@@ -115,7 +115,7 @@ def play(
     )  # fmt: skip
 
     async def to_end() -> dict[str, str]:
-        summary = await asyncio.wait_for(run.play(), 20)
+        summary = await asyncio.wait_for(run.play(), 300)
         return {seat.name: seat.digest for seat in summary.seats}
 
     return idle_time.run(to_end())
@@ -155,7 +155,7 @@ class Noted:
 
 
 LIVES: list[None] = []
-"""One for each time that a run was played, from its beginning or on."""
+"""One for each time that a run was played, from its beginning or on, in this test: who is faster follows from it."""
 SEEN: dict[str, list[str]] = {}
 """What each seat's agent saw in the last run, as canonical JSON."""
 

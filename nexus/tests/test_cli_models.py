@@ -20,7 +20,10 @@ from wsap_core.cli import main
 from wsap_core.seams.listing import ModelInfo
 from wsap_core.seams.model import Abilities
 from wsap_llm.backends.fitting import Fit, Memory, fit, is_here
+from wsap_nexus.cli import doctor_model
 
+MODELS = ("models", "--timeout", "120")
+"""With time for providers on the busiest machine."""
 LOOK = json.dumps({"action": "inspect_self", "params": {}, "reasoning": "let us see"})
 
 
@@ -32,6 +35,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(name)
     monkeypatch.setenv("WSAP_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")
+    monkeypatch.setattr(doctor_model, "LISTING", 120.0)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
@@ -72,15 +76,15 @@ def test_the_default_model_plays_where_an_llm_is_asked_for_and_is_named(
     assert code == 0
     assert json.loads(out)["usage"]["calls"] == 5
     assert "Model: openai/qwen3:8b, from WSAP_MODEL" in err
-    listed = json.loads(wsap(capsys, "models", "--json")[1])
+    listed = json.loads(wsap(capsys, *MODELS, "--json")[1])
     assert listed["default"] == "openai/qwen3:8b"
     rows = [m for p in listed["providers"] for m in p["models"] if m["default"]]
     assert [m["model"] for m in rows] == ["openai/qwen3:8b"]
-    said = wsap(capsys, "models")[1]
+    said = wsap(capsys, *MODELS)[1]
     assert re.search(r"^\*\s+openai/qwen3:8b ", said, re.MULTILINE)
     assert "Default: openai/qwen3:8b, from WSAP_MODEL." in said
     monkeypatch.setenv("WSAP_MODEL", "openai/gone")
-    assert "Default: openai/gone, from WSAP_MODEL, which is not listed now." in wsap(capsys, "models")[1]
+    assert "Default: openai/gone, from WSAP_MODEL, which is not listed now." in wsap(capsys, *MODELS)[1]
 
 
 def test_nobody_who_said_nothing_about_models_gets_one(
@@ -181,7 +185,7 @@ def test_models_of_ollama_come_with_a_context_tools_and_what_they_take(
     ollama: ModelServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ollama.models["small:1b"] = Card(2048)
-    listed = json.loads(wsap(capsys, "models", "--json")[1])
+    listed = json.loads(wsap(capsys, *MODELS, "--json")[1])
     found = {m["model"]: m for p in listed["providers"] for m in p["models"]}
     # 36 layers of 8 heads with 128 numbers each for keys and for values, of two bytes.
     assert found["ollama/qwen3:8b"]["context_bytes"] == 36 * 8 * (128 + 128) * 2
@@ -190,7 +194,7 @@ def test_models_of_ollama_come_with_a_context_tools_and_what_they_take(
     assert 0 < found["ollama/qwen3:8b"]["suggested"]["num_ctx"] <= 16_384
     assert found["ollama/small:1b"]["suggested"]["num_ctx"] == 2048
     assert found["scripted/reply"]["suggested"] is None
-    assert "the model was made for no more than 2048" in wsap(capsys, "models")[1]
+    assert "the model was made for no more than 2048" in wsap(capsys, *MODELS)[1]
 
 
 # --- the doctor ----------------------------------------------------------------------------------
@@ -328,7 +332,7 @@ def test_prices_that_make_no_sense_are_refused(
 @pytest.mark.parametrize("columns", [40, 60, 100])
 def test_models_and_verdicts_fit_a_telephone(columns: int, ollama: ModelServer) -> None:
     ollama.models = {"qwen3:8b": Card(40960, ("completion", "tools", "thinking"))}
-    for words in (["models"], ["doctor", "--model", "ollama/qwen3:8b"]):
+    for words in ([*MODELS], ["doctor", "--model", "ollama/qwen3:8b"]):
         said = at_terminal([sys.executable, "-m", "wsap_core", *words], COLUMNS=str(columns), NO_COLOR="1")
         lines = said.replace("\r", "").splitlines()
         # A word that is longer than a line, such as an address, may be broken; none goes beyond it.
@@ -345,13 +349,13 @@ def at_terminal(command: list[str], **variables: str) -> str:
     with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=environment) as it:
         os.close(slave)
         said = "".join(pieces(master))
-        it.wait(120)
+        it.wait(300)
     os.close(master)
     return said
 
 
 def pieces(handle: int) -> Iterator[str]:
-    while select.select([handle], [], [], 120)[0]:
+    while select.select([handle], [], [], 300)[0]:
         try:
             piece = os.read(handle, 65536)
         except OSError:  # how Linux tells that the other end is closed

@@ -81,7 +81,7 @@ def process(*words: str, **more: Any) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, **more.pop("environ", {})}
     return subprocess.run(
         [sys.executable, "-m", "wsap_core", *words],
-        env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False, **more,
+        env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False, **more,
     )  # fmt: skip
 
 

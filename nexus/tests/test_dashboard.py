@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-ge
 DESKTOP, PHONE = (1280, 800), (390, 844)
 EVENTS = 50_000
 STEPS = 20_000
-PATIENCE = 15_000
+PATIENCE = 120_000
 """Milliseconds that something may take to show."""
 CHECKS = (Path(__file__).parent / "dashboard_checks.js").read_text(encoding="utf-8")
 

@@ -101,7 +101,7 @@ def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
         {"Content-Type": "application/x-www-form-urlencoded", "Authorization": f"Bearer {served.token}"},
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=30)
+        urllib.request.urlopen(request, timeout=300)
     assert refused.value.code == 415
     refused.value.close()
 
@@ -236,7 +236,7 @@ def events_from(served: Served, last: str | None, count: int) -> list[int]:
     headers = {} if last is None else {"Last-Event-ID": last}
     request = urllib.request.Request(served.url + "dashboard/live", headers=headers)
     found: list[int] = []
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         number, kind = 0, ""
         while len(found) < count:
             line = answer.readline().decode().rstrip("\n")
@@ -265,7 +265,7 @@ def test_a_page_that_was_away_too_long_is_told_to_look_anew(served: Served) -> N
             book.note(OtherEvent(kind="test", data={"number": number}))
         newest = book.last_seq()
     request = urllib.request.Request(served.url + "dashboard/live", headers={"Last-Event-ID": "1"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         lines = [answer.readline().decode() for _ in range(3)]
     hello = json.loads(lines[2].removeprefix("data: "))
     assert hello["reset"] is True

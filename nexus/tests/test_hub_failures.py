@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import shutil
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from unruly_time import let_time_pass, until_at_it
+from unruly_time import let_time_pass, put_unruly, until_at_it
 
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.host import PluginHost
@@ -35,7 +34,7 @@ class Field:
 
     def __init__(self, folder: Path, store: Store, **settings: Any) -> None:
         if not (folder / "unruly.py").exists():
-            shutil.copy(Path(__file__).with_name("unruly.py"), folder / "unruly.py")
+            put_unruly(folder)
         self.folder = folder
         self.file = folder / "unruly.py"
         games = (*(f"{self.file}:{name}" for name in ("Unruly", "Unsaved", "Needy", "Broken")), "crafter", "matrix")
@@ -255,8 +254,8 @@ def test_a_game_that_hangs_is_left_behind(tmp_path: Path) -> None:
         stay = await field.enter("ada", "unruly")
         field.say("hang")
         assert field.nexus.placement.pool is not None
-        for times in (1, 2):  # it is tried once more
-            await until_at_it(tmp_path, times)
+        for _ in range(2):  # it is tried once more
+            await until_at_it(tmp_path)
             await let_time_pass(field.nexus.placement.pool)
         assert (await field.closed(stay.session)).reason == "world_failed"
         with field.nexus.ledger.look() as book:

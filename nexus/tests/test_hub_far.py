@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import hub_kit
 import pytest
-from wire_server import Served, problem, serving
+from wire_server import PATIENCE, Served, problem, serving
 
 from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
 from wsap_core.protocol.wire import encode
@@ -270,10 +270,10 @@ def test_an_agent_notices_nothing_when_its_game_is_started_anew(tmp_path: Path, 
         give(served, "eve")
         arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-quarry"}).json()
         for _ in range(3):
-            assert eve.post(f"{arrived['bridge_url']}/act", json={"name": "dig"}).status_code == 200
+            assert served.act(eve, arrived["bridge_url"], "dig").status_code == 200
         game.anew()
         for number in range(3):
-            acted = eve.post(f"{arrived['bridge_url']}/act", json={"name": "dig"})
+            acted = served.act(eve, arrived["bridge_url"], "dig")
             assert acted.status_code == 200, acted.text
             assert acted.json()["result"]["observation"]["step"] == 4 + number
         left = eve.post(f"{arrived['bridge_url']}/jack-out", json={}).json()
@@ -317,7 +317,7 @@ async def until(holds: Callable[[], bool], served: Served) -> None:
     stop = served.nexus.ledger.listen(lambda _: loop.call_soon_threadsafe(changed.set))
     try:
         while not holds():
-            await asyncio.wait_for(changed.wait(), 20)
+            await asyncio.wait_for(changed.wait(), PATIENCE)
             changed.clear()
     finally:
         stop()

@@ -18,7 +18,7 @@ FAR = Path(__file__).with_name("hub_kill_far.py")
 def test_a_nexus_killed_five_times_under_load_has_everybody_and_everything_in_one_place() -> None:
     words = ["--kills", "5", "--each", "5", "--seed", "1", "--compare", "12", "--json"]
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, str(SCRIPT), *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
@@ -34,7 +34,7 @@ def test_a_nexus_killed_five_times_under_load_has_everybody_and_everything_in_on
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
 def test_a_nexus_and_games_in_other_processes_killed_in_the_middle_of_moves_have_everything_in_one_place() -> None:
     words = ["--kills", "6", "--each", "6", "--seed", "1", "--agents", "3", "--compare", "4", "--json"]
-    done = subprocess.run([sys.executable, str(FAR), *words], capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run([sys.executable, str(FAR), *words], capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["problems"] == []

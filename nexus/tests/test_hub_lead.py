@@ -51,7 +51,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def other(location: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", OTHER, location], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", OTHER, location], capture_output=True, text=True, timeout=300, check=True
     )
     return done.stdout.strip()
 
@@ -209,7 +209,7 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             serving = asyncio.create_task(
                 serve(nexus, Address(port=0), tmp_path / "token", ready=lambda url: ready.set())
             )
-            await asyncio.wait_for(ready.wait(), 30)
+            await asyncio.wait_for(ready.wait(), 300)
             interrupt(server)
             second = instance_lock(new)
             await asyncio.to_thread(second.acquire)
@@ -217,7 +217,7 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
                 before = book.last_seq()
             clock.tick.set()
             with pytest.raises(LockLostError):
-                await asyncio.wait_for(serving, 30)
+                await asyncio.wait_for(serving, 300)
             with Ledger(new).look() as book:
                 assert book.last_seq() == before
             second.release()

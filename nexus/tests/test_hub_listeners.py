@@ -326,7 +326,7 @@ def test_a_kill_between_commit_and_delivery_loses_nothing(tmp_path: Path) -> Non
 
     def run(events: int) -> int:
         words = [sys.executable, "-c", KILLED, str(tmp_path / "nexus.db"), str(out), str(events)]
-        return subprocess.run(words, timeout=120, check=False, capture_output=True).returncode
+        return subprocess.run(words, timeout=300, check=False, capture_output=True).returncode
 
     assert run(20) == -signal.SIGKILL
     before = {int(line) for line in out.read_text().splitlines()}

@@ -45,7 +45,7 @@ class Nexuses(RuleBasedStateMachine):
         return Nexus(self.host, self.store, Settings(games=("quarry",), snapshot_every=5))
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 20))
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, 300))
 
     @initialize()
     def begin(self) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import shutil
+import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unruly_time import let_time_pass, until_at_it
+from unruly_time import let_time_pass, put_unruly, until_at_it, until_begun
 
 from wsap_core.errors import WireError, WorldError
 from wsap_core.host import PluginHost
@@ -47,8 +46,7 @@ def unruly(tmp_path: Path) -> AdapterSpec:
 
 
 def _unruly(folder: Path, name: str) -> AdapterSpec:
-    shutil.copy(Path(__file__).with_name("unruly.py"), folder / "unruly.py")
-    return load_adapter_spec(f"{folder / 'unruly.py'}:{name}")
+    return load_adapter_spec(f"{put_unruly(folder)}:{name}")
 
 
 def in_pool(test: Callable[[WorkerPool], Awaitable[None]], size: int = 1, deadline: float = 30.0, **more: Any) -> None:
@@ -333,7 +331,7 @@ def test_a_game_that_hangs_is_ended_and_held_to_blame_and_others_go_on(unruly: A
         seat, other = await sat_down(bad), await sat_down(good)
         await other.resolve(Action("go"))
         hanging = asyncio.create_task(seat.resolve(Action("hang_once")))
-        await until_at_it(tmp_path, 1)
+        await until_at_it(tmp_path)
         waiting = asyncio.create_task(other.resolve(Action("go")))
         await let_time_pass(pool)
         assert (await waiting).result.observation.status["asked"] == "go:2"
@@ -348,11 +346,10 @@ def test_a_call_that_waits_for_nothing_is_given_up_though_the_worker_lives(unrul
         world = world_in(pool, unruly)
         seat = await sat_down(world)
         waiting = asyncio.create_task(seat.resolve(Action("wait")))
-        for times in (1, 2):  # it is tried once more
-            await until_at_it(tmp_path, times)
+        for _ in range(2):  # it is tried once more
+            await until_at_it(tmp_path)
             link = pool.links[0]
-            while not any(call.begun for call in link.calls.values()):  # noqa: ASYNC110  # the worker says so in its time
-                await asyncio.sleep(0.01)
+            await until_begun(link)
             link.silence = 0.0  # it goes on giving signs of life
             pool.look(15.0)
             assert link.why_killed is None
@@ -373,8 +370,7 @@ def test_a_seat_that_waits_for_another_is_not_taken_for_a_hanging_game() -> None
         row, column = await sat_down(world, "row"), await world.open_seat("column")
         waiting = asyncio.create_task(row.resolve(Action("defect")))
         link = pool.links[0]
-        while not any(call.begun for call in link.calls.values()):  # noqa: ASYNC110  # the worker says so in its time
-            await asyncio.sleep(0.01)
+        await until_begun(link)
         for _ in range(1000):
             link.silence = 0.0  # it goes on giving signs of life
             pool.look(1.0)
@@ -450,12 +446,15 @@ def test_a_game_that_cannot_be_loaded_fails_with_the_reason(tmp_path: Path, unru
 # --- the end of it -----------------------------------------------------------------------------------------
 
 
-@posix
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for a process of others as Linux can")
 @pytest.mark.parametrize("deed", ["go", "hang"])
 def test_workers_end_when_the_nexus_is_killed_even_in_an_endless_loop(tmp_path: Path, deed: str) -> None:
     _unruly(tmp_path, "Unruly")
     script = f"""
-import asyncio
+import asyncio, sys
+from pathlib import Path
+sys.path.append({str(Path(__file__).parent)!r})
+from unruly_time import until_at_it
 from wsap_core.protocol import Action
 from wsap_core.references import load_adapter_spec
 from wsap_core.loading import portable_reference
@@ -469,32 +468,19 @@ async def main():
     await world.begin(1)
     seat = await world.open_seat("ada")
     acting = asyncio.create_task(seat.resolve(Action({deed!r})))
-    link = pool.links[0]
-    while link.calls and not link.mark.world:
-        await asyncio.sleep(0.01)
-    print(link.pid, flush=True)
-    await asyncio.sleep(3600)
+    await (acting if {deed!r} == "go" else until_at_it(Path({str(tmp_path)!r})))
+    print(pool.links[0].pid, flush=True)
+    await asyncio.Event().wait()
 
 asyncio.run(main())
 """
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as nexus:
         assert nexus.stdout is not None
-        worker = int(nexus.stdout.readline())
+        worker = os.pidfd_open(int(nexus.stdout.readline()))
         nexus.kill()
-    end = time.monotonic() + 30
-    while _runs(worker):
-        assert time.monotonic() < end, "the worker is still there"
-        time.sleep(0.05)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")
-    # One that has ended, and that nobody has asked about, is still in the table.
-    return not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+    ended = select.select([worker], [], [], 300)[0]
+    os.close(worker)
+    assert ended, "the worker is still there"
 
 
 def test_closing_the_pool_ends_its_workers(unruly: AdapterSpec) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from several_seats import RUN, Log, agent
+import pytest
+from several_seats import LIVES, RUN, Log, agent
 
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Observation
 from wsap_core.protocol import Goal
@@ -19,6 +20,12 @@ from wsap_nexus.runs.run import Run
 
 (MATRIX,) = [spec for spec in plugin.wsap_adapters() if spec.name == "matrix"]
 PLAN = RunPlan("matrix", (SeatPlan("row", "a"), SeatPlan("column", "b")), seed=3, options={"rounds": 5})
+
+
+@pytest.fixture(autouse=True)
+def own_lives() -> None:
+    """Have what is chosen by lot depend on nothing that was played before this test."""
+    LIVES.clear()
 
 
 class Impatient:
@@ -61,7 +68,7 @@ def play_on(log: Log) -> dict[str, str]:
     run = Run(PLAN, MATRIX, agents, recorder=recorder, run_id=RUN, past=past, seat_controls=controls)
 
     async def to_end() -> dict[str, str]:
-        summary = await asyncio.wait_for(run.play(), 20)
+        summary = await asyncio.wait_for(run.play(), 300)
         return {seat.name: seat.digest for seat in summary.seats}
 
     return asyncio.run(to_end())

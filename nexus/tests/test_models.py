@@ -331,8 +331,9 @@ def test_a_provider_that_hangs_fails_or_lies_keeps_nobody_from_being_listed() ->
 def wsap_models(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("WSAP_", "OPENAI_", "OLLAMA_")) and "KEY" not in k}
     environment = {**kept, "WSAP_HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "120", **variables}
-    command = [sys.executable, "-m", "wsap_core", "models", "--timeout", "100", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=True)
+    # The last --timeout counts: providers have all the time they need, unless a test says otherwise.
+    command = [sys.executable, "-m", "wsap_core", "models", "--timeout", "120", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=True)
 
 
 @pytest.mark.slow

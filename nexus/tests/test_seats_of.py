@@ -127,7 +127,7 @@ def test_the_nexus_waits_for_so_many_and_fills_the_others() -> None:
 
     async def meet() -> list[str | None]:
         lobby = Lobby(spec_of(3), 3600.0, SystemClock(), sit_down)
-        return await asyncio.wait_for(asyncio.gather(*(lobby.join(prepared) for prepared in entries)), 30)
+        return await asyncio.wait_for(asyncio.gather(*(lobby.join(prepared) for prepared in entries)), 300)
 
     assert asyncio.run(meet()) == ["run"] * 3
     assert seated == [entries]

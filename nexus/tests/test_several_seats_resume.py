@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from several_seats import SEEN, WAKE, Log, agent, play
+from several_seats import LIVES, SEEN, WAKE, Log, agent, play
 
 from wsap_core import (
     Action,
@@ -36,6 +36,12 @@ from wsap_nexus.runs.replay_order import ReplayOrder
 Choose = Callable[[Context, int, Observation], str]
 GAMES = {spec.name: spec for part in (builtin, matrix) for spec in part.wsap_adapters()}
 MATRIX = [GAMES["matrix"], GAMES["matrix-turns"], GAMES["matrix-free"]]
+
+
+@pytest.fixture(autouse=True)
+def own_lives() -> None:
+    """Have what is chosen by lot depend on nothing that was played before this test."""
+    LIVES.clear()
 
 
 def of(*names: str, steps: int | None = None, **options: object) -> RunPlan:

@@ -247,7 +247,7 @@ for name, read_only in (("writing", False), ("reading", True)):
         answers.append(f"{{name}}: {{type(error).__name__}}")
 print(", ".join(answers))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
     folder.chmod(0o755)
     assert (done.stdout.strip(), done.stderr) == (expected, "")
 
@@ -281,7 +281,7 @@ with Database.open({str(path)!r}) as database:
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in processes:
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=300)
         assert (process.returncode, complaint) == (0, "")
     with Database.open(path) as database:
         assert len(Repository(database).list_runs()) == 3
@@ -314,7 +314,7 @@ def test_a_password_is_never_repeated() -> None:
 def test_importing_the_storage_imports_no_database_library() -> None:
     script = "import sys, wsap_nexus.store, wsap_nexus.paths; print(sorted({'sqlalchemy', 'sqlmodel', 'alembic', "
     script += "'zstandard', 'pydantic', 'platformdirs'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == "[]"
 
 
@@ -325,5 +325,5 @@ from wsap_nexus.store import Database
 Database.open({str(path)!r}).close()
 print("alembic" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == "False"

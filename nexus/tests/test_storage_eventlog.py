@@ -98,7 +98,7 @@ def test_a_full_group_is_committed_though_nobody_asks_and_the_delay_is_long(data
         threading.Thread(target=wait_for_a_commit, daemon=True).start()
         for _ in range(4):
             log.append(run_id, "step", "{}")
-        assert committed.wait(timeout=30)
+        assert committed.wait(timeout=300)
 
 
 def test_numbers_go_on_where_an_earlier_writer_stopped(database: Database, repository: Repository, run_id: str) -> None:

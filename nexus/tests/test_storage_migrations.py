@@ -87,7 +87,7 @@ def server() -> Iterator[str]:
     data, tool = folder / "data", Path(INITDB).with_name
 
     def run(*words: str) -> None:
-        subprocess.run(words, check=True, capture_output=True, user=user, cwd=folder, timeout=120)
+        subprocess.run(words, check=True, capture_output=True, user=user, cwd=folder, timeout=300)
 
     run(INITDB, "-D", str(data), "-U", "wsap", "-A", "trust", "--no-sync", "-E", "UTF8")
     options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off -c shared_buffers=16MB"
@@ -97,7 +97,7 @@ def server() -> Iterator[str]:
     finally:
         subprocess.run(
             [str(tool("pg_ctl")), "-D", str(data), "-m", "immediate", "stop"],
-            check=False, capture_output=True, user=user, cwd=folder, timeout=120,
+            check=False, capture_output=True, user=user, cwd=folder, timeout=300,
         )  # fmt: skip
         shutil.rmtree(folder, ignore_errors=True)
 

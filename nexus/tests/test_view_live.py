@@ -84,7 +84,7 @@ def test_a_world_that_can_t_draw_itself_is_told_and_the_run_goes_on() -> None:
         async with view.shown():
             summary = await session.play()
             view._dirty.set()
-            await asyncio.wait_for(failed.wait(), 30)
+            await asyncio.wait_for(failed.wait(), 300)
             return summary.steps
 
     assert asyncio.run(play()) == 30
@@ -137,10 +137,10 @@ def test_while_held_each_s_takes_one_step_and_q_stops() -> None:
         playing = asyncio.create_task(session.play())
         for _ in range(3):
             view.press("s")
-        await asyncio.wait_for(third.wait(), 30)
+        await asyncio.wait_for(third.wait(), 300)
         assert "paused" in text_of(view)
         view.press("q")
-        return (await asyncio.wait_for(playing, 30)).steps
+        return (await asyncio.wait_for(playing, 300)).steps
 
     assert asyncio.run(play()) == 3
     assert taken == [1, 2, 3]
@@ -153,7 +153,7 @@ def test_space_goes_on_to_the_end() -> None:
         view.press("space")
         playing = asyncio.create_task(session.play())
         view.press("space")
-        return (await asyncio.wait_for(playing, 30)).steps
+        return (await asyncio.wait_for(playing, 300)).steps
 
     assert asyncio.run(play()) == 45
 
@@ -235,7 +235,7 @@ def test_a_person_plays_by_keys_and_typed_actions_and_is_told_what_is_impossible
         view.press("esc")
         await answered("c")
         await answered(": d e f tab enter")
-        summary = await asyncio.wait_for(playing, 30)
+        summary = await asyncio.wait_for(playing, 300)
         return [seat.reward for seat in summary.seats]
 
     # Both cooperate; then the person defects, and tit for tat is still friendly: 3 + 5 and 3 + 0.

@@ -421,7 +421,7 @@ def test_a_token_that_guards_nothing_keeps_a_nexus_from_listening_for_others(tmp
 def raw(served: Served, request: str) -> tuple[int, str, dict[str, object]]:
     """Send bytes as they are, and return the status, the code and the body of the answer."""
     url = urlsplit(served.url)
-    with socket.create_connection((url.hostname, url.port or 0), timeout=10) as connection:
+    with socket.create_connection((url.hostname, url.port or 0), timeout=300) as connection:
         connection.sendall(request.encode("latin-1"))
         answer = b""
         while b"\r\n\r\n" not in answer or not answer.rstrip().endswith(b"}"):

@@ -17,7 +17,7 @@ from wsap_nexus.http.guard import Limits
 
 def connected(served: Served) -> socket.socket:
     url = urlsplit(served.url)
-    return socket.create_connection((url.hostname, url.port or 0), timeout=20)
+    return socket.create_connection((url.hostname, url.port or 0), timeout=300)
 
 
 def rest(connection: socket.socket) -> bytes:
@@ -30,7 +30,7 @@ def rest(connection: socket.socket) -> bytes:
 
 def until_it_answers(served: Served) -> None:
     """Ask how it is, on a connection of one's own, until it says so."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while True:
         with connected(served) as again:
             try:

@@ -23,7 +23,7 @@ def test_an_agent_lives_in_the_nexus_by_the_commands_of_the_page(tmp_path: Path)
         printed = [
             subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", block],
-                cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=50, check=True,
+                cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=True,
             ).stdout
             for block in BLOCKS
         ]  # fmt: skip

@@ -307,7 +307,7 @@ def test_a_game_in_another_process_is_entered_played_and_left_with_items(
         assert arrived["receipt"]["admitted"] == ["sword-1"]
         assert where(served, "eve") == {"sword-1": "world"}
         for _ in range(3):
-            assert eve.post(f"{arrived['bridge_url']}/act", json={"name": "move_left"}).status_code == 200
+            assert served.act(eve, arrived["bridge_url"], "move_left").status_code == 200
         left = eve.post(f"{arrived['bridge_url']}/jack-out", json={}).json()
         assert [item["item_id"] for item in left["package"]["items"]] == ["sword-1"]
         assert where(served, "eve") == {"sword-1": "escrow"}

@@ -95,9 +95,9 @@ class Unruly:
 
 
 def _at_it() -> None:
-    """Say that it waits, or hangs, now: once more, each time."""
-    with (HERE / "at-it").open("a") as file:
-        file.write(".")
+    """Say that it waits, or hangs, now; it is heard as long as this process lives."""
+    if (HERE / "at-it").exists():
+        os.write(os.open(HERE / "at-it", os.O_RDWR), b".")
 
 
 class Unsaved(Unruly):

@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
+from wsap_nexus.worlds.workers.pipe import Link
 from wsap_nexus.worlds.workers.pool import WorkerPool
 
 
-async def until_at_it(folder: Path, times: int) -> None:
-    """Wait until a game in a worker has begun to wait, or to hang, for the so manieth time."""
-    file = folder / "at-it"
-    while not file.exists() or file.stat().st_size < times:  # noqa: ASYNC110  # another process says so in its time
-        await asyncio.sleep(0.01)
+def put_unruly(folder: Path) -> Path:
+    """Return a copy of the game in a folder, with a pipe by which it says that it waits or hangs."""
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "at-it")
+    return Path(shutil.copy(Path(__file__).with_name("unruly.py"), folder / "unruly.py"))
+
+
+async def until_at_it(folder: Path) -> None:
+    """Wait until a game in a worker has begun to wait, or to hang, once more."""
+    pipe = os.open(folder / "at-it", os.O_RDWR | os.O_NONBLOCK)
+    said = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pipe, said.set)
+    try:
+        await said.wait()
+        os.read(pipe, 1)
+    finally:
+        loop.remove_reader(pipe)
+        os.close(pipe)
+
+
+async def until_begun(link: Link) -> None:
+    """Wait until a worker says that it has begun with a call."""
+    heard, take = asyncio.Event(), link._take_beat
+
+    def taken(beat: dict[str, Any]) -> None:
+        take(beat)
+        heard.set()
+
+    link._take_beat = taken  # type: ignore[method-assign]
+    while not any(call.begun for call in link.calls.values()):
+        heard.clear()
+        await heard.wait()
 
 
 async def let_time_pass(pool: WorkerPool) -> None:

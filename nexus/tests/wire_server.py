@@ -23,6 +23,9 @@ from wsap_nexus.server.serve import serve
 
 # Any, in this module: JSON, and whatever a coroutine gives.
 
+PATIENCE = 300.0
+"""Seconds to wait for what has to happen; never waited for in full unless it fails."""
+
 
 @dataclass
 class Served:
@@ -37,7 +40,7 @@ class Served:
         """Return a client with the token of whoever runs the nexus, or another; "" for none."""
         token = self.token if token is None else token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=PATIENCE, **options)
 
     def register(self, agent_id: str, **values: Any) -> httpx2.Client:
         """Register an agent that is decided for over the wire, and return a client with its token."""
@@ -46,9 +49,17 @@ class Served:
         assert answer.status_code == 201, answer.text
         return self.client(answer.json()["token"])
 
+    @staticmethod
+    def act(agent: httpx2.Client, bridge: str, name: str) -> httpx2.Response:
+        """Act at the agent's next decision: between two of them an action is refused, and may be tried again."""
+        while (seen := agent.get(f"{bridge}/observation", params={"wait": 60})).status_code == 202:
+            """It is still on its way there."""
+        assert seen.status_code == 200, seen.text
+        return agent.post(f"{bridge}/act", json={"name": name})
+
     def in_loop(self, coroutine: Any) -> Any:
         """Run a coroutine in the nexus' own loop, and return what it gives."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
 
 
 @contextmanager
@@ -94,10 +105,10 @@ def serving(
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        yield ready.result(30)
+        yield ready.result(PATIENCE)
     finally:
         ended.set()
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 def problem(answer: httpx2.Response) -> tuple[int, str]:

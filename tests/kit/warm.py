@@ -37,7 +37,7 @@ LENGTH = struct.Struct("!I")
 
 
 def run_wsap(
-    words: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, given: str = "", timeout: float = 60.0
+    words: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, given: str = "", timeout: float = 300.0
 ) -> subprocess.CompletedProcess[str]:
     """Run `wsap WORDS` to its end.
 

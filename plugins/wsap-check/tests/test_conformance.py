@@ -368,7 +368,7 @@ def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> N
     (tmp_path / "test_mine.py").write_text(THIRD_PARTY, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert "1 failed" in done.stdout, done.stdout
     assert "TestMine.test_undeclared_actions" in done.stdout.replace("::", ".")
@@ -377,7 +377,7 @@ def test_a_third_party_needs_nothing_but_pytest_and_a_class(tmp_path: Path) -> N
 
 def test_the_functions_of_the_suite_need_no_pytest() -> None:
     code = "import sys\nfrom wsap_check import run_checks, plugin_host\nassert 'pytest' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 # --- wsap check -------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ def test_its_actions_do_not_depend_on_the_order_of_hashes():
         ran = subprocess.run(
             [sys.executable, "-c", _TRACE],
             env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": ":".join(sys.path)},
-            capture_output=True, text=True, check=True, timeout=120,
+            capture_output=True, text=True, check=True, timeout=300,
         )  # fmt: skip
         return ran.stdout
 

@@ -91,7 +91,7 @@ async def travel(folder: Path) -> Journey:
                 home.set()
 
         nexus.ledger.listen(heard)
-        await asyncio.wait_for(home.wait(), 50)
+        await asyncio.wait_for(home.wait(), 300)
         await nexus.stop()
         return look_back(nexus.ledger)
 

@@ -361,7 +361,7 @@ def test_a_world_with_a_past_asks_nobody_for_what_is_given() -> None:
 
     for world in (town, again):
         assert world.game.round == at
-        asyncio.run(asyncio.wait_for(night(world), 20))
+        asyncio.run(asyncio.wait_for(night(world), 300))
         assert world.game.round == at + 1
         entries = [e for e in world.game.record if e.round == at and e.verb not in WRITINGS]
         assert [(e.player, e.verb) for e in entries] == [(n, "wait") for n in asked]

@@ -251,12 +251,13 @@ def _write(text: str) -> None:
 
 
 class _SaidIfSlow:
-    """Says what is being waited for, unless it is over soon."""
+    """Tells a person at a terminal what is being waited for, unless it is over soon."""
 
     def __init__(self, what: str) -> None:
         self._timer = threading.Timer(SLOW, lambda: click.echo(f"{what} ...", err=True))
         self._timer.daemon = True
-        self._timer.start()
+        if sys.stderr.isatty():  # elsewhere nobody waits, and what is read there is the error alone
+            self._timer.start()
 
     def done(self) -> None:
         """Say nothing any more."""

@@ -88,13 +88,13 @@ class ModelServer:
     def await_requests(self, count: int) -> None:
         """Return when so many requests are being answered at the same time."""
         with self._arrived:
-            if not self._arrived.wait_for(lambda: self._now >= count, 20):
+            if not self._arrived.wait_for(lambda: self._now >= count, 300):
                 raise TimeoutError(f"{self._now} requests arrived, not {count}")
 
     def await_leaving(self) -> None:
         """Return when a client has left a stream before its end."""
         with self._arrived:
-            if not self._arrived.wait_for(lambda: self._left > 0, 20):
+            if not self._arrived.wait_for(lambda: self._left > 0, 300):
                 raise TimeoutError("nobody left")
 
     def next_say(self, body: Any) -> Say:

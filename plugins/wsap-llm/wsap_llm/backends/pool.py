@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -296,6 +297,11 @@ async def list_models(
     What goes wrong with one becomes the reason in its listing.
     """
     specs = [entry.spec for entry in host.backends.all()]
+    for spec in specs:
+        # Importing takes what it takes on this machine: no provider's time, and none of its fellows'.
+        if spec.models is not None:
+            with suppress(Exception):  # it is told of below
+                load(spec.models)
     return list(await asyncio.gather(*(_listed(spec, (options or {}).get(spec.name, {}), within) for spec in specs)))
 
 

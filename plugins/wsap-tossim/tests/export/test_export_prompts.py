@@ -67,7 +67,7 @@ async def by_models(dialect: Dialect) -> tuple[Source, list[LLMAgent], list[list
         style = TagStyle() if dialect == "tags" else JsonStyle()
         agents.append(LLMAgent(backend, own, style=style))
         asked.append(calls)
-    await asyncio.wait_for(asyncio.gather(*(play(n, agent) for n, agent in enumerate(agents))), 60)
+    await asyncio.wait_for(asyncio.gather(*(play(n, agent) for n, agent in enumerate(agents))), 300)
     return Source("models", options, begins, deeds, ("",) * 5), agents, asked
 
 

@@ -337,7 +337,7 @@ def test_a_game_is_the_same_in_another_process_whatever_its_hash_seed() -> None:
             check=True,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=300,
         ).stdout
         for seed in ("1", "2")
     }

@@ -76,7 +76,7 @@ async def play(world: Town, agents: list[TownPlayer], *, restart: bool = False) 
 
 def test_a_game_is_played_to_its_end_with_wills_and_notes_written() -> None:
     world = town()
-    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n) for n in range(7)]), 100))
+    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n) for n in range(7)]), 300))
     assert world.game.over
     written = {e.data["what"] for e in world.game.log if e.kind == "writes"}
     assert written == {"will", "notebook", "note"}
@@ -86,25 +86,25 @@ def test_a_game_is_played_to_its_end_with_wills_and_notes_written() -> None:
 
 def test_an_agent_made_anew_before_every_decision_plays_the_same_game() -> None:
     worlds = [town(), town()]
-    asyncio.run(asyncio.wait_for(play(worlds[0], [TownPlayer(n) for n in range(7)]), 100))
-    asyncio.run(asyncio.wait_for(play(worlds[1], [TownPlayer(n) for n in range(7)], restart=True), 100))
+    asyncio.run(asyncio.wait_for(play(worlds[0], [TownPlayer(n) for n in range(7)]), 300))
+    asyncio.run(asyncio.wait_for(play(worlds[1], [TownPlayer(n) for n in range(7)], restart=True), 300))
     assert worlds[0].game.record == worlds[1].game.record
 
 
 def test_it_plays_one_game_after_another() -> None:
     world = town(rules="quick")
     agents = [TownPlayer(n) for n in range(7)]
-    asyncio.run(asyncio.wait_for(play(world, agents), 100))
+    asyncio.run(asyncio.wait_for(play(world, agents), 300))
     first = world.game.record
     world.reset()
-    asyncio.run(asyncio.wait_for(play(world, agents), 100))
+    asyncio.run(asyncio.wait_for(play(world, agents), 300))
     assert world.game.over
     assert world.game.record != first
 
 
 def test_where_no_tools_are_left_it_plays_on_without_a_will() -> None:
     world = town(tool_calls=0)
-    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n) for n in range(7)]), 100))
+    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n) for n in range(7)]), 300))
     assert world.game.over
     assert not [e for e in world.game.log if e.kind == "writes"]
 
@@ -120,7 +120,7 @@ def test_one_who_comes_in_the_middle_of_a_game_waits() -> None:
 
 def test_a_player_by_lot_says_nothing() -> None:
     world = town()
-    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n, RandomDecider) for n in range(7)]), 100))
+    asyncio.run(asyncio.wait_for(play(world, [TownPlayer(n, RandomDecider) for n in range(7)]), 300))
     assert not [e for e in world.game.log if e.kind in ("speech", "whisper", "said")]
 
 

@@ -27,7 +27,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
-PATIENCE = 15_000
+PATIENCE = 120_000
 """Milliseconds that something may take to show."""
 CHECKS = (Path(__file__).parents[4] / "nexus" / "tests" / "dashboard_checks.js").read_text(encoding="utf-8")
 EVIL = '</script><script>window.hit=1</script><img src=x onerror="window.hit=1"><svg onload="window.hit=1">'

@@ -70,7 +70,7 @@ def test_models_sit_beside_scripted_players_and_a_kill_changes_nothing(tmp_path:
         assert said == {"wait"}, "the model said nothing else"
         assert {e.verb for e in record.game.record if e.player not in bots} > {"wait", "speak"}
     killed = tmp_path / "killed"
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(killed)], env=dict(os.environ), timeout=100, check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(killed)], env=dict(os.environ), timeout=300, check=False)
     assert ended.returncode == -signal.SIGKILL
     begun = [json.loads(row) for row in (killed / "begun.jsonl").read_text().splitlines()]
     assert sorted(row["game"] for row in begun) == [0, 1]

@@ -96,7 +96,7 @@ def test_after_a_kill_in_the_middle_of_a_line_it_comes_to_the_same(cup: Settings
     folder = tmp_path / "killed"
     # Killed while it writes the second game's line, half of it on the disk.
     half = ends[0] + ends[1] // 2
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(half)], timeout=100, check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(half)], timeout=300, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert len((folder / "games.jsonl").read_bytes()) == half
     outcome = run_tournament(folder, cup, 4, resamples=5)
@@ -238,5 +238,5 @@ def test_a_game_does_not_depend_on_the_hash_seed(cup: Settings) -> None:
         "{'mode':'five','rules':'quick'},3),1)))"
     )
     environ = {**os.environ, "PYTHONHASHSEED": "77"}
-    told = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, timeout=100, check=True)
+    told = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, timeout=300, check=True)
     assert json.loads(told.stdout) == json.loads(json.dumps(play_one(cup, 1)))

@@ -248,7 +248,7 @@ def test_a_kill_among_the_questions_changes_nothing_and_asks_none_twice(tmp_path
     server.requests.clear()
     killed = tmp_path / "killed"
     words = ["tossim", "tournament", *FIELD, *GAME, "--games", "2", "--out", str(killed), "--beliefs"]
-    ended = subprocess.run([sys.executable, "-c", KILLED, "3", *words], timeout=100, check=False, capture_output=True)
+    ended = subprocess.run([sys.executable, "-c", KILLED, "3", *words], timeout=300, check=False, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     kept = (killed / "beliefs.jsonl").read_bytes()
     assert kept.count(b"\n") == 2

@@ -29,7 +29,7 @@ def refused(town: Town, player: int, *actions: Action) -> ActionResult:
         seat = town.seat(f"player-{player}")
         await seat.observe()
         for action in actions:
-            result = await asyncio.wait_for(seat.act(action), 5)
+            result = await asyncio.wait_for(seat.act(action), 300)
         return result
 
     before = len(town.game.record)
@@ -73,7 +73,7 @@ def test_who_has_not_the_floor_is_refused() -> None:
         seat = town.seat("player-1")
         return [await seat.act(Action("speak", {"text": "Me!"})), await seat.act(Action("roles"))]
 
-    for result in asyncio.run(asyncio.wait_for(act(), 5)):
+    for result in asyncio.run(asyncio.wait_for(act(), 300)):
         assert not result.success
         assert result.message.startswith(("It is not your turn.", "Too late"))
 
@@ -123,7 +123,7 @@ def decided(replies: Sequence[str], style: Style) -> tuple[list[Action], Scripte
                 continue
             return done
 
-    return asyncio.run(asyncio.wait_for(play(), 20)), model, agent
+    return asyncio.run(asyncio.wait_for(play(), 300)), model, agent
 
 
 def test_of_two_final_actions_the_first_counts() -> None:
@@ -167,7 +167,7 @@ def test_a_model_is_not_asked_where_the_game_was_over_before_its_turn_came() -> 
         await agent.initialize(seat.game_description, seat.action_space)
         return await seat.act(await agent.decide(await seat.observe()))
 
-    result = asyncio.run(asyncio.wait_for(play(), 10))
+    result = asyncio.run(asyncio.wait_for(play(), 300))
     assert result.done
     assert not model.requests
 
@@ -196,7 +196,7 @@ def test_a_whole_game_ends_in_which_one_seat_misses_every_deadline() -> None:
                 if town._barrier.expected == (silent,):
                     assert town.expire() == (silent,)
 
-    asyncio.run(asyncio.wait_for(game(), 60))
+    asyncio.run(asyncio.wait_for(game(), 300))
     assert town.game.over
     assert town.game.phase is Phase.OVER
     forced = [e for e in town.game.record if e.forced]

@@ -52,7 +52,7 @@ def play(replies: list[str], abilities: Abilities, style: Style) -> tuple[list[A
             assert result.success, result.message
             await agent.reflect(result)
 
-    done = asyncio.run(asyncio.wait_for(turn(), 30))
+    done = asyncio.run(asyncio.wait_for(turn(), 300))
     said = [e.data["text"] for e in town.game.log if e.kind == "speech" and e.data["player"] == 6]
     return done, list(model.requests), said[-1]
 
