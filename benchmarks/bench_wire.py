@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "nexus" / "tests"))
 
 from wire_server import serving
 
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 
 
 def measure(requests: int, ask: Callable[[], object]) -> tuple[float, float]:
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--requests", type=int, default=500)
     options = parser.parse_args()
-    limits = Limits(rate=1e6, burst=1e6)
+    limits = HttpLimits(rate=1e6, burst=1e6)
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), limits=limits) as served:
         with served.nexus.ledger.change() as book:
             for number in range(options.agents):

@@ -95,8 +95,8 @@ def test_onlookers_see_no_role_of_the_living_in_the_town_s_picture(opened: Calla
     in_town(seen, scene)
     rows = seen.page.evaluate("[...document.querySelectorAll('.stage tbody tr')].map((row) => row.innerText)")
     for row in rows:
-        told = [name for name in roles.ROLES if name in row]
-        assert not told or "†" in row or "Mayor" in told, row
+        json_response = [name for name in roles.ROLES if name in row]
+        assert not json_response or "†" in row or "Mayor" in json_response, row
 
 
 def test_the_town_goes_on_before_one_s_eyes(opened: Callable[..., Seen], scene: Scene) -> None:

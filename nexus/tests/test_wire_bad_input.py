@@ -16,7 +16,7 @@ from wire_server import Served, problem, serving
 
 from wsap_core.errors import ConfigError, StorageVersionError
 from wsap_nexus.http.auth import own_token
-from wsap_nexus.http.guard import Limits, Rates
+from wsap_nexus.http.guard import HttpLimits, Rates
 from wsap_nexus.http.listening import Address, PortInUseError, listen
 from wsap_nexus.http.refusals import NotJsonError, TooManyRequestsError
 from wsap_nexus.http.strict import read_json
@@ -289,7 +289,7 @@ def test_no_answer_is_for_pages_of_other_origins(served: Served) -> None:
 
 
 def test_a_client_that_sends_its_body_too_slowly_is_told_so(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(body_seconds=0.1)) as served:
+    with serving(tmp_path, limits=HttpLimits(body_seconds=0.1)) as served:
         head = f"POST /nexus/agents HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {served.token}\r\n"
         head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
         status, code, _ = raw(served, head)
@@ -349,7 +349,7 @@ def test_a_caller_has_a_rate_and_is_told_when_there_is_room_again() -> None:
 
 
 def test_too_many_requests_are_answered_with_when_to_come_again(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(rate=0.001, burst=5)) as served, served.client("") as anybody:
+    with serving(tmp_path, limits=HttpLimits(rate=0.001, burst=5)) as served, served.client("") as anybody:
         answers = [anybody.get("/nexus/health") for _ in range(7)]
     assert [a.status_code for a in answers] == [200] * 5 + [429] * 2
     assert problem(answers[-1]) == (429, "RATE_LIMITED")
@@ -358,7 +358,7 @@ def test_too_many_requests_are_answered_with_when_to_come_again(tmp_path: Path) 
 
 def test_only_so_many_streams_are_open(tmp_path: Path) -> None:
     with (
-        serving(tmp_path, limits=Limits(streams=1)) as served,
+        serving(tmp_path, limits=HttpLimits(streams=1)) as served,
         served.client("") as one,
         served.client("") as two,
         one.stream("GET", "/nexus/events") as first,

@@ -12,7 +12,7 @@ import pytest
 from wire_server import Served, serving
 
 from wsap_nexus.http import timeouts
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 
 
 def connected(served: Served) -> socket.socket:
@@ -43,7 +43,7 @@ def until_it_answers(served: Served) -> None:
 
 
 def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(head_seconds=0.2)) as served:
+    with serving(tmp_path, limits=HttpLimits(head_seconds=0.2)) as served:
         for begun in (b"", b"GET /nexus HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
             with connected(served) as slow:
                 slow.sendall(begun)
@@ -52,7 +52,7 @@ def test_a_connection_on_which_no_head_of_a_request_comes_is_closed(tmp_path: Pa
 
 
 def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(head_seconds=2, heartbeat=0.25)) as served, connected(served) as stream:
+    with serving(tmp_path, limits=HttpLimits(head_seconds=2, heartbeat=0.25)) as served, connected(served) as stream:
         stream.sendall(b"GET /nexus/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         came = b""
         while came.count(b": still here\n\n") < 10:  # signs of life, 0.25 s apart
@@ -62,7 +62,7 @@ def test_an_answer_may_take_longer_than_the_head_of_a_request(tmp_path: Path) ->
 
 
 def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_is_closed(tmp_path: Path) -> None:
-    with serving(tmp_path, limits=Limits(connections=3)) as served:
+    with serving(tmp_path, limits=HttpLimits(connections=3)) as served:
         held = [connected(served) for _ in range(3)]
         with connected(served) as late:
             head, _, body = rest(late).partition(b"\r\n\r\n")

@@ -15,7 +15,7 @@ from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
 from wire_server import Served, serving
 
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.server import reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ EXAMPLES = int(os.environ.get("WSAP_FUZZ", "1"))
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    limits = Limits(rate=1e6, burst=1e6, body_seconds=2, heartbeat=0.1)
+    limits = HttpLimits(rate=1e6, burst=1e6, body_seconds=2, heartbeat=0.1)
     with serving(tmp_path_factory.mktemp("nexus"), limits=limits) as nexus:
         nexus.register("eve").close()
         yield nexus

@@ -15,7 +15,7 @@ import httpx2
 
 from wsap_core.host import PluginHost
 from wsap_nexus.http.auth import own_token
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
@@ -68,7 +68,7 @@ def serving(
     *,
     host: PluginHost | None = None,
     settings: Settings | None = None,
-    limits: Limits | None = None,
+    limits: HttpLimits | None = None,
     address: Address | None = None,
 ) -> Iterator[Served]:
     """Give a nexus that answers, and stop it in good order."""

@@ -6,7 +6,7 @@ import time
 
 from fastapi import FastAPI
 
-from wsap_nexus.dashboard import deeds, live, memories, pages, timeline, views
+from wsap_nexus.dashboard import actions, live, memories, pages, timeline, views
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.nexus import Nexus
@@ -19,6 +19,6 @@ def install(app: FastAPI, nexus: Nexus) -> None:
     app.state.frames = Frames(nexus)
     app.state.steps = StepIndexes(nexus.store.repository)
     app.state.one_time_key = None
-    for module in (views, live, timeline, memories, deeds, pages):
+    for module in (views, live, timeline, memories, actions, pages):
         app.include_router(module.router, include_in_schema=False)
     app.mount("/assets", pages.Assets(), name="assets")

@@ -11,7 +11,7 @@ from typing import Any
 
 from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import one_line
-from wsap_nexus.dashboard.shown import view_shown
+from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
 
 PERIOD = 0.2
@@ -63,7 +63,7 @@ class Frames:
         if face is None:
             return Frame(None, "asleep", "Nobody is in this world now.", now)
         try:
-            view = view_shown(await face.render())
+            view = view_json(await face.render())
         except Exception as error:  # the game's own code: a picture that fails is no reason to fail here
             return Frame(None, "failed", f"The game drew nothing: {one_line(error)[:200]}", now)
         if view is None:

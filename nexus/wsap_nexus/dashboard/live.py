@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.dashboard.guard import HEADERS, reader
-from wsap_nexus.dashboard.shown import event_shown, stay_in_short
+from wsap_nexus.dashboard.serializers import event_json, session_json
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
@@ -177,14 +177,14 @@ def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
     with nexus.ledger.look() as book:
         events = book.events(after=after, limit=MOST_BEHIND)
         names = book.names(events)
-    return [event_shown(event, names) for event in events]
+    return [event_json(event, names) for event in events]
 
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:
     # Any: JSON-ready data for the page.
     stays = [nexus.live.sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live.sessions]
     return {
-        "agents": [stay_in_short(stay) for stay in stays],
+        "agents": [session_json(stay) for stay in stays],
         "rate": round(board.rate(), 1),
         "decisions": board.decisions,
         "in_worlds": len(nexus.live.sessions),

@@ -10,7 +10,7 @@ from wsap_core.protocol.wire import encode
 from wsap_core.seams.memory import Browsable, Recollection
 from wsap_nexus.agents.memory import SavedMemories, recollections
 from wsap_nexus.dashboard.guard import reader
-from wsap_nexus.dashboard.shown import shortened, told
+from wsap_nexus.dashboard.serializers import json_response, shortened
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 
@@ -36,7 +36,7 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
             where = {"run": session.run_id, "game": session.game, "step": (event.step or 0) + 1, "time": event.time}
             lessons += [{"text": shortened(line, 2000), **where} for line in event.data.get("lessons", ())]
     lessons.sort(key=lambda lesson: -lesson["time"])
-    return told(
+    return json_response(
         {
             "core": [shortened(text, 2000) for text in identity.core_memories[:MOST]],
             "strategies": [shortened(text, 2000) for text in identity.strategies[:MOST]],

@@ -16,9 +16,9 @@ from wsap_core.factories import load
 from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
-from wsap_nexus.dashboard.back import look_back
 from wsap_nexus.dashboard.guard import HEADERS, reader
-from wsap_nexus.dashboard.shown import observation_shown, shortened, told
+from wsap_nexus.dashboard.lookback import look_back
+from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
@@ -70,7 +70,7 @@ async def runs(
     with nexus.store.database.read() as connection:
         rows = connection.execute(query).all()
         who = _players(connection, [row.id for row in rows])
-    return told({"runs": [_run_row(nexus, row, who) for row in rows]})
+    return json_response({"runs": [_run_row(nexus, row, who) for row in rows]})
 
 
 @router.get("/runs/{run_id}")
@@ -81,7 +81,7 @@ async def run(nexus: Hub, request: Request, run_id: str) -> Response:
     _, _, title, remark = _reading(nexus, record)
     with nexus.store.database.read() as connection:
         who = _players(connection, [record.id])
-    return told(
+    return json_response(
         {
             "run": {
                 "id": record.id,
@@ -129,10 +129,10 @@ async def steps(
     with nexus.store.database.read() as connection:
         found = sorted(connection.execute(query).scalars().all())
     if not found:
-        return told({"steps": [], "first": None, "total": index.count})
+        return json_response({"steps": [], "first": None, "total": index.count})
     events = nexus.store.repository.read_events(record.id, from_seq=found[0], to_seq=found[-1] + 1, kinds=("step",))
     first = await indexes.position_of(record.id, found[0])
-    return told({"steps": [step_in_short(e) for e in events], "first": first, "total": index.count})
+    return json_response({"steps": [step_in_short(e) for e in events], "first": first, "total": index.count})
 
 
 @router.get("/runs/{run_id}/steps/{seq}")
@@ -158,7 +158,7 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
         "behind": [_behind(e) for e in _events_behind(repository, record, event, earlier)],
         "plan": _plan(repository, record, event),
     }
-    return told(body)
+    return json_response(body)
 
 
 @router.get("/runs/{run_id}/calls/{seq}")
@@ -167,7 +167,7 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     messages, whole = _conversation(nexus, record, _event(repository, record, seq, kind="call"))
-    return told({"messages": messages, "whole": whole})
+    return json_response({"messages": messages, "whole": whole})
 
 
 @router.get("/runs/{run_id}/pictures/{name}")
@@ -310,7 +310,7 @@ def _seen_before(
 
 def _decoded(codec: Codec, data: Any) -> dict[str, Any] | None:
     try:
-        return observation_shown(codec.decode(Observation, data, where="recorded observation"))
+        return observation_json(codec.decode(Observation, data, where="recorded observation"))
     except WireError:
         return None
 

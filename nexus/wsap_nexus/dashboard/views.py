@@ -16,11 +16,11 @@ from sqlalchemy import func, select
 from wsap_core.protocol.wire import encode
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
-from wsap_nexus.dashboard.back import look_back
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
-from wsap_nexus.dashboard.shown import event_shown, observation_shown, shortened, stay_in_short, told
-from wsap_nexus.dashboard.spent import spent_by_session, spent_lately
+from wsap_nexus.dashboard.lookback import look_back
+from wsap_nexus.dashboard.serializers import event_json, json_response, observation_json, session_json, shortened
+from wsap_nexus.dashboard.usage import spent_by_session, spent_lately
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
@@ -75,7 +75,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.games()],
         }
-    return told(body)
+    return json_response(body)
 
 
 @router.get("/agents")
@@ -88,8 +88,8 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
         found = _agents(book, where, limit)
     for row in found:
         stay = nexus.live.sessions.get(row["id"])
-        row["stay"] = stay_in_short(stay) if stay is not None else None
-    return told({"agents": found})
+        row["stay"] = session_json(stay) if stay is not None else None
+    return json_response({"agents": found})
 
 
 @router.get("/agents/{agent_id}")
@@ -101,7 +101,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
         sessions = book.sessions(agent_id=agent_id, limit=30)
         body = {
             "agent": encode(identity),
-            "stay": stay_in_short(stay) if stay is not None else None,
+            "stay": session_json(stay) if stay is not None else None,
             "skills": _skills(book, agent_id),
             "achievements": [dict(row._mapping) for row in book.achievements(agent_id)[:300]],
             "items": [encode(item) for item in book.items(agent_id)[:200]],
@@ -114,7 +114,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
             "in_doubt": [encode(move) for move in unresolved_transfers(book, agent_id)[:20]],
         }
-    return told(body)
+    return json_response(body)
 
 
 @router.get("/agents/{agent_id}/now")
@@ -124,12 +124,12 @@ async def now(nexus: Hub, agent_id: str) -> Response:
     if stay is None or stay.last is None:
         with nexus.ledger.look() as book:
             book.agent(agent_id)
-        return told({"stay": None if stay is None else stay_in_short(stay), "observation": None, "plan": []})
+        return json_response({"stay": None if stay is None else session_json(stay), "observation": None, "plan": []})
     step = stay.last
-    return told(
+    return json_response(
         {
-            "stay": stay_in_short(stay),
-            "observation": observation_shown(step.result.observation),
+            "stay": session_json(stay),
+            "observation": observation_json(step.result.observation),
             "plan": [shortened(line, 300) for line in step.plan[:40]],
         }
     )
@@ -143,7 +143,7 @@ async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30
         query = query.where(_SESSION.c.id < before)
     with nexus.ledger.look() as book:
         found = [book.session(key) for key in book.connection.execute(query).scalars()]
-        return told({"sessions": [_session(s) for s in found], "spent": spent_by_session(nexus, book, found)})
+        return json_response({"sessions": [_session(s) for s in found], "spent": spent_by_session(nexus, book, found)})
 
 
 @router.get("/worlds")
@@ -168,7 +168,7 @@ async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
         names |= _names(book, [stay.session.agent_id for row in awake for stay in open_in[row["id"]]])
     for row in [*awake, *found]:
         row["agents"] = [stay.session.agent_id for stay in open_in.get(row["id"], ())]
-    return told({"awake": awake, "worlds": found, "names": names})
+    return json_response({"awake": awake, "worlds": found, "names": names})
 
 
 @router.get("/worlds/{world_id}")
@@ -193,7 +193,7 @@ async def world(nexus: Hub, world_id: str) -> Response:
                 "failures": record.failures,
             },
             "run": stays[0].session.run_id if stays else (past[0].run_id if past else None),
-            "stays": [stay_in_short(stay) for stay in stays],
+            "stays": [session_json(stay) for stay in stays],
             "avatars": found,
             "sessions": [_session(s) for s in past],
             "names": _names(book, [s.agent_id for s in past] + [row["agent_id"] for row in found]),
@@ -201,7 +201,7 @@ async def world(nexus: Hub, world_id: str) -> Response:
     info = [game for game in nexus.games() if game.id == record.game]
     if over:
         body["look_back"] = look_back(nexus, past[0].run_id)
-    return told({**body, "game": encode(info[0]) if info else None})
+    return json_response({**body, "game": encode(info[0]) if info else None})
 
 
 @router.get("/worlds/{world_id}/view")
@@ -211,10 +211,10 @@ async def view(nexus: Hub, request: Request, world_id: str) -> Response:
     if stay is None:
         with nexus.ledger.look() as book:
             book.world(world_id)
-        return told({"view": None, "remark": "Nobody is in this world now; it sleeps."})
+        return json_response({"view": None, "remark": "Nobody is in this world now; it sleeps."})
     frames: Frames = request.app.state.frames
     frame = await frames.of_run(stay.session.run_id)
-    return told({"view": frame.view, "remark": frame.remark}, request, etag=frame.etag)
+    return json_response({"view": frame.view, "remark": frame.remark}, request, etag=frame.etag)
 
 
 @router.get("/events")
@@ -241,7 +241,7 @@ async def events(
         found = _events_of(book, query)
         if after is not None:
             found.reverse()
-        return told({"events": found})
+        return json_response({"events": found})
 
 
 # --- parts ------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def _world_card(nexus: Nexus, run: str, stays: list[LiveSession]) -> dict[str, A
     face = nexus.live.ports.get(run)
     draws = face is not None and "render" in face.spec.abilities
     title = face.spec.display_title if face is not None else session.game
-    shown = [stay_in_short(stay) for stay in stays[:16]]
+    shown = [session_json(stay) for stay in stays[:16]]
     return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
 
 
@@ -309,7 +309,7 @@ def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
     names = book.names(events)
     # A body may be as large as a text that somebody wrote.
     return [
-        event_shown(event, names) | ({} if len(row.body) < 100_000 else {"body": {}})
+        event_json(event, names) | ({} if len(row.body) < 100_000 else {"body": {}})
         for event, row in zip(events, rows, strict=True)
     ]
 

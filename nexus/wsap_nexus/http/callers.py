@@ -40,5 +40,5 @@ async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
 
 
 Known = Annotated[Caller, Depends(caller)]
-Owner = Annotated[Caller, Depends(admin)]
-Vault = Annotated[Tokens, Depends(the_tokens)]
+Admin = Annotated[Caller, Depends(admin)]
+TokenStore = Annotated[Tokens, Depends(the_tokens)]

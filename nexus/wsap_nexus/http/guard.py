@@ -46,7 +46,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
 
 
-class Doorkeeper(Protocol):
+class Authenticator(Protocol):
     """Knows who comes with which token."""
 
     def check(self, header: str | None) -> Caller:
@@ -59,7 +59,7 @@ class Doorkeeper(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class HttpLimits:
     """What one request, and one caller, may take."""
 
     body: int = 2**20
@@ -131,8 +131,8 @@ class Guard:
         self,
         app: App,
         *,
-        tokens: Doorkeeper | None,
-        limits: Limits,
+        tokens: Authenticator | None,
+        limits: HttpLimits,
         hosts: frozenset[str] | None,
         guarded: bool,
         clock: Callable[[], float],

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.errors import error_body
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.refusals import TooManyConnectionsError
 
 OWN_FILES = 256
@@ -31,7 +31,7 @@ def most_connections() -> int:
     return MOST if files == resource.RLIM_INFINITY else min(MOST, max(OWN_FILES // 4, files - OWN_FILES))
 
 
-def protocol_with(limits: Limits) -> type[TimeoutProtocol]:
+def protocol_with(limits: HttpLimits) -> type[TimeoutProtocol]:
     """Return the protocol of connections that keeps to these limits."""
     most = most_connections() if limits.connections is None else limits.connections
     return type("LimitedProtocol", (TimeoutProtocol,), {"head_seconds": limits.head_seconds, "most": most})
@@ -40,7 +40,7 @@ def protocol_with(limits: Limits) -> type[TimeoutProtocol]:
 class TimeoutProtocol(H11Protocol):
     """HTTP/1.1 that closes connections on which no request comes, and those that are too many."""
 
-    head_seconds = Limits.head_seconds
+    head_seconds = HttpLimits.head_seconds
     most = MOST
     _late: asyncio.TimerHandle | None = None
 

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query, Response
 from wsap_nexus.agents import messages as waiting
 from wsap_nexus.agents.identity import set_persona, set_policy
 from wsap_nexus.agents.portable import check_not_removed
-from wsap_nexus.http.callers import Known, Owner, Vault
+from wsap_nexus.http.callers import Admin, Known, TokenStore
 from wsap_nexus.http.replies import Key, Wait, answer
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deciders import read_policies
 from wsap_nexus.server.deps import AgentId, Once, once
+from wsap_nexus.server.policies import read_policies
 from wsap_nexus.server.seats import act_errand, check_external, observe, seat_says, the_agent
 from wsap_nexus.store.entities import EXTERNAL
 from wsap_nexus.store.events import AgentRenamed
@@ -24,7 +24,7 @@ _STILL = "The action is being resolved; ask again with the same idempotency key.
 
 
 @router.post("/nexus/agents", responses={200: {"model": shapes.Registered}, 201: {"model": shapes.Registered}})
-async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: Vault) -> Response:
+async def register(nexus: Hub, new: shapes.NewAgent, by: Known, tokens: TokenStore) -> Response:
     """Register an agent (201, with its token), or get the one of that id as it is (200)."""
     if by.agent_id is not None:
         by.may_act_for(new.id)
@@ -66,7 +66,7 @@ async def agent(nexus: Hub, agent_id: AgentId) -> Response:
 
 
 @router.patch("/nexus/agents/{agent_id}", responses={200: {"model": shapes.Registered}})
-async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Owner) -> Response:
+async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Admin) -> Response:
     """Change who an agent is and who decides for it; that holds from its next session or visit on."""
     with nexus.ledger.look() as book:
         known = book.agent(agent_id).policies
@@ -88,14 +88,14 @@ async def change(nexus: Hub, agent_id: AgentId, patch: shapes.AgentPatch, by: Ow
 
 
 @router.post("/nexus/agents/{agent_id}/token", responses={201: {"model": shapes.TokenAnswer}})
-async def new_token(nexus: Hub, agent_id: AgentId, by: Owner, tokens: Vault) -> Response:
+async def new_token(nexus: Hub, agent_id: AgentId, by: Admin, tokens: TokenStore) -> Response:
     """Give an agent a new token; those that it had are good no longer."""
     the_agent(nexus, agent_id)
     return answer({"agent_id": agent_id, "token": tokens.issue(agent_id)}, 201)
 
 
 @router.post("/nexus/agents/{agent_id}/step", responses={200: {"model": shapes.Registered}})
-async def step(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+async def step(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Let a paused agent make one decision."""
     found = the_agent(nexus, agent_id)
     nexus.step_once(agent_id)

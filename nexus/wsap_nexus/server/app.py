@@ -11,13 +11,13 @@ from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.dashboard.app import install
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Tokens
-from wsap_nexus.http.guard import Guard, Limits
+from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.server import agents, events, games, keeper, openapi, sessions, transit, words
-from wsap_nexus.server.answers import Answers
+from wsap_nexus.server import admin, agents, events, games, openapi, sessions, talk, transit
 from wsap_nexus.server.feed import Feed
+from wsap_nexus.server.idempotency import IdempotencyStore
 
-ROUTES = (events, agents, words, games, keeper, transit, sessions)
+ROUTES = (events, agents, talk, games, admin, transit, sessions)
 """The modules with the routes of the wire API."""
 
 
@@ -25,7 +25,7 @@ def create_app(
     nexus: Nexus,
     tokens: Tokens,
     *,
-    limits: Limits | None = None,
+    limits: HttpLimits | None = None,
     hosts: frozenset[str] | None = frozenset(),
     guarded: bool = False,
     clock: Callable[[], float] = time.monotonic,
@@ -41,10 +41,10 @@ def create_app(
         clock: for the rates.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
-    limits = limits or Limits()
+    limits = limits or HttpLimits()
     state = app.state
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
-    state.answers, state.feed = Answers(nexus.ledger), Feed(nexus.ledger)
+    state.idempotency, state.feed = IdempotencyStore(nexus.ledger), Feed(nexus.ledger)
     errors.install(app)
     for module in ROUTES:
         app.include_router(module.router)

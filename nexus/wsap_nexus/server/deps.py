@@ -9,22 +9,24 @@ from pydantic import StringConstraints
 
 from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.replies import pending
-from wsap_nexus.server.answers import Answers, Errand
+from wsap_nexus.server.idempotency import IdempotencyStore, IdempotentRequest
 from wsap_nexus.store.entities import AGENT_ID
 
 
-async def the_answers(request: Request) -> Answers:
+async def the_answers(request: Request) -> IdempotencyStore:
     """Return what was answered under idempotency keys."""
-    answers: Answers = request.app.state.answers
+    answers: IdempotencyStore = request.app.state.idempotency
     return answers
 
 
-Once = Annotated[Answers, Depends(the_answers)]
+Once = Annotated[IdempotencyStore, Depends(the_answers)]
 AgentId = Annotated[str, StringConstraints(pattern=AGENT_ID, max_length=64)]
 """An agent's id."""
 
 
-async def once(answers: Answers, who: Caller, key: str | None, errand: Errand, wait: float, what: str) -> Response:
+async def once(
+    answers: IdempotencyStore, who: Caller, key: str | None, errand: IdempotentRequest, wait: float, what: str
+) -> Response:
     """Have an errand done once, and return its answer, or that it is not through yet."""
     reply = await answers.once(who.name, key, errand, wait)
     if reply is None:

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.http.guard import Limits, Receive, Scope, Send
+from wsap_nexus.http.guard import HttpLimits, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.nexus import Nexus
@@ -88,7 +88,7 @@ async def events(
 ) -> Response:
     """Stream what happens from now on, or from after an event on (`Last-Event-ID`, or `after`)."""
     feed: Feed = request.app.state.feed
-    limits: Limits = request.app.state.limits
+    limits: HttpLimits = request.app.state.limits
     if feed.listeners >= limits.streams:
         raise TooManyStreamsError(f"{limits.streams} streams are open already; try again later.")
     start = after
@@ -120,7 +120,7 @@ class EventStream(Response):
         feed: Feed,
         after: int,
         passes: Callable[[str | None, str], bool],
-        limits: Limits,
+        limits: HttpLimits,
         until: int | None = None,
     ) -> None:
         super().__init__(

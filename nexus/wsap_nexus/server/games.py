@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from wsap_nexus.http.callers import Owner
+from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
@@ -29,7 +29,7 @@ async def game(nexus: Hub, game: GameName) -> Response:
 
 
 @router.post("/nexus/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
-async def join(nexus: Hub, new: shapes.NewGame, by: Owner) -> Response:
+async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
     """Take in a game in another process (201); one that is known is reached at its new address (200)."""
     known = set(nexus.remote_games.specs())
     spec = await nexus.remote_games.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
@@ -38,7 +38,7 @@ async def join(nexus: Hub, new: shapes.NewGame, by: Owner) -> Response:
 
 
 @router.put("/nexus/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
-async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Owner) -> Response:
+async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Admin) -> Response:
     """Say whether a game may be entered; who is in it comes back if not."""
     nexus.set_game_status(game, new.status, new.reason)
     return answer({"game": nexus.game_info(game)})

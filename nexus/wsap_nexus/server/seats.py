@@ -17,7 +17,7 @@ from wsap_nexus.http.replies import Reply, answer, pending, reply_of
 from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.server.answers import Errand, Intent
+from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.shapes import ActRequest
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
@@ -123,7 +123,7 @@ async def seat_says(nexus: Nexus, agent_id: str, wait: float, what: str, place: 
     return answer({"place": place or place_of(nexus, agent_id)[0], what: told})
 
 
-def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> Errand:
+def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> IdempotentRequest:
     """Return what it is to hand in an action, for it to be done once."""
     action = Action(request.name, request.parameters, request.reasoning)
 
@@ -136,7 +136,7 @@ def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> E
         await asyncio.to_thread(nexus.store.writer.flush)
         return reply_of({"result": result})
 
-    return Errand(
+    return IdempotentRequest(
         f"act {what} {dumps(request.model_dump())}",
         lambda: _where_it_will_stand(nexus, agent_id),
         do,

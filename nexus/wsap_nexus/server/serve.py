@@ -15,12 +15,12 @@ from wsap_core.errors import ConfigError
 from wsap_nexus.dashboard.keys import OneTimeKey
 from wsap_nexus.errors import LockLostError, NexusRunningError
 from wsap_nexus.http.auth import Tokens, own_token
-from wsap_nexus.http.guard import Limits
+from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.listening import Address, listen, url_of
 from wsap_nexus.http.timeouts import protocol_with
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.app import create_app
-from wsap_nexus.server.ending import ending as ending_app
+from wsap_nexus.server.shutdown import end_streams
 
 
 class _Server(uvicorn.Server):
@@ -52,7 +52,7 @@ async def serve(
     *,
     ready: Callable[[str], None] | None = None,
     until: asyncio.Event | None = None,
-    limits: Limits | None = None,
+    limits: HttpLimits | None = None,
     key: OneTimeKey | None = None,
 ) -> None:
     """Start a nexus, serve it until it is told to stop, and stop it in good order.
@@ -76,8 +76,8 @@ async def serve(
     listening = listen(address)
     app.state.one_time_key = key
     config = uvicorn.Config(
-        app if until is None else ending_app(app, until),
-        http=protocol_with(limits or Limits()),
+        app if until is None else end_streams(app, until),
+        http=protocol_with(limits or HttpLimits()),
         ws="none",
         log_level="warning",
         access_log=False,
@@ -109,7 +109,7 @@ async def serve(
         listening.close()
 
 
-def _app(nexus: Nexus, address: Address, token_file: Path, limits: Limits | None) -> FastAPI:
+def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | None) -> FastAPI:
     """Return the application for an address: where others can reach it, reading needs the token, too.
 
     Raises:

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from wsap_core.protocol import JackInResult
 from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.callers import Known, Owner
+from wsap_nexus.http.callers import Admin, Known
 from wsap_nexus.http.refusals import AbilityMissingError, SessionManagedError
 from wsap_nexus.http.replies import Key, Wait, answer
 from wsap_nexus.hub.live_session import LiveSession
@@ -227,7 +227,7 @@ async def release(nexus: Hub, session_id: SessionId, request: shapes.TransferReq
 
 
 @router.get("/nexus/sessions/{session_id}/snapshot", responses={200: {"model": shapes.SnapshotAnswer}})
-async def snapshot(nexus: Hub, session_id: SessionId, by: Owner) -> Response:
+async def snapshot(nexus: Hub, session_id: SessionId, by: Admin) -> Response:
     """The world's whole state, for whoever runs the nexus."""
     stay = _stay(nexus, session_id, by)
     face = _face(nexus, stay)
@@ -237,7 +237,7 @@ async def snapshot(nexus: Hub, session_id: SessionId, by: Owner) -> Response:
 
 
 @router.post("/nexus/sessions/{session_id}/restore", responses={409: {"model": shapes.ErrorAnswer}})
-async def restore(nexus: Hub, session_id: SessionId, by: Owner) -> Response:
+async def restore(nexus: Hub, session_id: SessionId, by: Admin) -> Response:
     """Refused: a stay is recorded, and a world that is set back would no longer be what the record says."""
     _stay(nexus, session_id, by)
     raise SessionManagedError("A stay is recorded, so its world can't be set back; leave it, and enter again.")

@@ -19,8 +19,8 @@ from wsap_nexus.http.replies import Key, Reply, Wait, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.deps import Once, once
+from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.seats import next_observation, the_agent
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.tables import METADATA
@@ -87,7 +87,9 @@ def terms_of(wanted: shapes.EnterRequest) -> EntryRequest:
     )
 
 
-def enter_errand(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, what: str, base: str = "") -> Errand:
+def enter_errand(
+    nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, what: str, base: str = ""
+) -> IdempotentRequest:
     """Return what it is to send an agent into a game, for it to be done once."""
     agent_id = wanted.agent_id
 
@@ -104,10 +106,10 @@ def enter_errand(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest,
         last = _newest(nexus, agent_id)
         return {"last": last.id if last else None}
 
-    return Errand(f"{what} {dumps(wanted.model_dump())}", intend, do, recall)
+    return IdempotentRequest(f"{what} {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str) -> Errand:
+def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str) -> IdempotentRequest:
     """Return what it is to bring an agent back, for it to be done once."""
 
     async def do() -> Reply:
@@ -143,7 +145,7 @@ def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str)
         body = {"session": session, "package": package_of(nexus, session.id), "observation": None}
         return reply_of({**body, "entered": None, "onward_error": None})
 
-    return Errand(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
+    return IdempotentRequest(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
 
 
 async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, base: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import PROTOCOL_VERSION
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller
-from wsap_nexus.http.guard import Guard, Limits
+from wsap_nexus.http.guard import Guard, HttpLimits
 from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError, UnauthorizedError
 from wsap_nexus.http.replies import Key, Reply, Wait, pending, reply_of
 from wsap_nexus.http.replies import Request as Shape
@@ -259,7 +259,7 @@ class _OneToken:
         return Caller(None)
 
 
-def world_app(spec: AdapterSpec, *, token: str | None = None, limits: Limits | None = None) -> FastAPI:
+def world_app(spec: AdapterSpec, *, token: str | None = None, limits: HttpLimits | None = None) -> FastAPI:
     """Return the bridge of a game, as an ASGI application.
 
     Args:
@@ -274,7 +274,7 @@ def world_app(spec: AdapterSpec, *, token: str | None = None, limits: Limits | N
     app.add_middleware(
         Guard,
         tokens=None if token is None else _OneToken(token),
-        limits=limits or Limits(body=BODY_MOST, body_seconds=60, rate=1e6, burst=1e6),
+        limits=limits or HttpLimits(body=BODY_MOST, body_seconds=60, rate=1e6, burst=1e6),
         hosts=frozenset() if token is None else None,
         guarded=token is not None,
         clock=time.monotonic,

@@ -2,16 +2,16 @@
 
 import { get } from './api.js';
 import { el } from './dom.js';
-import { deed } from './deeds.js';
+import { perform } from './actions.js';
 
 export function controls(context, agentId, state) {
   const path = (what) => `/dashboard/agents/${encodeURIComponent(agentId)}/${what}`;
   const button = (title, f, hint) => el('button', { type: 'button', title: hint, onclick: f }, title);
-  const pause = button('Pause', () => deed('POST', path('pause'), {}, 'It pauses after the decision it is making.'), 'Begin no further decision');
-  const resume = button('Go on', () => deed('POST', path('resume'), {}, 'It goes on.'), 'Let it decide again');
-  const step = button('One step', () => deed('POST', path('step'), {}, 'It makes one decision.'), 'Let it make one decision, and wait again');
+  const pause = button('Pause', () => perform('POST', path('pause'), {}, 'It pauses after the decision it is making.'), 'Begin no further decision');
+  const resume = button('Go on', () => perform('POST', path('resume'), {}, 'It goes on.'), 'Let it decide again');
+  const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Let it make one decision, and wait again');
   const send = button('Send …', () => sendDialog(context, agentId), 'Send it into a game');
-  const recall = button('Call back', () => deed('POST', path('recall'), {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
+  const recall = button('Call back', () => perform('POST', path('recall'), {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
   const node = el('div.buttons', { role: 'group', 'aria-label': 'What you can do' }, pause, resume, step, send, recall);
   const update = (now) => {
     pause.hidden = now.paused;
@@ -29,7 +29,7 @@ export function doubt(agentId, move, again) {
     type: 'button', title: hint,
     onclick: async () => {
       const path = `/dashboard/agents/${encodeURIComponent(agentId)}/settle`;
-      if (await deed('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
+      if (await perform('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
     },
   }, title);
   const things = move.items.length === 1 ? 'one thing' : `${move.items.length} things`;
@@ -55,7 +55,7 @@ async function sendDialog(context, agentId) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     box.close();
-    await deed('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/send`, {
+    await perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/send`, {
       game: game.value, goals: goal.value.trim() ? [goal.value.trim()] : [], exit_when: until.value.trim(),
     }, 'It is there.');
   });

@@ -2,7 +2,7 @@
 
 import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
-import { figure, many, plain, sentence, sign, together, when } from './words.js';
+import { figure, many, plain, sentence, sign, together, when } from './format.js';
 
 // Milliseconds after which a world's view is looked at again, whether or not anybody was told of anything.
 const MEANWHILE = 2000;

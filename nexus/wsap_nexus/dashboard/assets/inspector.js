@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { drawObservation } from './blocks.js';
 import { el, fill } from './dom.js';
-import { cost, count, figure, plain } from './words.js';
+import { cost, count, figure, plain } from './format.js';
 
 const ROLE = { system: 'Instructions', user: 'Told', assistant: 'Said', tool: 'Tool' };
 

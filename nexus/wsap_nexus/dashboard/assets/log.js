@@ -3,7 +3,7 @@
 import { get } from './api.js';
 import { add, el, fill, link, to } from './dom.js';
 import { windowList } from './list.js';
-import { plain, sentence, sign, when } from './words.js';
+import { plain, sentence, sign, when } from './format.js';
 
 const KINDS = [
   ['', 'Everything'], ['entered,left,transfer_cancelled', 'Comings and goings'], ['died', 'Deaths'],

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { add, el, empty, fill, link, panel, to } from './dom.js';
 import { calmly, feed as feedOf, stat, stayLine, watchView } from './feed.js';
 import { thumbnail } from './blocks.js';
-import { cost, count, lasting, many, plain, size } from './words.js';
+import { cost, count, lasting, many, plain, size } from './format.js';
 
 const FEED = 60;
 

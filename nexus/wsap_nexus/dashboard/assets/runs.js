@@ -5,7 +5,7 @@ import { drawObservation } from './blocks.js';
 import { add, el, empty, fill, link, say, table, to } from './dom.js';
 import { inspector } from './inspector.js';
 import { windowList } from './list.js';
-import { count, figure, plain, usage, when } from './words.js';
+import { count, figure, plain, usage, when } from './format.js';
 
 const SPEEDS = [1, 2, 4, 8, 16];
 

@@ -5,7 +5,7 @@ import { drawObservation, drawView } from './blocks.js';
 import { add, el, empty, fill, link, panel, say, table, to } from './dom.js';
 import { calmly, stayLine, watchView } from './feed.js';
 import { controls } from './controls.js';
-import { count, figure, many, plain, usage, when } from './words.js';
+import { count, figure, many, plain, usage, when } from './format.js';
 
 export async function worldsPage(context) {
   const { root, signal } = context;

@@ -9,7 +9,7 @@ export function toast(text, tone = '') {
   setTimeout(() => node.remove(), 6000);
 }
 
-export async function deed(method, path, body, done) {
+export async function perform(method, path, body, done) {
   try {
     const answer = await act(method, path, body);
     if (answer === null) return null;

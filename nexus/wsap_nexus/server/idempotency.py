@@ -35,7 +35,7 @@ Intent = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Errand:
+class IdempotentRequest:
     """Something that is to be done once.
 
     It is described by what it is, how it is done, and how to find out what became of it.
@@ -56,7 +56,7 @@ class Errand:
         return hashlib.sha256(self.what.encode()).hexdigest()
 
 
-class Answers:
+class IdempotencyStore:
     """The answers of a nexus, by caller and key.
 
     Args:
@@ -71,7 +71,7 @@ class Answers:
         self._loose: set[asyncio.Task[Reply]] = set()
         self._count = 0
 
-    async def once(self, who: str, key: str | None, errand: Errand, wait: float) -> Reply | None:
+    async def once(self, who: str, key: str | None, errand: IdempotentRequest, wait: float) -> Reply | None:
         """Return the answer to an errand; None if it is still under way after `wait` seconds.
 
         Without a key it is done each time it is asked for.
@@ -99,7 +99,7 @@ class Answers:
             row = book.connection.execute(select(_ANSWER.c.created).where(_where(who, key))).one_or_none()
             return row is not None and bool(row.created >= book.now - self._keep)
 
-    def _find(self, who: str, key: str, errand: Errand) -> Reply | asyncio.Task[Reply]:
+    def _find(self, who: str, key: str, errand: IdempotentRequest) -> Reply | asyncio.Task[Reply]:
         opened = self._open.get((who, key))
         if opened is not None:
             self._same(opened[0], errand, key)
@@ -127,7 +127,7 @@ class Answers:
         task.add_done_callback(lambda _: self._open.pop((who, key), None))
         return task
 
-    async def _do(self, who: str, key: str, errand: Errand) -> Reply:
+    async def _do(self, who: str, key: str, errand: IdempotentRequest) -> Reply:
         try:
             reply = await errand.do()
         except Exception as error:
@@ -147,11 +147,11 @@ class Answers:
 
         task.add_done_callback(let_go)
 
-    def _same(self, fingerprint: str, errand: Errand, key: str) -> None:
+    def _same(self, fingerprint: str, errand: IdempotentRequest, key: str) -> None:
         if fingerprint != errand.fingerprint:
             raise KeyReusedError(f"The idempotency key {key[:80]!r} was used for another request; choose a new one.")
 
-    def _begin(self, who: str, key: str, errand: Errand, *, fresh: bool) -> None:
+    def _begin(self, who: str, key: str, errand: IdempotentRequest, *, fresh: bool) -> None:
         values = {"fingerprint": errand.fingerprint, "status": _UNDER_WAY, "body": dumps(errand.intend())}
         self._count += 1
         with self._ledger.change() as book:

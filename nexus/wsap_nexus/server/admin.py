@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from wsap_nexus.agents import portable
-from wsap_nexus.http.callers import Owner
+from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
@@ -52,7 +52,7 @@ class SettledMoves(BaseModel):
 
 
 @router.post("/nexus/agents/{agent_id}/pause", responses={200: {"model": Held}})
-async def pause(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+async def pause(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Let an agent begin no further decision, where it is."""
     with nexus.ledger.look() as book:
         portable.check_not_removed(book, agent_id)
@@ -61,7 +61,7 @@ async def pause(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
 
 
 @router.post("/nexus/agents/{agent_id}/resume", responses={200: {"model": Held}})
-async def resume(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+async def resume(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Let a paused agent go on."""
     with nexus.ledger.look() as book:
         portable.check_not_removed(book, agent_id)
@@ -70,7 +70,7 @@ async def resume(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
 
 
 @router.post("/nexus/agents/{agent_id}/halt", responses={200: {"model": Held}})
-async def halt(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+async def halt(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Pause an agent and bring it into the nexus, wherever it is; answers once it is there."""
     with nexus.ledger.look() as book:
         portable.check_not_removed(book, agent_id)
@@ -79,7 +79,7 @@ async def halt(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
 
 
 @router.post("/nexus/agents/{agent_id}/settle", responses={200: {"model": SettledMoves}})
-async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Owner) -> Response:
+async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Response:
     """Decide about an agent's moves in doubt: what it carried has arrived, or is with it again."""
     with nexus.ledger.change() as book:
         settled = reconciliation.settle(book, agent_id, said.outcome, said.transfer)
@@ -87,7 +87,7 @@ async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Owner) -> Re
 
 
 @router.delete("/nexus/agents/{agent_id}", responses={200: {"model": Held}})
-async def remove(nexus: Hub, agent_id: AgentId, by: Owner) -> Response:
+async def remove(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
     """Take an agent out of the nexus for good; its past stays, and its id is given to nobody else."""
     with nexus.ledger.look() as book:
         portable.check_not_removed(book, agent_id)

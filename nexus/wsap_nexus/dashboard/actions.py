@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from wsap_nexus.agents.identity import set_persona
 from wsap_nexus.dashboard.keys import OneTimeKey
-from wsap_nexus.dashboard.shown import shortened, told
+from wsap_nexus.dashboard.serializers import json_response, shortened
 from wsap_nexus.errors import NotInWorldError
-from wsap_nexus.http.callers import Owner, Vault
+from wsap_nexus.http.callers import Admin, TokenStore
 from wsap_nexus.http.refusals import UnauthorizedError
 from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
@@ -20,7 +20,7 @@ from wsap_nexus.store.entities import EntryRequest
 
 router = APIRouter(prefix="/dashboard")
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 """Seconds that an agent is given to leave a world, and to arrive in another."""
 
 
@@ -69,84 +69,84 @@ class Destination(BaseModel):
 
 
 @router.post("/unlock")
-async def unlock(request: Request, given: Key, tokens: Vault) -> Response:
+async def unlock(request: Request, given: Key, tokens: TokenStore) -> Response:
     """Exchange the key of the printed address for the token, once."""
     key: OneTimeKey | None = request.app.state.one_time_key
     if key is None or not key.use(given.key):
         raise UnauthorizedError("This address was used before; paste the token from the file nexus.token instead.")
-    return told({"token": tokens.own})
+    return json_response({"token": tokens.own})
 
 
 @router.get("/token")
-async def check(by: Owner) -> Response:
+async def check(by: Admin) -> Response:
     """Say that a token is good."""
-    return told({"good": True})
+    return json_response({"good": True})
 
 
 @router.post("/agents/{agent_id}/pause")
-async def pause(nexus: Hub, agent_id: str, by: Owner) -> Response:
+async def pause(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """Let an agent begin no further decision."""
     nexus.pause(agent_id)
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/resume")
-async def resume(nexus: Hub, agent_id: str, by: Owner) -> Response:
+async def resume(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """Let a paused agent go on."""
     nexus.resume(agent_id)
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/step")
-async def step(nexus: Hub, agent_id: str, by: Owner) -> Response:
+async def step(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """Let a paused agent make one decision."""
     with nexus.ledger.look() as book:
         book.agent(agent_id)
     nexus.step_once(agent_id)
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/recall")
-async def recall(nexus: Hub, agent_id: str, by: Owner) -> Response:
+async def recall(nexus: Hub, agent_id: str, by: Admin) -> Response:
     """Bring an agent back into the nexus after its present decision."""
     if not nexus.recall(agent_id):
         raise NotInWorldError(f"{agent_id!r} is in no world.")
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/settle")
-async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Owner) -> Response:
+async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Admin) -> Response:
     """Decide about a move that is in doubt, because the game it led to can't be asked."""
     with nexus.ledger.change() as book:
         reconciliation.settle(book, agent_id, said.outcome, said.transfer)
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/send")
-async def send(nexus: Hub, agent_id: str, where: Destination, by: Owner) -> Response:
+async def send(nexus: Hub, agent_id: str, where: Destination, by: Admin) -> Response:
     """Send an agent into a game, out of the world that it is in."""
     terms = EntryRequest(tuple(where.goals), where.exit_when, where.steps)
     nexus.game_info(where.game)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             if agent_id in nexus.live.sessions:
                 await nexus.exit(agent_id)
             stay = await nexus.enter(agent_id, where.game, terms)
     except TimeoutError:
-        return told({"done": False, "message": "It is on its way; that takes longer than usual."})
-    return told({"done": True, "world": stay.session.world_id})
+        return json_response({"done": False, "message": "It is on its way; that takes longer than usual."})
+    return json_response({"done": True, "world": stay.session.world_id})
 
 
 @router.put("/agents/{agent_id}/persona")
-async def persona(nexus: Hub, agent_id: str, new: Persona, by: Owner) -> Response:
+async def persona(nexus: Hub, agent_id: str, new: Persona, by: Admin) -> Response:
     """Write who an agent is anew; it plays by it from its next stay on."""
     with nexus.ledger.change() as book:
         set_persona(book, agent_id, new.persona)
-    return told({"done": True})
+    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/talk")
-async def talk(nexus: Hub, agent_id: str, said: Said, by: Owner) -> Response:
+async def talk(nexus: Hub, agent_id: str, said: Said, by: Admin) -> Response:
     """Say something to an agent, and return its answer."""
     answer = await nexus.talk(agent_id, said.text)
-    return told({"done": True, "text": shortened(answer.text), "how": answer.how})
+    return json_response({"done": True, "text": shortened(answer.text), "how": answer.how})

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query, Response
 from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.agents import diary, talk
 from wsap_nexus.agents.portable import check_not_removed
-from wsap_nexus.http.callers import Owner
+from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import Key, Reply, Wait, answer, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.answers import Errand, Intent
 from wsap_nexus.server.deps import AgentId, Once, once
+from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 
 router = APIRouter(tags=["agents"])
 
@@ -47,7 +47,7 @@ async def read_talk(nexus: Hub, agent_id: AgentId, before: Before = None, limit:
     "/nexus/agents/{agent_id}/talk", responses={200: {"model": shapes.TalkAnswer}, 202: {"model": shapes.Pending}}
 )
 async def say(
-    nexus: Hub, agent_id: AgentId, said: shapes.NewTalk, by: Owner, answers: Once, key: Key = None, wait: Wait = 30.0
+    nexus: Hub, agent_id: AgentId, said: shapes.NewTalk, by: Admin, answers: Once, key: Key = None, wait: Wait = 30.0
 ) -> Response:
     """Say something to an agent: in the nexus it answers, in a world it hears a whisper; 202 while it thinks."""
     with nexus.ledger.look() as book:
@@ -55,7 +55,7 @@ async def say(
     return await once(answers, by, key, _talk_errand(nexus, agent_id, talk.checked(said.text)), wait, _STILL)
 
 
-def _talk_errand(nexus: Nexus, agent_id: str, text: str) -> Errand:
+def _talk_errand(nexus: Nexus, agent_id: str, text: str) -> IdempotentRequest:
     async def do() -> Reply:
         return reply_of(_told(await nexus.talk(agent_id, text)))
 
@@ -69,7 +69,7 @@ def _talk_errand(nexus: Nexus, agent_id: str, text: str) -> Errand:
         found = next((exchange for exchange in reversed(since) if exchange.said == text), None)
         return None if found is None else reply_of(_told(talk.Answer(found.reply, found.how)))
 
-    return Errand(f"talk {agent_id} {dumps(text)}", intend, do, recall)
+    return IdempotentRequest(f"talk {agent_id} {dumps(text)}", intend, do, recall)
 
 
 def _told(said: talk.Answer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ Message = MutableMapping[str, Any]
 App = Callable[[Any, Any, Any], Any]
 
 
-def ending(app: App, until: asyncio.Event) -> App:
+def end_streams(app: App, until: asyncio.Event) -> App:
     """Return an application whose GET requests are told that the client is gone once an event is set.
 
     What still streams then is brought to its proper end; what is nearly answered is answered.

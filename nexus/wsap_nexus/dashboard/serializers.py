@@ -29,7 +29,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_PICTURE = 4 << 20
 
 
-def told(body: object, request: Request | None = None, *, etag: str | None = None) -> Response:
+def json_response(body: object, request: Request | None = None, *, etag: str | None = None) -> Response:
     """Return data for the page; 304 where it has what the tag stands for already."""
     headers = {**HEADERS, "Cache-Control": "no-cache" if etag else "no-store"}
     if etag is not None:
@@ -46,7 +46,7 @@ def shortened(text: object, most: int = LONGEST) -> str:
     return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
 
 
-def event_shown(event: NexusEvent, names: Names) -> dict[str, Any]:
+def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
     """Return an event of the nexus with its sentence, and how several gains are told in one."""
     gain = event.gained(names)
     return {
@@ -58,7 +58,7 @@ def event_shown(event: NexusEvent, names: Names) -> dict[str, Any]:
     }
 
 
-def stay_in_short(stay: LiveSession) -> dict[str, Any]:
+def session_json(stay: LiveSession) -> dict[str, Any]:
     """Return where an agent stands in its stay."""
     session, step = stay.session, stay.last
     found: dict[str, Any] = {
@@ -88,10 +88,10 @@ def stay_in_short(stay: LiveSession) -> dict[str, Any]:
     return found
 
 
-def observation_shown(observation: Observation) -> dict[str, Any]:
+def observation_json(observation: Observation) -> dict[str, Any]:
     """Return what an agent saw: in figures, in words, and drawn."""
     try:
-        view = view_shown(observation.to_view())
+        view = view_json(observation.to_view())
     except Exception:  # the game's own code: a map that fails must not hide the rest
         view = None
     return {
@@ -121,7 +121,7 @@ def _pairs(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def view_shown(view: View | None) -> dict[str, Any] | None:
+def view_json(view: View | None) -> dict[str, Any] | None:
     """Return a view with its pictures checked and its rows bounded; None for one that shows nothing."""
     if view is None or not view.blocks:
         return None
