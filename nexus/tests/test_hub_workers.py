@@ -519,11 +519,11 @@ def test_the_mark_stands_at_a_world_while_its_code_runs_and_at_none_while_it_wai
     async def run() -> None:
         mark = BlameFile.new()
         seen: list[int] = []
-        wait_until_running = asyncio.Event()
+        gate = asyncio.Event()
 
         async def game() -> str:
             seen.append(mark.world)
-            await wait_until_running.wait()
+            await gate.wait()
             seen.append(mark.world)
             return "over"
 
@@ -533,7 +533,7 @@ def test_the_mark_stands_at_a_world_while_its_code_runs_and_at_none_while_it_wai
         task = asyncio.create_task(asked())
         await asyncio.sleep(0)
         seen.append(mark.world)
-        wait_until_running.set()
+        gate.set()
         assert await task == "over"
         assert [*seen, mark.world] == [7, 0, 7, 0]
         mark.close()

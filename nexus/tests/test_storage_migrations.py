@@ -17,7 +17,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageVersionError
+from wsap_nexus.runs.store import open_database
 from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus, migrate
+from wsap_nexus.store.errors import OutdatedDatabaseError
 from wsap_nexus.store.tables import METADATA
 
 
@@ -63,6 +65,23 @@ def test_every_migration_can_be_taken_back(tmp_path: Path) -> None:
             command.downgrade(config, "base")
         with database.read() as connection:
             assert sqlalchemy.inspect(connection).get_table_names() == [migrate.VERSION_TABLE]
+
+
+def older(path: Path) -> None:
+    """A database as the version before left it."""
+    with Database.open(path) as database, database.write() as connection:
+        config = migrate._config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "-1")
+
+
+def test_commands_that_only_read_bring_an_older_database_up_to_date(tmp_path: Path) -> None:
+    older(tmp_path / "wsap.db")
+    with pytest.raises(OutdatedDatabaseError, match="older version"):
+        Database.open(tmp_path / "wsap.db", read_only=True)
+    with open_database(str(tmp_path / "wsap.db"), read_only=True) as database:
+        assert differences(database) == []
+        assert database.read_only
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------

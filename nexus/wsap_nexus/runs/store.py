@@ -11,10 +11,10 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from wsap_core.errors import StorageLockedError
+from wsap_core.errors import StorageLockedError, StorageReadOnlyError
 from wsap_nexus.paths import database_location, prepare_home
 from wsap_nexus.store.database import Database
-from wsap_nexus.store.errors import said_clearly
+from wsap_nexus.store.errors import OutdatedDatabaseError, said_clearly
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.repository import Repository
 
@@ -37,6 +37,8 @@ def open_database(
 ) -> Database:
     """Return the open database at a location, or the usual one.
 
+    A database of an older version is brought up to date, also to be read only.
+
     Raises:
         StorageError: it can't be used; the message says why.
     """
@@ -44,7 +46,12 @@ def open_database(
     where = database_location(location, variables)
     if not read_only:
         prepare_home(where, variables)
-    return Database.open(where, read_only=read_only)
+    try:
+        return Database.open(where, read_only=read_only)
+    except OutdatedDatabaseError:
+        with suppress(StorageReadOnlyError):
+            Database.open(where).close()
+        return Database.open(where, read_only=read_only)
 
 
 @contextmanager

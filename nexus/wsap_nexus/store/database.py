@@ -31,7 +31,7 @@ from wsap_core.errors import (
 from wsap_core.protocol import wire
 from wsap_nexus.paths import is_url
 from wsap_nexus.store import migrate
-from wsap_nexus.store.errors import is_damage, said_clearly
+from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, said_clearly
 
 BUSY_SECONDS = 5.0
 """How long to wait for another process that is writing."""
@@ -202,7 +202,7 @@ class Database:
 def _refuse_reading(found: str | None, where: str) -> None:
     if found is None:
         raise StorageError(f"The database {where} is empty; record a run first, with: wsap play")
-    raise StorageError(
+    raise OutdatedDatabaseError(
         f"The database {where} was made by an older version of WSAP (its revision is {found!r}, this version "
         f"reads {migrate.HEAD!r}); open it once for writing, with any command that records."
     )

@@ -18,6 +18,11 @@ from wsap_core.errors import (
     WsapError,
 )
 
+
+class OutdatedDatabaseError(StorageError):
+    """An older version of WSAP wrote the database, and it was opened for reading only."""
+
+
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _DENIED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
 # SQLite says FULL for ENOSPC alone; over a quota or a file size limit it says that a write failed.
