@@ -526,6 +526,21 @@ def test_the_shell_completes_commands_without_importing_them(wsap: Run, install:
     assert done.stdout.splitlines() == ["plain,fish"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("wsap games ec", ["plain,echo"]),
+        ("wsap agents alw", ["plain,always"]),
+        ("wsap play ec", ["plain,echo"]),
+        ("wsap play echo --agent random-", ["plain,random-legal"]),
+        ("wsap play echo --seat seat-1=alw", ["plain,seat-1=always"]),
+    ],
+)
+def test_the_shell_completes_games_and_agents(typed: str, completed: list[str], wsap: Run) -> None:
+    done = wsap(_WSAP_COMPLETE="bash_complete", COMP_WORDS=typed, COMP_CWORD=str(len(typed.split()) - 1), disable="")
+    assert done.stdout.splitlines() == completed
+
+
 # --- check --------------------------------------------------------------------------------
 
 LIAR = """

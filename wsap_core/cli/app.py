@@ -155,6 +155,7 @@ def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     cls=RootGroup,
     name=PROGRAM,
     context_settings={"help_option_names": ["-h", "--help"]},
+    examples=("wsap play crafter", "wsap help nexus agents", "wsap games crafter"),
 )
 @click.version_option(wsap_core.__version__, "-V", "--version", prog_name=PROGRAM)
 @click.option(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 
-@click.command("help")
+
+@click.command("help", cls=GroupedCommand, examples=("wsap help play", "wsap help nexus agents"))
 @click.argument("words", metavar="[COMMAND]...", nargs=-1)
 @click.pass_context
 def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Show the help of a command.
-
-    For instance: wsap help nexus agents
-    """
+    """Show the help of a command."""
     here = ctx.find_root()
     for word in words:
         group = here.command

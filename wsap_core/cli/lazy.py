@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+from wsap_core.cli.grouped import write_examples
 
 Commands = Mapping[str, tuple[str, str]]
 """Name -> `"module:attribute"` of its click command, and its line in the help."""
@@ -18,9 +20,10 @@ class LazyGroup(click.Group):
     Typed without a command it shows its help.
     """
 
-    def __init__(self, *args: Any, known: Commands | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, known: Commands | None = None, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._known = known or {}
+        self.examples = tuple(examples)
 
     def commands_of(self, ctx: click.Context) -> Commands:
         """Return the commands there are."""
@@ -40,6 +43,11 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self.commands_of(ctx).items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what follows the list of commands: the examples."""
+        super().format_epilog(ctx, formatter)
+        write_examples(formatter, self.examples)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Return the completions of a command's name."""
         from click.shell_completion import CompletionItem  # deferred for weight: only when Tab is pressed
@@ -56,15 +64,16 @@ class LazyGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-def lazy_group(name: str, help: str, commands: Commands) -> click.Group:  # noqa: A002 - click's own word
+def lazy_group(name: str, summary: str, commands: Commands, *, examples: Sequence[str] = ()) -> click.Group:
     """Return a group whose commands are imported when they are used.
 
     Args:
-        name: what is typed after `wsap`.
-        help: what it is for, in a line.
+        name: the group's name.
+        summary: one line on its purpose.
         commands: name -> `"module:attribute"` of its click command, and its line in the help.
+        examples: one to three command lines, as they are typed.
     """
-    return LazyGroup(name, help=help, known=commands)
+    return LazyGroup(name, help=summary, known=commands, examples=examples)
 
 
 def load_command(reference: str) -> click.Command:

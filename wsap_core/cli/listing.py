@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.cli.app import State
+from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.output import print_json, print_table
 from wsap_core.untrusted import one_line
 
@@ -18,22 +19,21 @@ if TYPE_CHECKING:
 R = TypeVar("R", "PluginRow", "GameRow", "AgentRow")
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
-_REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again, whatever is remembered.")
+_REFRESH = click.option("--refresh", is_flag=True, help="Ask every plugin again instead of using the cache.")
 
 
 def _listing(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.pass_obj(_JSON(_REFRESH(command)))
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap plugins", "wsap plugins crafter --json"))
 @click.argument("name", required=False)
 @_listing
 def plugins(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
     """List what is installed, from where, and whether it works.
 
-    With the NAME of a plugin, that one alone. A plugin that is broken does not keep the others
-    from working. The environment variable WSAP_DISABLE_PLUGINS blocks plugins by name, separated
-    by commas.
+    With the NAME of a plugin, list that one alone. A broken plugin does not affect the others. The
+    environment variable WSAP_DISABLE_PLUGINS blocks plugins: their names, separated by commas.
     """
     entries = state.catalogue(refresh=refresh).plugins
     _tell_unknown(os.environ.get("WSAP_DISABLE_PLUGINS", ""), [e["name"] for e in entries])
@@ -68,13 +68,13 @@ def _provided(provides: dict[str, list[str]]) -> str:
     return "; ".join(f"{kind} {', '.join(map(str, names))}" for kind, names in provides.items())
 
 
-@click.command()
-@click.argument("name", required=False)
+@click.command(cls=GroupedCommand, examples=("wsap games", "wsap games tossim", "wsap games --json"))
+@click.argument("name", required=False, shell_complete=complete_games)
 @_listing
 def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
     """List the games that can be played.
 
-    With a NAME, what that one is and which options it takes.
+    With the NAME of a game, show its facts and its options.
     """
     rows = state.catalogue(refresh=refresh).games
     if name is not None:
@@ -86,13 +86,13 @@ def games(state: State, name: str | None, *, as_json: bool, refresh: bool) -> No
     return print_table(("GAME", "SEATS", "PACKAGE", "SUMMARY"), lines)
 
 
-@click.command()
-@click.argument("name", required=False)
+@click.command(cls=GroupedCommand, examples=("wsap agents", "wsap agents llm", "wsap agents --json"))
+@click.argument("name", required=False, shell_complete=complete_agents)
 @_listing
 def agents(state: State, name: str | None, *, as_json: bool, refresh: bool) -> None:
     """List the agents that can play.
 
-    With a NAME, what that one is and which options it takes.
+    With the NAME of an agent, show its facts and its options.
     """
     rows = state.catalogue(refresh=refresh).agents
     if name is not None:

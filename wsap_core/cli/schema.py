@@ -6,23 +6,29 @@ from pathlib import Path
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 
-@click.command()
+
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap schema Observation", "wsap schema --list", "wsap schema --output schemas"),
+)
 @click.argument("name", required=False)
 @click.option("--list", "list_names", is_flag=True, help="List the names of all messages.")
 @click.option(
     "--output", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
-    help="Write NAME.json for every message (or the one named) into a folder.",
+    help="Write NAME.json for every message, or for the one named, into this folder.",
 )  # fmt: skip
 def schema(name: str | None, *, list_names: bool, output: Path | None) -> None:
     """Print the protocol's JSON Schemas.
 
-    With the NAME of a message, such as Observation, its schema alone; otherwise one document with
-    all of them.
+    With the NAME of a message, such as Observation, print its schema alone; otherwise one document
+    with all of them.
     """
     from wsap_core.protocol import schema as schemas  # deferred for weight: pydantic makes them
 
     if list_names:
+        refuse_given("with --list", "name", "output")
         click.echo("\n".join(schemas.names()))
     elif output:
         _write(output, (name,) if name else schemas.names())

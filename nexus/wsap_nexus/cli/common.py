@@ -1,4 +1,4 @@
-"""What several commands share: options, pairs, the database, and what is said about a terminal."""
+"""Shared by commands: options, KEY=VALUE pairs, and questions about the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def database_option(command: F) -> F:
     """Add `--database`."""
     return click.option(
         "--database", metavar="PATH",
-        help="The database, a path or URL; WSAP_DATABASE, or wsap.db in the data folder, when not given.",
+        help="The database: a path or URL. Default: WSAP_DATABASE, else wsap.db in the data folder.",
     )(command)  # fmt: skip
 
 

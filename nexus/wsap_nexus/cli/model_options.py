@@ -24,33 +24,31 @@ AGENT = "llm"
 
 
 def model_options(command: F) -> F:
-    """Add `--model`, how it is asked, and what may be spent on it."""
+    """Add `--model`, the options of its agent and its backend, limits and prices."""
     for option in reversed(
         (
-            click.option("--model", metavar="ADDRESS", help="A language model plays, such as ollama/qwen3:8b."),
+            click.option("--model", metavar="ADDRESS", help="The language model that plays, such as ollama/qwen3:8b."),
             click.option(
-                "--style", type=click.Choice(["json", "tags"]), help="How the model is asked; json if not given."
+                "--style", type=click.Choice(["json", "tags"]), help="The format of model replies; json if not given."
             ),
-            click.option("--persona", metavar="TEXT", help="Who the model is to be; @FILE reads it from a file."),
-            click.option("--memory", metavar="KIND", help="What the model remembers with; none if not given."),
-            click.option(
-                "--tools", metavar="NAMES", help="What the model may use while it thinks, with commas between."
-            ),
-            click.option("--pictures", is_flag=True, help="Show the model the game's picture of each moment, too."),
+            click.option("--persona", metavar="TEXT", help="The character to play; @FILE reads it from a file."),
+            click.option("--memory", metavar="KIND", help="The kind of memory, such as fulltext; none if not given."),
+            click.option("--tools", metavar="NAMES", help="Tools that the model may use, separated by commas."),
+            click.option("--pictures", is_flag=True, help="Send the model the game's image with each observation."),
             click.option("--strict", is_flag=True, help="Refuse a model that can't be constrained to legal actions."),
             limit_option(
-                "Pause before calls, tokens or cost (US dollars) pass N: cost=2, decision.calls=5, day.tokens=1000000; "
-                "the whole run if no scope is given."
+                "Pause before calls, tokens or cost (US dollars) exceed N: cost=2, decision.calls=5, day.tokens=99000; "
+                "without a scope, for the whole run. May be repeated."
             ),
             click.option(
                 "--model-option",
                 "backend_options",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="An option of the model's backend, such as num_ctx=16384.",
+                help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
             ),
-            click.option("--price-in", type=float, help="US dollars for a million tokens of prompt."),
-            click.option("--price-out", type=float, help="US dollars for a million tokens of reply."),
+            click.option("--price-in", type=float, help="US dollars per million prompt tokens."),
+            click.option("--price-out", type=float, help="US dollars per million reply tokens."),
         )
     ):
         command = option(command)
@@ -108,7 +106,7 @@ class ModelRequest:
         self.budgets()
         for option, price in (("--price-in", self.price_in), ("--price-out", self.price_out)):
             if price is not None and not 0 <= price < 1e9:
-                raise UsageError(f"{option} is US dollars for a million tokens, at least 0, not {price:g}.")
+                raise UsageError(f"{option} takes US dollars per million tokens, at least 0, not {price:g}.")
         if (self.price_in is None) != (self.price_out is None):
             raise UsageError("--price-in and --price-out belong together; give both.")
 

@@ -1,4 +1,4 @@
-"""`wsap play`: agents in one world, watched, recorded, stopped and gone on with."""
+"""`wsap play`: play one game, watched and recorded; resume and replay runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import printable
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
@@ -33,36 +34,54 @@ if TYPE_CHECKING:
     from wsap_nexus.terminal.live import LiveView
 
 
-@click.command()
-@click.argument("game", required=False)
-@click.option("--agent", metavar="AGENT", help="Who plays; the game's default agent when not given.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same run.")
-@click.option("--steps", type=STEPS, help="Steps to play, over as many episodes as it takes; one episode if not given.")
-@click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT",
-              help="Who plays a seat: an agent, or a model's address; may be repeated.")  # fmt: skip
-@click.option("--fill", metavar="AGENT", help="Who plays the seats that are not named.")
+@click.command(
+    cls=GroupedCommand,
+    sections={
+        "Game": ("options", "seed", "steps"),
+        "Players": ("agent", "agent_options", "seats", "fill", "seat_options", "agents"),
+        "Model": ("model", "style", "persona", "memory", "tools", "pictures", "strict", "backend_options"),
+        "Limits": ("limits", "price_in", "price_out"),
+        "Recording": ("resume", "replay", "database", "no_record"),
+        "Watching": ("watch", "fps", "pace", "as_json"),
+    },
+    examples=(
+        "wsap play crafter --as luna",
+        "wsap play crafter --model ollama/qwen3:8b --limit tokens=200000",
+        "wsap play matrix --seat row=tit-for-tat --fill random --json",
+    ),
+)
+@click.argument("game", required=False, shell_complete=complete_games)
+@click.option("--agent", metavar="AGENT", shell_complete=complete_agents,
+              help="The agent that plays; the game's default agent if not given.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed; the same seed gives the same run.")
+@click.option("--steps", type=STEPS, help="Number of steps, over as many episodes as needed; one episode if not given.")
+@click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT", shell_complete=complete_agents,
+              help="The agent, or the model's address, for one seat; may be repeated.")  # fmt: skip
+@click.option("--fill", metavar="AGENT", shell_complete=complete_agents,
+              help="The agent, or the model's address, for all seats that --seat does not name.")  # fmt: skip
 @seat_option
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
-@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="An option of the agents.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the game (wsap games NAME lists them); may be repeated.")  # fmt: skip
+@click.option("--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE",
+              help="An option of the agents (wsap agents NAME lists them); may be repeated.")  # fmt: skip
 @model_options
 @click.option("--as", "agents", multiple=True, metavar="NAME",
-              help="Play as the agent NAME, who remembers the run; SEAT=NAME where there are several.")  # fmt: skip
-@click.option("--resume", metavar="RUN", help="Go on with a run that was stopped: its id, or last.")
-@click.option("--replay", metavar="RUN", help="Play a run again with its models' recorded replies, asking nobody.")
+              help="Play as the agent NAME, which remembers the run; SEAT=NAME with several seats.")  # fmt: skip
+@click.option("--resume", metavar="RUN", help="Continue a stopped run: its id, or last.")
+@click.option("--replay", metavar="RUN", help="Repeat a run with its recorded model replies, asking no model.")
 @database_option
-@click.option("--no-record", is_flag=True, help="Leave no trace.")
+@click.option("--no-record", is_flag=True, help="Don't record the run.")
 @json_option
-@click.option("--watch/--no-watch", default=None, help="The live view; at a terminal it is on.")
-@click.option("--fps", type=WholeNumber(1, 60), default=12, show_default=True, help="Pictures a second at most.")
+@click.option("--watch/--no-watch", default=None, help="Show the live view; the default at a terminal.")
+@click.option("--fps", type=WholeNumber(1, 60), default=12, show_default=True, help="Maximum frames per second.")
 @click.option("--pace", type=WholeNumber(0, 100_000), default=20, show_default=True,
-              help="Steps a second in the live view; 0 for full speed.")  # fmt: skip
+              help="Steps per second in the live view; 0 for full speed.")  # fmt: skip
 def play(**given: Any) -> None:
     """Play a GAME.
 
     GAME and AGENT are names that `wsap games` and `wsap agents` list, or a class in a file:
-    ./game.py:Game. At a terminal the run is shown while it is played; the last line of the screen
-    names the keys. Every run is recorded: Ctrl-C stops it, and --resume goes on with it in the
-    middle of its episode.
+    ./game.py:Game. At a terminal the run is shown live; the bottom line names the keys. Every run
+    is recorded: Ctrl-C stops it, and --resume continues it in the middle of its episode.
 
     With --json one JSON object is printed at the end, and nothing else. The exit status is 130 if
     the run was stopped by Ctrl-C.
@@ -90,6 +109,7 @@ def _play(request: Request) -> None:
             _replayed(request, host, store, controls, watching)
         return
     plan, parts = _plan(request, host)
+    request.check_plan(plan, parts.agents)
     _check_people(plan, parts, request)
     if request.no_record:
         _unrecorded(request, host, plan, parts, controls, watching)

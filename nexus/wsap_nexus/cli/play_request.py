@@ -1,20 +1,27 @@
-"""What was typed after `wsap play`, and what of it makes no sense together."""
+"""The options of `wsap play`, and which exclude each other."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import refuse_given
 from wsap_nexus.cli.common import pairs
-from wsap_nexus.cli.default_model import with_default
+from wsap_nexus.cli.default_model import addresses, with_default
 from wsap_nexus.cli.model_options import ModelRequest
 from wsap_nexus.cli.seat_options import Seating
+
+if TYPE_CHECKING:
+    from wsap_core.specs import AgentSpec
+    from wsap_nexus.runs.plan import RunPlan
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was typed."""
+    """The options of one command line."""
 
     models: ModelRequest
     game: str | None
@@ -37,26 +44,50 @@ class Request:
     pace: int
 
     def check(self) -> None:
-        """Refuse what contradicts itself.
+        """Refuse options that exclude each other or have no effect.
 
         Raises:
-            UsageError: it does; the message says what to leave out.
+            UsageError: there is one; the message says what to leave out.
         """
         from wsap_core.errors import UsageError
 
         if self.resume is None and self.replay is None and self.game is None:
             raise UsageError("Say which game to play, for instance: wsap play crafter (`wsap games` lists them).")
         if self.resume is not None and self.replay is not None:
-            raise UsageError("--resume goes on with a run, and --replay plays one again; choose one.")
+            raise UsageError("--resume continues a run, and --replay repeats one; choose one.")
         if self.resume is not None or self.replay is not None:
-            self._check_given("--resume goes on with" if self.resume is not None else "--replay plays")
+            self._check_given("--resume continues" if self.resume is not None else "--replay repeats")
         self.models.check()
         if self.watch and self.as_json:
             raise UsageError("--watch draws on the terminal, and --json prints JSON and nothing else; choose one.")
-        if self.no_record and self.database:
-            raise UsageError("--no-record leaves no trace, so that --database has no meaning; leave one out.")
         if self.no_record and self.agents:
-            raise UsageError("--no-record leaves no trace, and --as has an agent remember the run; leave one out.")
+            raise UsageError("--no-record records nothing, and --as has an agent remember the run; leave one out.")
+        if self.fill is not None:
+            refuse_given("with --fill, which says who takes the same seats", "agent")
+        if self.no_record:
+            refuse_given("with --no-record", "database")
+        if self.replay is not None:
+            refuse_given("with --replay, which asks no model", "limits", "price_in", "price_out")
+        if self.as_json or self.watch is False:
+            refuse_given(f"with {'--json' if self.as_json else '--no-watch'}, as there is no live view", "fps", "pace")
+
+    def check_plan(self, plan: RunPlan, agents: Mapping[str, AgentSpec]) -> None:
+        """Refuse limits and prices of models in a run that asks none.
+
+        Args:
+            plan: of the run.
+            agents: seat -> its agent.
+
+        Raises:
+            UsageError: there is one.
+        """
+        if not addresses(plan):
+            refuse_given("where no seat has a model's address", "price_in", "price_out")
+        # An agent that follows from its seed asks no model.
+        if all("seed" in agent.abilities for agent in agents.values()):
+            refuse_given("where no agent asks a model", "limits")
+        if plan.seats and all(seat.name in self.seating().seats for seat in plan.seats):
+            refuse_given("where --seat names every seat", "agent", "fill")
 
     def with_model(self) -> Request:
         """Return the request with the default model in it, if it asks for one and names none."""
@@ -93,4 +124,4 @@ class Request:
             if context.get_parameter_source(name) not in (default, None):
                 shown = next(p for p in context.command.params if p.name == name)
                 label = shown.opts[0] if shown.opts[0].startswith("-") else shown.opts[0].upper()
-                raise UsageError(f"{does} a run just as it was started; leave out {label}.")
+                raise UsageError(f"{does} a run as it was started; leave out {label}.")

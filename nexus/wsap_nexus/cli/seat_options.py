@@ -27,7 +27,7 @@ def seat_option(command: F) -> F:
     """Add `--seat-option`."""
     return click.option(
         "--seat-option", "seat_options", multiple=True, metavar="SEAT.KEY=VALUE",
-        help="An option of one seat's agent, over --agent-option.",
+        help="An option of one seat's agent; overrides --agent-option.",
     )(command)  # fmt: skip
 
 

@@ -1,0 +1,50 @@
+"""Help in sections with examples, refused options, and completion by a shell."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_core.errors import UsageError
+
+
+@click.command(cls=GroupedCommand, sections={"Colour": ("blue", "red")}, examples=("paint --blue", "paint house --red"))
+@click.argument("what", default="wall")
+@click.option("--red", is_flag=True, help="Paint it red.")
+@click.option("--blue", is_flag=True, help="Paint it blue.")
+@click.option("--coats", default=1, help="How many coats.")
+def paint(what: str, *, red: bool, blue: bool, coats: int) -> None:
+    """Paint WHAT."""
+    if not (red or blue):
+        refuse_given("without a colour", "coats", "what")
+
+
+def test_options_stand_in_sections_and_examples_at_the_end() -> None:
+    assert CliRunner().invoke(paint, ["--help"], prog_name="paint").output.splitlines()[4:] == [
+        "Colour:",
+        "  --blue  Paint it blue.",
+        "  --red   Paint it red.",
+        "",
+        "Options:",
+        "  --coats INTEGER  How many coats.",
+        "  --help           Show this message and exit.",
+        "",
+        "Examples:",
+        "  paint --blue",
+        "  paint house --red",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--coats", "1"], "--coats has no effect without a colour; leave it out."),
+        (["door"], "WHAT has no effect without a colour; leave it out."),
+    ],
+)
+def test_what_was_typed_without_effect_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        paint.main(words, standalone_mode=False)
+    paint.main(["--red", *words], standalone_mode=False)
