@@ -21,7 +21,6 @@ from wsap_core.errors import (
     StorageReadOnlyError,
     UnknownNameError,
 )
-from wsap_core.seams.services import EventLog
 from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus
 
 
@@ -186,18 +185,6 @@ def test_an_event_out_of_range_is_refused_and_harms_nothing(
             log.append(run_id, **{"kind": "step", "body": "2", **arguments})  # type: ignore[arg-type]
         log.append(run_id, "step", "3")
     assert [(event.seq, event.data) for event in repository.read_events(run_id)] == [(0, 1), (1, 3)]
-
-
-def test_the_bound_log_of_a_run_is_the_kernels_event_log(
-    database: Database, repository: Repository, run_id: str
-) -> None:
-    with LogWriter(database) as writer:
-        log: EventLog = writer.bind(run_id)
-        assert log.append("prompt", {"text": "Which way?", "n": 2.0}, seat="alice", step=4) == 0
-        log.flush()
-        (event,) = repository.read_events(run_id)
-    assert event.body == b'{"n":2,"text":"Which way?"}'
-    assert (event.kind, event.seat, event.step) == ("prompt", "alice", 4)
 
 
 def test_a_closed_log_takes_nothing_more(database: Database, run_id: str) -> None:

@@ -25,18 +25,6 @@ RUNTIME_SERVICES = "wsap_nexus.services:opened"
 imported before it is used."""
 
 
-class EventLog(Protocol):
-    """The append-only log of everything that happened in a run."""
-
-    def append(self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None) -> int:
-        """Add an event and return its number; it is durable once `flush` has returned."""
-        ...
-
-    def flush(self) -> None:
-        """Return when everything appended so far is committed."""
-        ...
-
-
 @dataclass(frozen=True)
 class Player:
     """Who takes a seat."""
@@ -149,7 +137,6 @@ class Journal(Protocol):
 class Services:
     """The services at hand; None for each that no installed package provides."""
 
-    log: EventLog | None = None
     runner: Runner | None = None
     views: ViewSink | None = None
     runs: RunReader | None = None

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wsap_nexus.store.database import Database as Database
     from wsap_nexus.store.eventlog import LogWriter as LogWriter
-    from wsap_nexus.store.eventlog import RunLog as RunLog
     from wsap_nexus.store.export import RecordedRuns as RecordedRuns
     from wsap_nexus.store.export import export_jsonl as export_jsonl
     from wsap_nexus.store.ids import new_run_id as new_run_id
@@ -34,7 +33,6 @@ _WHERE = {
     "NewRun": "records",
     "RecordedRuns": "export",
     "Repository": "repository",
-    "RunLog": "eventlog",
     "RunRecord": "records",
     "RunStatus": "records",
     "export_jsonl": "export",

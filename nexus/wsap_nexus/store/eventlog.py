@@ -207,10 +207,6 @@ class LogWriter:
         with self._lock:
             return self._committed.get(run_id, -1)
 
-    def bind(self, run_id: str) -> RunLog:
-        """Return the log of one run, as the kernel's `EventLog`."""
-        return RunLog(self, run_id)
-
     def close(self) -> None:
         """Commit what is left, force it to the disk and stop; does nothing the second time.
 
@@ -353,32 +349,3 @@ class LogWriter:
         sink.force()
         self._unforced = False
         self._forced = time.monotonic()
-
-
-class RunLog:
-    """The log of one run: the kernel's `EventLog`."""
-
-    def __init__(self, writer: LogWriter, run_id: str) -> None:
-        self.writer = writer
-        """Where the events go."""
-        self.run_id = run_id
-        """The run they belong to."""
-
-    def append(
-        self, kind: str, body: Mapping[str, Any], *, seat: str | None = None, step: int | None = None, episode: int = 0
-    ) -> int:
-        """Add an event and return its number; it is durable once `flush` has returned.
-
-        Raises:
-            WireError: the body holds something that JSON has no word for.
-            StorageError: an earlier event could not be written.
-        """
-        return self.writer.append(self.run_id, kind, wire.dumps(body), seat=seat, step=step, episode=episode)
-
-    def flush(self) -> None:
-        """Return when everything appended so far is committed."""
-        self.writer.flush()
-
-    def committed(self) -> int:
-        """Return the number of the run's last committed event, or -1."""
-        return self.writer.committed(self.run_id)
