@@ -37,7 +37,7 @@ _TIMES = "failed_at"
 
 @dataclass(frozen=True)
 class Availability:
-    """How a game stands."""
+    """Whether a game may be entered, and why not."""
 
     status: Status = "available"
     reason: str = ""
@@ -47,7 +47,7 @@ class Availability:
 
 
 class CircuitBreaker:
-    """How games stand, kept in the database.
+    """Takes games offline that fail too often; what it knows is kept in the database.
 
     Args:
         ledger: the nexus' books.
@@ -66,11 +66,11 @@ class CircuitBreaker:
         self._known: dict[str, Availability] | None = None
 
     def of(self, game: str) -> Availability:
-        """Return how a game stands."""
+        """Return whether a game may be entered."""
         return self._all().get(game, Availability())
 
     def put(self, game: str, status: str, reason: str = "") -> Availability:
-        """Say how a game stands from now on; its failures are forgotten where it becomes available.
+        """Set whether a game may be entered; its failures are forgotten once it is available again.
 
         Raises:
             UsageError: there is no such status.
@@ -89,7 +89,7 @@ class CircuitBreaker:
         return standing
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
-        """Write down that a world failed; return whether its game has now done so too often, so that it is offline."""
+        """Count a failure of a world; return True if that was one too many, so that its game is offline now."""
         reason = one_line(error)[:_LONGEST_REASON]
         before = self.of(game)
         with self._ledger.change() as book:
@@ -151,19 +151,19 @@ class Catalog:
     Args:
         host: where installed games come from.
         wanted: the games that agents may enter; None for all that are installed.
-        elsewhere: games in other processes.
-        standings: which of them may be entered now.
+        remote_games: games in other processes.
+        breaker: which of them may be entered now.
     """
 
     def __init__(
-        self, host: PluginHost, wanted: tuple[str, ...] | None, elsewhere: RemoteGames, standings: CircuitBreaker
+        self, host: PluginHost, wanted: tuple[str, ...] | None, remote_games: RemoteGames, breaker: CircuitBreaker
     ) -> None:
         self.known: dict[str, AdapterSpec] = {}
         """Games in this process that were looked at, by name and by reference."""
         self._host = host
         self._wanted = wanted
-        self._elsewhere = elsewhere
-        self._standings = standings
+        self._remote_games = remote_games
+        self._breaker = breaker
 
     def spec(self, game: str) -> AdapterSpec:
         """Return a game.
@@ -172,8 +172,8 @@ class Catalog:
             UnknownNameError: there is none of that name.
             PluginError: it can't be loaded.
         """
-        if game in self._elsewhere.specs():
-            return self._elsewhere.specs()[game]
+        if game in self._remote_games.specs():
+            return self._remote_games.specs()[game]
         for reference in self._wanted or ():
             # One in a file is known by its own name, too, once it has been looked at.
             if reference not in self.known and names_object(reference):
@@ -192,13 +192,13 @@ class Catalog:
         """
         found = []
         names = self._wanted or tuple(self._host.games.names())
-        for name in (*names, *(n for n in self._elsewhere.specs() if n not in names)):
+        for name in (*names, *(n for n in self._remote_games.specs() if n not in names)):
             try:
                 spec = self.spec(name)
             except WsapError:
                 continue
             info = GameInfo.of(spec)
-            standing = self._standings.of(info.id).status
+            standing = self._breaker.of(info.id).status
             status = "busy" if standing == "available" and busy(spec) else standing
             found.append(replace(info, active_agents=active.get(info.id, 0), status=status))
         return found

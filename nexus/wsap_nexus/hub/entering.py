@@ -43,7 +43,7 @@ from wsap_nexus.worlds.seats import SeatPort, leave
 
 @dataclass(frozen=True)
 class PreparedEntry:
-    """An agent's prepared way into a game."""
+    """An agent's entry into a game, prepared in a transaction of its own."""
 
     transfer_id: str
     agent_id: str
@@ -73,7 +73,7 @@ class WorldEntry:
 
 
 def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
-    """Return the prepared way of an agent into a game; its portable items are in the transfer now.
+    """Return the prepared entry of an agent into a game; its portable items are in the transfer now.
 
     Raises:
         UnknownNameError: there is no such agent.
@@ -110,7 +110,7 @@ def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: EntryRequ
 
 
 def cancel_entry(book: Book, transfer_id: str, agent_id: str, why: str) -> None:
-    """Cancel a prepared way: the items are in escrow again, and the agent never left the nexus."""
+    """Cancel a prepared entry: the items are in escrow again, and the agent never left the nexus."""
     items = [record.item.item_id for record in book.items(agent_id, place="transfer", place_id=transfer_id)]
     book.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
     book.settle(transfer_id, "cancelled", why=why)
@@ -132,7 +132,7 @@ async def enter_world(
         ledger: where skills and items are looked up.
         world: begun, if it is new; just made, if `kept` is given.
         record: the world's.
-        way: the agent's.
+        prepared: the agent's prepared entry.
         seat_name: the seat, which is also who the agent is in the world.
         kept: the world's state to wake; None for a new world.
 

@@ -114,15 +114,15 @@ class Lobby:
 
     Args:
         spec: the game.
-        patience: how many seconds the first one waits for others.
+        seconds: how long the first one waits for others.
         clock: for waiting.
         sit_down: begins the game.
     """
 
-    def __init__(self, spec: AdapterSpec, patience: float, clock: Clock, enter_together: EnterTogether) -> None:
+    def __init__(self, spec: AdapterSpec, seconds: float, clock: Clock, enter_together: EnterTogether) -> None:
         self._spec = spec
         self._most = spec.seats_with({})[1]  # worlds of the nexus have no options of their own
-        self._patience = patience
+        self._seconds = seconds
         self._clock = clock
         self._enter_together = enter_together
         self._waiting: list[PreparedEntry] = []
@@ -141,7 +141,7 @@ class Lobby:
         return await asyncio.shield(begun)
 
     async def _wait(self) -> None:
-        await self._clock.sleep(self._patience)
+        await self._clock.sleep(self._seconds)
         self._timer = None
         await self._begin()
 

@@ -1,6 +1,6 @@
 """Forgetting what is old, so that a nexus can run for months: what may go, what stays, and what it took.
 
-Old are: recordings of visits in the nexus and of stays that are over, events of the nexus' own log,
+The following count as old: recordings of visits in the nexus and of stays that are over, events of the nexus' own log,
 transfers that are settled. What stays however old it is: everything of an open session; the newest
 visit of each agent, which may still be going on; recordings that a world is being played in; events
 since an agent took up a goal that it still has, because its progress is counted from them; runs

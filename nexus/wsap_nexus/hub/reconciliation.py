@@ -1,7 +1,7 @@
-"""A person's word on a move that nobody can find out about: did what the agent carried arrive, or is it back?
+"""A person's decision about a transfer that can't be reconciled: what the agent carried has arrived, or has returned.
 
-A way into a game elsewhere that was cut off is asked about until the game answers (`wsap_nexus.hub.remote_games`).
-A game that never comes back can't answer, and what belongs to the move would belong to it for ever.
+A game in another process is asked about an unresolved transfer until it answers (`wsap_nexus.hub.remote_games`).
+Of a game that never comes back, the items of the transfer would belong to the transfer for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Outcome = Literal["arrived", "returned"]
 
 @dataclass(frozen=True)
 class UnresolvedTransfer:
-    """A move of which it is not known what became of it."""
+    """A transfer whose outcome is unknown."""
 
     transfer: str
     game: str
@@ -49,7 +49,7 @@ class ResolvedTransfer:
 
 
 def unresolved_transfers(book: Book, agent_id: str | None = None) -> list[UnresolvedTransfer]:
-    """Return the moves in doubt, oldest first; all, or one agent's."""
+    """Return the unresolved transfers, oldest first; all, or one agent's."""
     return [
         UnresolvedTransfer(
             str(row.id),
@@ -64,18 +64,18 @@ def unresolved_transfers(book: Book, agent_id: str | None = None) -> list[Unreso
 
 
 def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
-    """Decide about an agent's moves in doubt, and return what was decided; each item is in one place afterwards.
+    """Decide about an agent's unresolved transfers, and return what was decided; each item is in one place afterwards.
 
     Args:
         book: within a transaction.
         agent_id: whose moves.
         outcome: "returned": nothing arrived, and all is with the agent again. "arrived": it is in the world that it
             was brought to; where the nexus has no such world any more, it is lost, and never given out twice.
-        transfer: one move alone, by its id; None for all that are in doubt.
+        transfer: one transfer alone, by its id; None for all that are unresolved.
 
     Raises:
-        UnknownNameError: there is no such agent, or it has no such move in doubt.
-        TransitError: no move of the agent is in doubt.
+        UnknownNameError: there is no such agent, or it has no such unresolved transfer.
+        TransitError: no transfer of the agent is unresolved.
         UsageError: there is no such outcome.
     """
     if outcome not in get_args(Outcome):

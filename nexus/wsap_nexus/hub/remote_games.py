@@ -1,6 +1,6 @@
 """Games in other processes: which there are, how they are reached, and what became of moves that were cut off.
 
-A way into such a game that was prepared and not committed when the nexus ended is *in doubt*: the game may have
+An entry into such a game that was prepared and not committed when the nexus ended is *unresolved*: the game may have
 let the items in. It is asked to withdraw that transfer, by its id; from then on it lets nothing in under it, and
 says what comes back. Only then are the items in escrow again. While the game can't be asked, the transfer is
 `unknown`, and its items belong to it, so that none is ever in two places.
@@ -61,9 +61,9 @@ def check_address(url: str, allowed: tuple[str, ...] = ()) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise GameAddressError("That is no address of a game; it looks like http://127.0.0.1:7801") from None
+        raise GameAddressError("Invalid game address; expected for example http://127.0.0.1:7801") from None
     if parts.scheme not in ("http", "https") or not host or parts.username or parts.password or parts.query:
-        raise GameAddressError("That is no address of a game; it looks like http://127.0.0.1:7801")
+        raise GameAddressError("Invalid game address; expected for example http://127.0.0.1:7801")
     if host in allowed or host == "localhost":
         return
     try:
@@ -151,10 +151,10 @@ class RemoteGames:
         self._wake.set()
         return spec
 
-    # --- moves in doubt ---------------------------------------------------------------------------
+    # --- unresolved transfers ---------------------------------------------------------------------
 
     def doubt(self, book: Book, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
-        """Mark a prepared way into a game elsewhere as in doubt; return False if it leads to no such game."""
+        """Mark a prepared entry into a remote game as unresolved; return False if the game is not remote."""
         if game not in self.specs():
             return False
         book.settle(transfer_id, "unknown", why=why)
@@ -163,9 +163,9 @@ class RemoteGames:
         return True
 
     def start(self) -> None:
-        """Begin to find out what became of moves in doubt, for as long as there are some."""
+        """Begin to ask games about unresolved transfers, for as long as there are some."""
         if self._asking is None:
-            self._asking = asyncio.create_task(self._ask_on(), name="moves in doubt")
+            self._asking = asyncio.create_task(self._ask_on(), name="unresolved transfers")
 
     async def stop(self) -> None:
         """Ask no more, and let go of all connections."""
@@ -178,7 +178,7 @@ class RemoteGames:
                 await spec.factory.close()
 
     async def settle(self) -> int:
-        """Ask once for each move in doubt, settle what can be known, and return how many are left."""
+        """Ask once about each unresolved transfer, settle what can be known, and return how many are left."""
         left = 0
         with self._ledger.look() as book:
             rows = [row for row in book.transfers("unknown") if row.kind == "enter"]

@@ -26,19 +26,19 @@ from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity
 
 AT_ONCE = 50
-"""Agents that live at once when a nexus starts; more than that follow."""
+"""Agents that are started at once when a nexus starts; the others follow."""
 PAGE = 200
 """Agents that are read from the database together."""
 TOGETHER = 4
-"""Agents that come to life together, of those that follow."""
+"""Agents that are started together, of those that follow."""
 
 
 class Scheduler:
-    """The agents of a nexus that are still to come to life.
+    """Starts the agents of a nexus: those in worlds at once, the many others little by little.
 
     Args:
         ledger: where they are.
-        awaken: lets one live; does nothing for one that does.
+        start_agent: starts one's task, unless it runs.
     """
 
     def __init__(self, ledger: Ledger, start_agent: Callable[[AgentIdentity], None]) -> None:
@@ -47,16 +47,16 @@ class Scheduler:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Let the first live, and the others follow."""
+        """Start the first agents, and begin to start the others."""
         agents = self._sleeping()
         for number, agent in enumerate(agents, start=1):
             self._start_agent(agent)
             if number == AT_ONCE:
-                self._task = asyncio.create_task(self._follow(agents), name="waking agents")
+                self._task = asyncio.create_task(self._follow(agents), name="starting agents")
                 return
 
     async def stop(self) -> None:
-        """Let nobody else live."""
+        """Start no more agents."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -109,7 +109,7 @@ class KeptVenue:
     """A world of the nexus with its seats.
 
     Args:
-        face: the world.
+        port: the world.
         seats: the open seats, when the agents have just come in; None to begin again from `start`.
         fillers: seats that nobody of the nexus takes.
         seed: of the world.

@@ -58,7 +58,7 @@ class GameClient:
     Args:
         url: where its bridge answers.
         token: what it wants to be shown; None for nothing.
-        patience: how long it is waited for.
+        timeouts: how long it is waited for.
         sleep: waits some seconds.
     """
 

@@ -1,4 +1,4 @@
-"""How a lifeline asks a world in another process, over HTTP, and finds its game again after that has ended.
+"""How a rebuilding line asks a world in another process, over HTTP, and finds its game again after that has ended.
 
 To a `RebuildingLine` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
 lost. A line is lost when the game can't be reached for a while, when its process is another one than before,
@@ -63,7 +63,7 @@ class HttpLine:
     Args:
         client: the way to the game.
         path: where the world answers.
-        life: what this life of the process is called, if it says that.
+        process_id: what the game calls its process, if it says that.
         game: the game's name.
         on_lost: told once, with why, and whether this world alone was at work.
     """
@@ -163,7 +163,7 @@ class HttpLine:
             return False  # it answered, and has ended since
 
     async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
-        """Ask what an operation stands for, and return what a lifeline is told."""
+        """Ask what an operation stands for, and return what a rebuilding line is told."""
         if op == "create":
             self._seed, self._options = asked["seed"], asked["options"]
             return None
@@ -191,7 +191,7 @@ def _state_of(told: Mapping[str, Any], game: str) -> str:
 
 
 class HttpLines:
-    """Gives the lifeline of one world its lines, one after another.
+    """Gives the rebuilding line of one world its lines, one after another.
 
     Args:
         spec: the game.
@@ -208,37 +208,37 @@ class HttpLines:
         self._client = client
         self._on_failure = on_failure
         self._line: HttpLine | None = None
-        self._lifeline: RebuildingLine | None = None
+        self._rebuilding: RebuildingLine | None = None
 
     def new_number(self) -> int:
         """Return a number for a world; there is one alone."""
         return 1
 
-    async def place(self, lifeline: RebuildingLine) -> HttpLine:
+    async def place(self, rebuilding: RebuildingLine) -> HttpLine:
         """Return a line to the game, once it can be reached.
 
         Raises:
             WorldFailedError: it can't be, or its world can't be what it was.
         """
-        self._lifeline, before = lifeline, self._line
+        self._rebuilding, before = rebuilding, self._line
         if before is None:
             process_id = await self._client.process_id()
         else:
-            self._check_able(lifeline, before)
+            self._check_able(rebuilding, before)
             process_id = await self._find_again(before)
         line = self._line = HttpLine(self._client, self._path, process_id, self._spec.name, self._lost)
         return line
 
-    def leave(self, lifeline: RebuildingLine) -> None:
+    def leave(self, rebuilding: RebuildingLine) -> None:
         """Let go of the world."""
         if self._line is not None:
             self._line.close()
 
     def _lost(self, line: HttpLine, why: str, to_blame: bool) -> None:
-        if self._lifeline is not None:
+        if self._rebuilding is not None:
             # Whoever hears of an end later than others was not what brought it about.
             to_blame = to_blame and (self._report_dead(line) or line.late)
-            self._lifeline.worker_lost(line, why, to_blame=to_blame)
+            self._rebuilding.worker_lost(line, why, to_blame=to_blame)
 
     async def _find_again(self, before: HttpLine) -> str | None:
         """Wait for a game that is gone, and return what its life is called now."""
@@ -276,9 +276,9 @@ class HttpLines:
         self._client.reported_dead.add(process_id)
         return True
 
-    def _check_able(self, lifeline: RebuildingLine, before: HttpLine) -> None:
+    def _check_able(self, rebuilding: RebuildingLine, before: HttpLine) -> None:
         """Refuse to go on in a world that can't become what it was."""
-        journal = lifeline.journal
+        journal = rebuilding.journal
         if journal.state is None and journal.position and "seed" not in self._spec.abilities:
             what = "no saved state" if "snapshot" in self._spec.abilities else "no snapshots"
             error = WorldFailedError(

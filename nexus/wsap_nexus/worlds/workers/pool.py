@@ -53,7 +53,7 @@ class WorkerPool:
 
     Args:
         size: most workers.
-        patience: how long is waited for them.
+        timeouts: how long it is waited for them.
         logs: the folder for what games print; None keeps nothing of it.
     """
 

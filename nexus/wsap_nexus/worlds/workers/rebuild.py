@@ -58,7 +58,7 @@ class Lines(Protocol):
         """Return a number for a world."""
         ...
 
-    async def place(self, lifeline: RebuildingLine, /) -> Line:
+    async def place(self, rebuilding: RebuildingLine, /) -> Line:
         """Put a world somewhere, and return the way to it.
 
         Raises:
@@ -66,7 +66,7 @@ class Lines(Protocol):
         """
         ...
 
-    def leave(self, lifeline: RebuildingLine, /) -> None:
+    def leave(self, rebuilding: RebuildingLine, /) -> None:
         """Forget a world."""
         ...
 
