@@ -48,7 +48,7 @@ async def turn(seat: SeatPort, begun: int, times: dict[str, list[float]] | None 
         start = time.perf_counter()
         await seat.observe()
         between = time.perf_counter()
-        outcome = await seat.resolve(Action(MOVES[number * 3 // 2 % len(MOVES)]))
+        outcome = await seat.step(Action(MOVES[number * 3 // 2 % len(MOVES)]))
         end = time.perf_counter()
         if times is not None:
             times["observe"].append(between - start)

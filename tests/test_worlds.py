@@ -150,7 +150,7 @@ def counter() -> tuple[Counter, Seat]:
 )
 def test_an_action_that_was_not_declared_so_never_reaches_the_game(action: Action, reason: str) -> None:
     game, seat = counter()
-    outcome = asyncio.run(seat.resolve(action))
+    outcome = asyncio.run(seat.step(action))
     assert not outcome.result.success
     assert reason in outcome.result.message
     assert not outcome.stepped

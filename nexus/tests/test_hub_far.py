@@ -112,7 +112,7 @@ async def do(seat: SeatPort, deeds: tuple[str, ...]) -> list[Any]:
     found = []
     for deed in deeds:
         seen = await seat.observe()
-        outcome = await seat.resolve(Action(deed))
+        outcome = await seat.step(Action(deed))
         found.append((encode(seen), encode(outcome.result)))
         if seat.done:
             break

@@ -177,13 +177,13 @@ def test_leaving_by_choice_is_refused_where_the_world_says_it_is_not_safe(tmp_pa
         refused = JackOutResult(False, message="You are falling.")
         world.release = lambda agent_id, mode, forced=False: refused  # type: ignore[method-assign]
         guest = VisitorSeat(world.open_seat("w3"))
-        outcome = await guest.resolve(Action("exit_game", {"destination": "echo"}))
+        outcome = await guest.step(Action("exit_game", {"destination": "echo"}))
         assert (outcome.result.success, outcome.result.message) == (False, "You are falling.")
         assert outcome.action.name == "exit_game"
         assert not outcome.stepped
         assert guest.exit is None
         assert guest.left is None
-        wrong = await guest.resolve(Action("exit_game", {"mode": "vanish"}))
+        wrong = await guest.step(Action("exit_game", {"mode": "vanish"}))
         assert "mode" in wrong.result.message
 
     asyncio.run(test())
@@ -210,7 +210,7 @@ def test_goals_that_were_brought_along_are_shown_and_never_measured(tmp_path: Pa
             seat = (await venue.open(["w4"], record.seed))["w4"]
             for event in store.repository.read_events(session.run_id, kinds=("step",)):
                 step = read_step(event.seq, 0, event.step or 0, event.body, Codec())
-                outcome = await seat.resolve(step.action)
+                outcome = await seat.step(step.action)
                 assert step_line("w4", outcome.action, outcome.result) == step.line
 
     asyncio.run(test())

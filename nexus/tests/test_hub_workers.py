@@ -89,7 +89,7 @@ async def crafter_stay(face: WorldPort, steps: int, before_call: Callable[[], No
         before_call()
         lines.append(dumps(await seat.observe()))
         before_call()
-        outcome = await seat.resolve(Action(WALK[number * 5 // 3 % len(WALK)]))
+        outcome = await seat.step(Action(WALK[number * 5 // 3 % len(WALK)]))
         lines.append(step_line("ada", outcome.action, outcome.result))
         if outcome.result.done:
             break
@@ -165,10 +165,10 @@ def test_a_world_of_two_seats_is_brought_back_with_a_move_that_waits_for_the_oth
         lines = []
         for number in range(6):
             lines += [dumps(await seat.observe()) for seat in (row, column)]
-            first = asyncio.create_task(row.resolve(Action(("cooperate", "defect")[number % 2])))
+            first = asyncio.create_task(row.step(Action(("cooperate", "defect")[number % 2])))
             await asyncio.sleep(0)
             in_between()
-            second = await column.resolve(Action(("cooperate", "defect")[number // 2 % 2]))
+            second = await column.step(Action(("cooperate", "defect")[number // 2 % 2]))
             for name, outcome in (("row", await first), ("column", second)):
                 lines.append(step_line(name, outcome.action, outcome.result))
         return lines
@@ -197,7 +197,7 @@ def test_no_state_is_saved_between_what_a_seat_sees_and_what_it_does() -> None:
                 await face.avatars(seat.agent_id)
             if number == 3:
                 kill()
-            outcomes = await asyncio.gather(row.resolve(Action("defect")), column.resolve(Action("cooperate")))
+            outcomes = await asyncio.gather(row.step(Action("defect")), column.step(Action("cooperate")))
             lines += [step_line("", outcome.action, outcome.result) for outcome in outcomes]
         return lines
 
@@ -220,7 +220,7 @@ def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_b
         row, column = await face.open_seat("row"), await face.open_seat("column")
         await row.observe()
         await column.observe()
-        waiting = asyncio.create_task(row.resolve(Action("cooperate")))
+        waiting = asyncio.create_task(row.step(Action("cooperate")))
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -228,7 +228,7 @@ def test_a_move_that_was_taken_back_stays_taken_back_when_the_world_is_brought_b
         left = row.leave("despawn")
         lines = [dumps(await left if isinstance(left, Awaitable) else left)]
         in_between()
-        outcome = await column.resolve(Action("defect"))
+        outcome = await column.step(Action("defect"))
         return [*lines, step_line("column", outcome.action, outcome.result), dumps(await column.observe())]
 
     async def test(pool: WorkerPool) -> None:
@@ -250,7 +250,7 @@ def test_a_game_that_cannot_be_saved_is_brought_back_from_its_beginning(tmp_path
         for number in range(150):
             if number in (40, 149):
                 kill_workers(pool)
-            assert (await seat.resolve(Action("go"))).result == (await other.resolve(Action("go"))).result
+            assert (await seat.step(Action("go"))).result == (await other.step(Action("go"))).result
         assert world.rebuilt == 2
         assert not world.can_snapshot
 
@@ -264,7 +264,7 @@ def test_what_happened_since_the_last_saved_state_stays_short(unruly: AdapterSpe
         seat = await sat_down(world)
         for _ in range(100):
             await seat.observe()
-            await seat.resolve(Action("go"))
+            await seat.step(Action("go"))
             assert len(world._line.journal.events) <= 50
         kill_workers(pool)
         assert (await seat.observe()).status["asked"] == "go:100"
@@ -280,11 +280,11 @@ def test_a_game_that_prints_and_reads_spoils_no_message_and_is_logged_up_to_a_li
 ) -> None:
     async def test(pool: WorkerPool) -> None:
         seat = await sat_down(world_in(pool, unruly))
-        outcome = await seat.resolve(Action("print", {"text": "loud and clear"}))
+        outcome = await seat.step(Action("print", {"text": "loud and clear"}))
         assert outcome.result.message == "Done."
-        assert (await seat.resolve(Action("read"))).result.message == "Read '' and b''."
+        assert (await seat.step(Action("read"))).result.message == "Read '' and b''."
         for _ in range(30):
-            await seat.resolve(Action("print", {"text": "x" * 100_000}))
+            await seat.step(Action("print", {"text": "x" * 100_000}))
 
     in_pool(test, logs=tmp_path / "logs")
     old, new = tmp_path / "logs" / "worker-1.log.1", tmp_path / "logs" / "worker-1.log"
@@ -298,8 +298,8 @@ def test_a_call_whose_worker_died_is_made_again_once_and_counts_once(unruly: Ada
         failures: list[WorldFailedError] = []
         world = world_in(pool, unruly, on_failure=failures.append)
         seat = await sat_down(world)
-        await seat.resolve(Action("go"))
-        outcome = await seat.resolve(Action("crash_once"))
+        await seat.step(Action("go"))
+        outcome = await seat.step(Action("crash_once"))
         assert outcome.result.observation.status["asked"] == "crash_once:1 go:1"
         assert outcome.result.observation.step == 2
         assert [str(f) for f in failures] == ["The game 'unruly' failed: its process ended with status 3."]
@@ -311,16 +311,16 @@ def test_a_game_that_crashes_again_fails_and_harms_no_other_in_its_worker(unruly
     async def test(pool: WorkerPool) -> None:
         bad, good = world_in(pool, unruly), world_in(pool, HOST.games.get("echo"))
         seat, other = await sat_down(bad), await sat_down(good)
-        before = await other.resolve(Action("say", {"text": "still here"}))
+        before = await other.step(Action("say", {"text": "still here"}))
         with pytest.raises(WorldFailedError, match=r"'unruly' failed: its process ended with status 3\."):
-            await seat.resolve(Action("crash"))
+            await seat.step(Action("crash"))
         assert await other.observe() == before.result.observation
         assert (bad.failures, good.failures, pool.started) == (2, 0, 3)
         with pytest.raises(WorldFailedError):
             await seat.observe()
         await bad.close()
         again = await sat_down(world_in(pool, unruly))
-        assert (await again.resolve(Action("go"))).result.success
+        assert (await again.step(Action("go"))).result.success
 
     in_pool(test)
 
@@ -329,10 +329,10 @@ def test_a_game_that_hangs_is_ended_and_held_to_blame_and_others_go_on(unruly: A
     async def test(pool: WorkerPool) -> None:
         bad, good = world_in(pool, unruly), world_in(pool, unruly)
         seat, other = await sat_down(bad), await sat_down(good)
-        await other.resolve(Action("go"))
-        hanging = asyncio.create_task(seat.resolve(Action("hang_once")))
+        await other.step(Action("go"))
+        hanging = asyncio.create_task(seat.step(Action("hang_once")))
         await until_at_it(tmp_path)
-        waiting = asyncio.create_task(other.resolve(Action("go")))
+        waiting = asyncio.create_task(other.step(Action("go")))
         await let_time_pass(pool)
         assert (await waiting).result.observation.status["asked"] == "go:2"
         assert (await hanging).result.observation.status["asked"] == "hang_once:1"
@@ -345,7 +345,7 @@ def test_a_call_that_waits_for_nothing_is_given_up_though_the_worker_lives(unrul
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
         seat = await sat_down(world)
-        waiting = asyncio.create_task(seat.resolve(Action("wait")))
+        waiting = asyncio.create_task(seat.step(Action("wait")))
         for _ in range(2):  # it is tried once more
             await until_at_it(tmp_path)
             link = pool.links[0]
@@ -368,13 +368,13 @@ def test_a_seat_that_waits_for_another_is_not_taken_for_a_hanging_game() -> None
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, HOST.games.get("matrix"))
         row, column = await sat_down(world, "row"), await world.open_seat("column")
-        waiting = asyncio.create_task(row.resolve(Action("defect")))
+        waiting = asyncio.create_task(row.step(Action("defect")))
         link = pool.links[0]
         await until_begun(link)
         for _ in range(1000):
             link.silence = 0.0  # it goes on giving signs of life
             pool.look(1.0)
-        assert (await column.resolve(Action("defect"))).result.success
+        assert (await column.step(Action("defect"))).result.success
         assert (await waiting).result.success
         assert pool.started == 1
 
@@ -390,7 +390,7 @@ def test_a_worker_that_is_silent_is_ended_even_when_nobody_asks_it_anything(unru
         pool.look(31.0)
         await link.ended
         assert link.why_killed == "it did not answer for 30 s"
-        assert (await seat.resolve(Action("go"))).result.observation.status["asked"] == "go:1"
+        assert (await seat.step(Action("go"))).result.observation.status["asked"] == "go:1"
 
     in_pool(test)
 
@@ -401,8 +401,8 @@ def test_a_game_that_holds_too_much_memory_is_ended_and_brought_back_smaller(unr
         world = world_in(pool, unruly, snapshot_every=1)
         seat = await sat_down(world)
         while not world.failures:
-            await seat.resolve(Action("leak"))
-        outcome = await seat.resolve(Action("go"))
+            await seat.step(Action("leak"))
+        outcome = await seat.step(Action("go"))
         assert outcome.result.observation.status["asked"].startswith("go:1 leak:")
 
     in_pool(test, memory=400 * 2**20, deadline=5.0)
@@ -413,7 +413,7 @@ def test_a_game_that_raises_keeps_its_worker_and_says_why(unruly: AdapterSpec, d
     async def test(pool: WorkerPool) -> None:
         seat = await sat_down(world_in(pool, unruly))
         with pytest.raises(WorldFailedError, match=why):
-            await seat.resolve(Action(deed))
+            await seat.step(Action(deed))
         assert pool.started == 1
 
     in_pool(test)
@@ -424,10 +424,10 @@ def test_a_game_that_is_left_to_chance_can_not_be_brought_back_and_says_so(unrul
     async def test(pool: WorkerPool) -> None:
         world = world_in(pool, unruly)
         seat = await sat_down(world)
-        await seat.resolve(Action("chance"))
+        await seat.step(Action("chance"))
         kill_workers(pool)
         with pytest.raises(WorldError, match="did not go the same way again at resolve of 'ada'"):
-            await seat.resolve(Action("go"))
+            await seat.step(Action("go"))
         await world.close()
 
     in_pool(test)
@@ -467,7 +467,7 @@ async def main():
     world = WorkerWorld(spec, 1, {{}}, factory=portable_reference(spec.factory), pool=pool)
     await world.begin(1)
     seat = await world.open_seat("ada")
-    acting = asyncio.create_task(seat.resolve(Action({deed!r})))
+    acting = asyncio.create_task(seat.step(Action({deed!r})))
     await (acting if {deed!r} == "go" else until_at_it(Path({str(tmp_path)!r})))
     print(pool.links[0].pid, flush=True)
     await asyncio.Event().wait()

@@ -150,9 +150,9 @@ class Seat:
 
     async def act(self, action: Action) -> ActionResult:
         """Carry out an action and return what came of it."""
-        return (await self.resolve(action)).result
+        return (await self.step(action)).result
 
-    async def resolve(self, action: Action) -> Outcome:
+    async def step(self, action: Action) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         if self.left is not None:
             return await self._refuse(action, "You have left this world.", done=True)

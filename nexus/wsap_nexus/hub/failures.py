@@ -183,7 +183,7 @@ async def _go_through(port: WorldPort, player: SeatPort, repository: Repository,
             continue
         step = read_step(event.seq, event.episode, event.step or 0, event.body, codec)
         await player.observe()
-        outcome = await player.resolve(step.action)
+        outcome = await player.step(step.action)
         if step_line(player.agent_id, outcome.action, outcome.result) != step.line:
             raise WorldError(f"{port.spec.name!r} did not go the way it was recorded.")
 

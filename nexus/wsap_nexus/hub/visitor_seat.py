@@ -167,12 +167,12 @@ class VisitorSeat:
         """Return what this seat sees now, drawn by the game."""
         return await self.inner.look()
 
-    async def resolve(self, action: Action) -> Outcome:
+    async def step(self, action: Action) -> Outcome:
         """Carry out an action, `exit_game` among them, and return what came of it."""
         if action.name == EXIT_GAME.name and self._offers:
             outcome = await self._exit(action)
         else:
-            outcome = await self.inner.resolve(action)
+            outcome = await self.inner.step(action)
         if self._decision >= self._fresh and self._decision in self._whispered:
             self._read(sorted(self._whispered[self._decision]))
         self._decision += 1
@@ -199,7 +199,7 @@ class VisitorSeat:
             observation = await self.inner.observe()
             return Outcome(action, ActionResult(False, wrong, observation=observation), stepped=False)
         given = action.parameters
-        out = await self.inner.resolve(Action("jack_out", {"mode": given.get("mode", "dormant")}))
+        out = await self.inner.step(Action("jack_out", {"mode": given.get("mode", "dormant")}))
         if out.left is not None:
             destination = str(given.get("destination") or "").strip()
             onward = "" if destination.lower() in ("", "nexus", "none") else destination

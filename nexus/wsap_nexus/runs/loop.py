@@ -227,7 +227,7 @@ class SeatLoop:
             await self._order.ended(seat)
             self.acting = True
             self._recorder.chosen(seat, episode, number, action, self._how(before, forced), after=after)
-        outcome = await self.seat.resolve(action)
+        outcome = await self.seat.step(action)
         await self._take_in(episode, observation, outcome, self._how(before, forced), before)
         self.acting = False
 
@@ -283,7 +283,7 @@ class SeatLoop:
             self._order.passed(choice.made)
         self.acting = isinstance(logged, LoggedChoice)
         if self._order is None:
-            outcome = await self.seat.resolve(logged.action)
+            outcome = await self.seat.step(logged.action)
         else:
             with self._order.deadlock.world(logged.seat):
                 outcome = await self._act_again(self._order, logged.action, choice)
@@ -309,8 +309,8 @@ class SeatLoop:
     async def _act_again(self, order: ReplayOrder, action: Action, choice: LoggedChoice | None) -> Outcome:
         """Carry out the recorded action; where the seat was removed in the middle of it, remove it again."""
         if choice is None or choice.let_go is None:
-            return await self.seat.resolve(action)
-        acting = asyncio.create_task(self.seat.resolve(action))
+            return await self.seat.step(action)
+        acting = asyncio.create_task(self.seat.step(action))
         try:
             await asyncio.sleep(0)  # the world hears of the choice first
             await order.reach(choice.let_go)

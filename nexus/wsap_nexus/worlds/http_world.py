@@ -96,7 +96,7 @@ class HttpSeat:
         told = await self._world.ask("look", changes=False, seat=self._agent_id)
         return None if told.get("view") is None else self._read(View, told, "view")
 
-    async def resolve(self, action: Action) -> Outcome:
+    async def step(self, action: Action) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         told = await self._world.ask_turn("resolve", seat=self._agent_id, action=action)
         out, death = told.get("out"), told.get("death")

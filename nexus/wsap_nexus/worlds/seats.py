@@ -65,7 +65,7 @@ class SeatPort(Protocol):
         """Return what this seat sees now, drawn by the game; None where it draws nothing."""
         ...
 
-    async def resolve(self, action: Action) -> Outcome:
+    async def step(self, action: Action) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         ...
 

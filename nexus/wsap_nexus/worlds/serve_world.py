@@ -434,7 +434,7 @@ async def act(
     action = host.codec.decode(Action, asked.action, where="action")
 
     async def do() -> dict[str, Any]:
-        outcome = await face.resolve(action)
+        outcome = await face.step(action)
         return {
             "action": outcome.action,
             "result": outcome.result,

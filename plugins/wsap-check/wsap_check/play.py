@@ -237,7 +237,7 @@ class Table:
             chosen = run.choose(seat, observation)
             action = await chosen if inspect.isawaitable(chosen) else chosen
             run.doing[name] = "acting"
-            result = (await self._guarded(seat.resolve(action), seat, action)).result
+            result = (await self._guarded(seat.step(action), seat, action)).result
             run.doing[name] = "deciding"
             number = self._numbers.get(name, 0)
             self._numbers[name] = number + 1

@@ -112,7 +112,7 @@ class Bridge:
 
     async def _resolve(self, asked: Mapping[str, Any]) -> bytes:
         seat = self._seat(asked)
-        outcome = await seat.resolve(self._codec.decode(Action, asked["action"], where="action"))
+        outcome = await seat.step(self._codec.decode(Action, asked["action"], where="action"))
         head = {
             "action": outcome.action,
             # The observation stands on its own line.

@@ -227,7 +227,7 @@ class WorkerSeat:
         _, text = await self.world.ask_turn("observe", seat=self.agent_id)
         return self._read(text)
 
-    async def resolve(self, action: Action) -> Outcome:
+    async def step(self, action: Action) -> Outcome:
         """Carry out an action and return what came of it, and how."""
         said, text = await self.world.ask_turn("resolve", seat=self.agent_id, action=action)
         decode = self.world.decode
