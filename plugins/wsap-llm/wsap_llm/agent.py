@@ -38,19 +38,13 @@ __all__ = ["LLMAgent", "LLMOptions"]
 class LLMAgent:
     """Shows a model each observation and takes its answer for an action.
 
-    Where the backend can constrain, the reply is bound to the actions that are legal now. Where it
-    can't, or refuses to, that is told once and counted, and replies are read with tolerance; one that
-    can't be understood is asked for again once, with the error and the legal actions; after that the
-    fallback is taken and the decision counts as forced. A model's thinking is never put into its
-    conversation.
+    Where the backend can constrain, the reply is bound to the actions that are legal now. Where it can't, or refuses
+    to, that is told once and counted, and replies are read with tolerance; one that can't be understood is asked for
+    again once, with the error and the legal actions; after that the fallback is taken and the decision counts as
+    forced. A model's thinking is never put into its conversation.
 
     Args:
-        backend: the model, with its middlewares.
-        options: how it is asked.
-        style: JSON, or tags.
-        prompts: the templates.
         memory: what it keeps beyond the conversation; None for nothing.
-        tools: what it can use while it thinks.
         toolbox: more tools, opened when a session begins and closed by `aclose`.
         prepare: awaited when a session begins, before the backend is asked anything.
         tell: told, in a sentence and once each, what does not go as asked; the log of warnings for None.
@@ -203,7 +197,6 @@ class LLMAgent:
         return action
 
     async def _ask_for_action(self, paused: PausedTurn, legal: Sequence[ActionDef]) -> Decision:
-        """Return the decision that the style makes of a turn, and note how it came about."""
         turn = DecisionTurn(
             paused.shown,
             legal,
@@ -316,11 +309,7 @@ class LLMAgent:
         return json.dumps(data, separators=(",", ":")).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken.
-
-        Raises:
-            SnapshotError: the data is damaged.
-        """
+        """Go on where the snapshot was taken; raise SnapshotError if the data is damaged."""
         try:
             found = json.loads(data)
             turns = [HistoryTurn.from_json(turn) for turn in found["turns"]]

@@ -90,14 +90,7 @@ class Cadence:
     def begin(
         self, observation: Observation, legal: Sequence[ActionDef], action: Action, steps: Steps = NOTHING_SAID
     ) -> None:
-        """Take a new decision.
-
-        Args:
-            observation: that it was made on.
-            legal: the actions that were possible.
-            action: what was decided.
-            steps: how far the model wants it carried.
-        """
+        """Take a new decision and how far the model wants it carried."""
         definition = next((a for a in legal if a.name == action.name), None)
         if definition is None or not repeatable(definition) or (times := max(1, steps.times or 1)) == 1:
             self._state = _State()
@@ -113,9 +106,7 @@ class Cadence:
     def report(self, prompts: Prompts, left_out: int = 0) -> str:
         """Return how far the last decision was carried out and why no further; empty if it was for one step.
 
-        Args:
-            prompts: where the wording comes from.
-            left_out: events of these steps that the model is not shown.
+        `left_out` is the number of events of these steps that the model is not shown.
         """
         ended = self._state.ended
         if ended is None:
@@ -135,11 +126,7 @@ class Cadence:
         return state
 
     def restore(self, data: object) -> None:
-        """Continue from a snapshot.
-
-        Raises:
-            SnapshotError: the data is damaged; nothing has changed.
-        """
+        """Continue from a snapshot. Raises SnapshotError if the data is damaged; nothing has changed."""
         try:
             self._state = Codec().decode(_State, data, where="state of a decision's steps")
         except WireError as error:

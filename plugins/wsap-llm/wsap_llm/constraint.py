@@ -26,14 +26,8 @@ class Constrains(Protocol):
 
 
 class ConstraintState:
-    """Whether one agent's replies are to be constrained, and whether the backend has refused to in this session.
-
-    Args:
-        backend: the model.
-        style: how it is asked.
-        options: what was asked for.
-        tell: told, in a sentence and once, that replies can't be constrained; the log of warnings for None.
-    """
+    """Whether one agent's replies are to be constrained, and whether the backend has refused to in this session. That
+    they can't be is told once; to the log of warnings where `tell` is None."""
 
     def __init__(
         self, backend: Backend, style: Constrains, options: LLMOptions, tell: Callable[[str], None] | None = None
@@ -52,11 +46,8 @@ class ConstraintState:
         return self._options.constrain and not self.reason
 
     def check(self) -> None:
-        """Check what the backend says it can do; tell if it can't constrain replies, though they were to be.
-
-        Raises:
-            ConstraintError: it can't or is not to, and strict play was asked for.
-        """
+        """Check what the backend says it can do; tell if it can't constrain replies, though they were to be. Raises
+        ConstraintError if it can't or is not to, and strict play was asked for."""
         if self._options.strict and not self._options.constrain:
             raise ConstraintError("Strict play was asked for, and unconstrained replies (constrain=no); choose one.")
         if self._style.constrains(self._backend.abilities):

@@ -149,7 +149,6 @@ def _toolbox(context: Context, names: list[str], memory: AgentMemory | None) -> 
 
 
 def _of_part(context: Context, part: str) -> dict[str, Any]:
-    """Return the options that are for a memory or tool, by their names there."""
     # Looked up by name, so that options which are for nobody are still found out.
     given = context.config.given if isinstance(context.config, Options) else context.config
     names = sorted(name for name in given if name.startswith(f"{part}."))

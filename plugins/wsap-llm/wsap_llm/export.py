@@ -101,8 +101,8 @@ def turn_messages(
     Args:
         turn: of a player.
         dialect: tags, as seed 002 has them, or JSON.
-        inline: of tags: what a tool gave stands in the assistant's text, which goes on after it, as where a
-            model's reply is continued; otherwise it comes as a message of its own.
+        inline: of tags: a tool's result stands in the assistant's text, which goes on after it; otherwise it comes as
+            a message of its own.
         begins: roles and texts that the turn begins with; the agent's own question for None.
     """
     question = _style(dialect).question(PROMPTS)

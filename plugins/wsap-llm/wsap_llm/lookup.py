@@ -65,11 +65,7 @@ class PendingCall:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> PendingCall:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError, KeyError, TypeError: it is something else.
-        """
+        """Return what `to_json` gave; raise ValueError, KeyError, TypeError if it is something else."""
         return cls(
             str(data["name"]),
             str(data["key"]),
@@ -82,14 +78,8 @@ class PendingCall:
 
 
 class ToolCalls:
-    """The calls of one turn, of the agent's own tools and the world's, counted together.
-
-    Args:
-        own: the agent's tools.
-        world: the world's, as far as they are legal now.
-        most: calls in the whole turn.
-        before: the call that the turn resumes from; None for a new turn.
-    """
+    """The calls of one turn, at most `most` to the agent's own tools and the world's together; `before` is the call
+    that the turn resumes from."""
 
     def __init__(
         self, own: Mapping[str, AgentTool], world: Sequence[ActionDef], most: int, before: PendingCall | None

@@ -80,11 +80,8 @@ FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false":
 
 
 def llm_options(context: Context) -> LLMOptions:
-    """Return how the model is asked, as the user said.
-
-    Raises:
-        ConfigError: an option has a value that it can't have.
-    """
+    """Return how the model is asked, as the user said. Raises ConfigError if an option has a value that it can't
+    have."""
     game = context.game
     complete = game is not None and game.complete_turns
     return LLMOptions(
@@ -144,7 +141,6 @@ def text(context: Context, name: str, default: str = "") -> str:
 
 
 def _pictures(context: Context) -> int:
-    """Return how many pictures are shown: a number, or yes for one."""
     given = context.config.get("pictures", False)
     if not isinstance(given, bool) and str(given).strip().isdigit():
         return int(number(context, "pictures"))

@@ -30,12 +30,8 @@ def literal(text: str) -> str:
 
 
 def text_pattern(limit: int, *, least: int = 0) -> str:
-    """Return the expression for text without a `<`, so that no tag can be in it.
-
-    Args:
-        limit: most characters.
-        least: fewest; with 1 or more, the first is not a space.
-    """
+    """Return the expression for `least` to `limit` characters without a `<`, so that no tag can be in them; if it can't
+    be empty, the first is not a space."""
     if least < 1:
         return f"[^<{FORBIDDEN}]{{0,{limit}}}"
     return rf"[^<\s{FORBIDDEN}][^<{FORBIDDEN}]{{{least - 1},{max(limit, least) - 1}}}"
@@ -93,16 +89,10 @@ def _positive(low: int, high: int) -> list[str]:
 def json_pattern(schema: Mapping[str, JsonValue]) -> str:
     """Return the expression for the JSON values that fit a schema and are written as `json.dumps` does.
 
-    The schema's bounds are kept; numbers with fractions have at most four decimals, and of those
-    that fit, the ones next to a bound that is not whole may be left out. A `<` is never part of a
-    text, so that a value can stand between tags.
-
-    Args:
-        schema: within the subset of `wsap_core.protocol.values`, with `anyOf` besides, and with a bound on
-            texts and lists (see `wsap_llm.reply.schema.bounded`).
-
-    Raises:
-        ValueError: nothing fits the schema, or it has no bound.
+    The schema is within the subset of `wsap_core.protocol.values`, with `anyOf` besides, and bounds texts and lists
+    (see `wsap_llm.reply.schema.bounded`). Its bounds are kept; numbers with fractions have at most four decimals, and
+    of those that fit, the ones next to a bound that is not whole may be left out. A `<` is never part of a text, so
+    that a value can stand between tags. Raises ValueError if nothing fits the schema, or it has no bound.
     """
     if "anyOf" in schema:
         return _either_of(schema["anyOf"])
@@ -240,7 +230,6 @@ def _object(schema: Mapping[str, JsonValue]) -> str:
 
 
 def _described(schema: Mapping[str, JsonValue]) -> list[tuple[str, bool]]:
-    """Return the expression of each property, and whether it is required."""
     required = set(schema.get("required", ()))
     return [
         (f"{_value(key)}: {json_pattern(part)}", key in required) for key, part in schema.get("properties", {}).items()

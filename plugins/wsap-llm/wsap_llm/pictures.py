@@ -59,13 +59,10 @@ def has_pictures(request: Request) -> bool:
 
 
 def refused_picture(model: str, words: str) -> BadRequestError | None:
-    """Return the error for a server's message about pictures that it does not take; None if it is about something else.
+    """Return the error for a server's words about pictures that it does not take; None if they are about something
+    else.
 
     The status does not matter: llama.cpp and Ollama answer 500 where a model can't see.
-
-    Args:
-        model: the model's full address.
-        words: what the server said, on one line.
     """
     if not _ABOUT_PICTURES.search(words):
         return None

@@ -176,14 +176,8 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Prompts:
-    """A set of templates.
-
-    Args:
-        overrides: template name -> text, in place of the default.
-
-    Raises:
-        ConfigError: there is no template of that name, or it is not a valid template.
-    """
+    """A set of templates, those in `overrides` in place of the default of the same name. Raises ConfigError if there is
+    no template of a name, or it is not a valid template."""
 
     overrides: Mapping[str, str] | None = None
 
@@ -196,11 +190,8 @@ class Prompts:
 
     @classmethod
     def from_folder(cls, folder: str | Path) -> Prompts:
-        """Return the defaults, each replaced by the `NAME.j2` of a folder where there is one.
-
-        Raises:
-            ConfigError: the folder can't be read, or a file is not a template.
-        """
+        """Return the defaults, each replaced by the `NAME.j2` of a folder where there is one. Raises ConfigError if the
+        folder can't be read, or a file is not a template."""
         path = Path(folder)
         try:
             files = sorted(path.glob("*.j2"))
@@ -217,11 +208,8 @@ class Prompts:
         return hashlib.sha256("\0".join(f"{k}\0{texts[k]}" for k in sorted(texts)).encode()).hexdigest()[:12]
 
     def render(self, name: str, **values: Any) -> str:
-        """Return a template with values filled in, which are never read as templates themselves.
-
-        Raises:
-            ConfigError: the template uses a value that does not exist.
-        """
+        """Return a template with values filled in, which are never read as templates themselves. Raises ConfigError if
+        the template uses a value that does not exist."""
         from jinja2 import TemplateError
 
         try:

@@ -85,11 +85,7 @@ class Reflector:
         return [self._since, self._ended, self._death]
 
     def set_state(self, state: object) -> None:
-        """Continue from a state.
-
-        Raises:
-            ValueError: it is not one.
-        """
+        """Continue from a state; raise ValueError if it is not one."""
         if not isinstance(state, list) or [type(item) for item in state] != [int, int, str]:
             raise ValueError("the state of an agent's reflection is two numbers and a text")
         self._since, self._ended, self._death = state

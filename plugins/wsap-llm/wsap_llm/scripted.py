@@ -26,14 +26,8 @@ Answer = str | Reply | Exception
 
 
 class ScriptedBackend:
-    """Gives replies from a list, in order, or from a function of the request.
-
-    Args:
-        replies: what to answer; an exception is raised. A list is used up, a function is asked each time.
-        model: the address to go by.
-        abilities: what to claim.
-        piece: characters in a chunk; a whole reply in one when 0.
-    """
+    """Gives replies from a list, in order, or from a function of the request, in chunks of `piece` characters (0:
+    whole); an exception among them is raised."""
 
     def __init__(
         self,
@@ -63,12 +57,8 @@ class ScriptedBackend:
         return self._abilities
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the next reply, cut at the first stop text.
-
-        Raises:
-            BadRequestError: the list is used up.
-            Exception: an exception in the list.
-        """
+        """Give the next reply, cut at the first stop text. Raises BadRequestError if the list is used up, and Exception
+        if an exception in the list."""
         self.requests.append(request)
         answer = self._next(request) if self._next is not None else next(self._left, None)
         if answer is None:
@@ -101,11 +91,8 @@ def _cut(text: str, stops: Iterable[str]) -> tuple[str, str | None]:
 
 
 def create(context: Context) -> ScriptedBackend:
-    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`.
-
-    Raises:
-        ConfigError: the option is missing.
-    """
+    """Return a scripted backend for `--model scripted/...`: always the reply in the option `reply`. Raises ConfigError
+    if the option is missing."""
     reply = context.config.get("reply")
     if not isinstance(reply, str):
         raise ConfigError("The scripted backend needs the option reply: the text that it always answers.")

@@ -48,11 +48,8 @@ def redacted(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_secrets(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return options with what references stand for.
-
-    Raises:
-        ConfigError: a variable is not set; the message says which, and for what.
-    """
+    """Return options with what references stand for. Raises ConfigError if a variable is not set; the message says
+    which, and for what."""
 
     def value_of(path: tuple[str, ...], text: str) -> str:
         whole = _WHOLE.fullmatch(text)
@@ -71,10 +68,8 @@ def is_reference(text: str) -> bool:
 def secrets_in(options: Mapping[str, Any], *, surely: bool = False) -> tuple[str, ...]:
     """Return the texts in resolved options that are confidential, longest first.
 
-    Args:
-        options: with what references stand for.
-        surely: leave out variables for programs whose names don't sound like a key's: a folder may be
-            in one, which a tool's results are full of.
+    If `surely`, variables for programs whose names don't sound like a key's are left out: a folder may be in one, which
+    a tool's results are full of.
     """
     found: list[str] = []
 
@@ -125,7 +120,6 @@ def clean(error: BaseException, secrets: Sequence[str]) -> None:
 
 
 def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: Change) -> Any:
-    """Return a value with every confidential text in it changed."""
     if isinstance(value, str):
         if secret:
             return change(path, value)
@@ -162,7 +156,6 @@ def _is_name(name: str) -> bool:
 
 
 def _table(text: str) -> Any:
-    """Return what a JSON text of a table or list stands for, and None for any other text."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -183,7 +176,6 @@ def _is_telling_address(text: str) -> bool:
 
 
 def _reference(path: tuple[str, ...], text: str) -> str:
-    """Return what is recorded in place of a text."""
     if not text or _WHOLE.fullmatch(text):
         return text
     if _INSIDE.search(text) and (_HARMLESS.fullmatch(_INSIDE.sub("", text)) or _is_telling_address(text)):

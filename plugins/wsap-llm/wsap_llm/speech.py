@@ -29,14 +29,8 @@ class Speaks(Protocol):
     async def speak(self, purpose: str, facts: Sequence[str], said: str = "") -> str:
         """Return what it says: to a person ("talk"), or for its diary ("diary").
 
-        Args:
-            purpose: one of `PURPOSES`.
-            facts: what is known of it and of what it lived through, a sentence each.
-            said: what a person said to it.
-
-        Raises:
-            ValueError: there is no such purpose.
-            BackendError: its model can't be asked.
+        `facts` are known of it and of what it lived through, a sentence each; `said` is what a person said to it.
+        Raises ValueError if there is no such purpose, and BackendError if its model can't be asked.
         """
         ...
 
@@ -53,17 +47,8 @@ def request_for(
 ) -> Request:
     """Return the request that has a model speak as an agent, with its persona and what it remembers.
 
-    Args:
-        purpose: one of `PURPOSES`.
-        facts: what is known of the agent, a sentence each.
-        said: what a person said to it.
-        options: the agent's.
-        prompts: the agent's.
-        memory: what it remembers; None for nothing.
-        generator: where the delimiters of quoted text are drawn from.
-
-    Raises:
-        ValueError: there is no such purpose.
+    It has the `facts` known of the agent, a sentence each, and what a person `said` to it. Raises ValueError if the
+    purpose is none of `PURPOSES`.
     """
     if purpose not in PURPOSES:
         raise ValueError(f"There is no purpose {purpose!r} to speak for; there are: {', '.join(PURPOSES)}.")

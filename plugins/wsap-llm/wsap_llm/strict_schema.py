@@ -70,12 +70,9 @@ def unwrapped(text: str) -> str:
 def strict_schema(schema: Mapping[str, JsonValue]) -> JsonSchema:
     """Return a schema within the subset that lets through all that fits the given one, and a little more.
 
-    Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional
-    may be null; so a reply is to be checked against the given schema. The root is taken as it is:
-    one that is no object, or `anyOf`, has to be put into an object before.
-
-    Args:
-        schema: of the kind that `wsap_llm.reply.schema.bounded` gives.
+    Lengths of texts are left out, the positions of `prefixItems` are forgotten, and what is optional may be null; so a
+    reply is to be checked against the given schema, of the kind that `wsap_llm.reply.schema.bounded` gives. The root is
+    taken as it is: one that is no object, or `anyOf`, has to be put into an object before.
     """
     made = _within(schema, listed=True)
     values = sum(len(part.get("enum", ())) for _, part, _ in _walk(made, "", 1))
@@ -100,7 +97,6 @@ def _within(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
 
 
 def _of_values(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
-    """Return an enumeration with its type, or the range of its whole numbers."""
     values = list(schema["enum"]) if "enum" in schema else [schema["const"]]
     whole = len(values) > 1 and all(type(value) is int for value in values)
     if not listed and whole and values == list(range(values[0], values[-1] + 1)):
@@ -113,7 +109,6 @@ def _of_values(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
 
 
 def _items(schema: Mapping[str, JsonValue], *, listed: bool) -> JsonSchema:
-    """Return one schema for all items of a list."""
     rest = schema.get("items", True)
     parts = [*schema.get("prefixItems", ()), *([rest] if rest is not False else [])]
     several: list[JsonSchema] = []
@@ -188,7 +183,6 @@ def _walk(schema: JsonValue, path: str, level: int) -> Iterator[tuple[str, Mappi
 
 
 def _wrong(part: Mapping[str, JsonValue]) -> str | None:
-    """Return what is wrong with one schema, leaving out those in it."""
     if unknown := sorted(part.keys() - _KNOWN):
         return f"{unknown[0]!r} is not permitted."
     if "anyOf" in part:

@@ -105,17 +105,10 @@ class DecisionTurn:
         prefill: str = "",
         stop: Sequence[str] = (),
     ) -> Reply:
-        """Return the reply to a request, constrained if the backend can do that.
+        """Return the reply to a request, constrained if the backend can do that; `stop` texts end an unconstrained
+        reply alone.
 
-        Args:
-            purpose: as in `Ask`.
-            messages: as in `Ask`.
-            constraint: what the reply must look like; None if the backend can't be asked for that.
-            prefill: as in `Ask`.
-            stop: texts that end an unconstrained reply; a constrained one ends by itself.
-
-        Raises:
-            ConstraintError: the backend refuses the constraint, and strict play was asked for.
+        Raises ConstraintError if the backend refuses the constraint, and strict play was asked for.
         """
         reply: Reply | None = None
         if constraint is not None and self.constrain:
@@ -227,7 +220,6 @@ class JsonStyle(Style):
             messages.append(self._told(turn, action.name, answer))
 
     def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
-        """Return the message with what a tool gave."""
         return Message("user", f"Result of {tool}: {harmless(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
 
     def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:

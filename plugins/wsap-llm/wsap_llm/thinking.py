@@ -69,14 +69,10 @@ def split_thinking(text: str) -> Split:
 class ThinkSplitter:
     """Takes a reply piece by piece and gives it back as text and thinking.
 
-    Only a `<think>` block at the very beginning is thinking, as models write it: the same letters
-    further on, say in a quotation, are text, and so is the tag `<thinking>` of the tag style, which
-    agents read themselves. A block that is never closed is thinking to its end. White space around
-    the block goes with it.
-
-    Args:
-        opened: the chat template has written the opening tag into the prompt already, so that the
-            reply begins in the middle of the block.
+    Only a `<think>` block at the very beginning is thinking, as models write it: the same letters further on, say in a
+    quotation, are text, and so is the tag `<thinking>` of the tag style, which agents read themselves. A block that is
+    never closed is thinking to its end. White space around the block goes with it. `opened` if the chat template has
+    written the opening tag into the prompt.
     """
 
     def __init__(self, *, opened: bool = False) -> None:

@@ -41,13 +41,8 @@ class ToolRecorder(Protocol):
 
 
 class ToolJournal:
-    """Keeps one seat's calls to its tools.
-
-    Args:
-        recorder: where new calls are recorded.
-        seat: whose they are.
-        offline: a recorded run is played again: nothing outside may be called.
-    """
+    """Keeps one seat's calls to its tools; `offline` if a recorded run is played again, so that nothing outside may be
+    called."""
 
     def __init__(self, recorder: ToolRecorder, seat: str, *, offline: bool = False) -> None:
         self.offline = offline
@@ -60,11 +55,7 @@ class ToolJournal:
         self._noted: set[str] = set()
 
     def take(self, event: Mapping[str, Any]) -> bool:
-        """Take a recorded event, and return whether it is one of this journal's.
-
-        Raises:
-            WireError: it is damaged.
-        """
+        """Take a recorded event, and return whether it is one of this journal's; raise WireError if it is damaged."""
         try:
             if "offers" in event:
                 self._offers[event["offers"]] = tuple(
@@ -141,12 +132,7 @@ def _key(name: str, parameters: Mapping[str, Any]) -> str:
 
 
 class RecordedTool:
-    """A tool whose calls are recorded, and had again where they are recorded already.
-
-    Args:
-        tool: the tool itself.
-        journal: where its calls are kept.
-    """
+    """A tool whose calls are recorded, and had again where they are recorded already."""
 
     def __init__(self, tool: AgentTool, journal: ToolJournal) -> None:
         self.tool = tool
@@ -190,11 +176,7 @@ class RecordedKeeper(RecordedTool):
         return self.tool.snapshot()
 
     def restore(self, data: bytes) -> None:
-        """Have the tool keep what it kept.
-
-        Raises:
-            SnapshotError: the data is damaged.
-        """
+        """Have the tool keep what it kept; raise SnapshotError if the data is damaged."""
         assert isinstance(self.tool, Snapshots), "`recorded` has looked"
         self.tool.restore(data)
 
@@ -205,7 +187,6 @@ def recorded(tool: AgentTool, journal: ToolJournal) -> RecordedTool:
 
 
 async def _result(tool: AgentTool, parameters: Mapping[str, Any]) -> str:
-    """Return what a tool gives, or in a line what it failed with."""
     try:
         result: str | Awaitable[str] = tool.run(parameters)
         return str(await result if inspect.isawaitable(result) else result)
@@ -216,13 +197,8 @@ async def _result(tool: AgentTool, parameters: Mapping[str, Any]) -> str:
 class RecordedSource:
     """A source of tools that offers, in all of a run, what it offered when the run was begun.
 
-    What it no longer has says so when it is called; what it has come to have since is left out,
-    because prompts that were recorded don't know of it.
-
-    Args:
-        name: under which name it is recorded.
-        source: the source itself; None to ask nobody and live on what is recorded.
-        journal: where its tools and their calls are kept.
+    What it no longer has says so when it is called; what it has come to have since is left out, because prompts that
+    were recorded don't know of it. Without a `source` nobody is asked, and it lives on what is recorded.
     """
 
     def __init__(self, name: str, source: ToolSource | None, journal: ToolJournal) -> None:
@@ -231,11 +207,7 @@ class RecordedSource:
         self._journal = journal
 
     async def open(self) -> Sequence[AgentTool]:
-        """Return the tools.
-
-        Raises:
-            WsapError: the source can't be opened.
-        """
+        """Return the tools; raise WsapError if the source can't be opened."""
         live = {} if self._source is None else {t.definition.name: t for t in await self._source.open()}
         offered = self._journal.offered(self._name)
         if offered is None:

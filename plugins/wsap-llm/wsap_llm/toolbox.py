@@ -13,12 +13,8 @@ from wsap_core.specs import ToolSpec
 
 
 def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:
-    """Return the tool of a spec, or a source of tools.
-
-    Raises:
-        PluginError: its factory can't be loaded, raises, or gives something else.
-        WsapError: the factory says what it lacks.
-    """
+    """Return the tool of a spec, or a source of tools. Raises PluginError if its factory can't be loaded, raises, or
+    gives something else, and WsapError if the factory says what it lacks."""
     built: object = build(spec.factory, context)
     if not isinstance(built, AgentTool | ToolSource):
         raise PluginError(
@@ -28,13 +24,10 @@ def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:
 
 
 class Toolbox:
-    """Opens the tools of one agent, and closes them again.
+    """Opens the tools and sources of tools of one agent, and closes them again.
 
-        async with Toolbox([build_tool(spec, context) for spec in specs]) as tools:
-            agent = LLMAgent(backend, tools=tools)
-
-    Args:
-        built: tools, and sources of tools.
+    async with Toolbox([build_tool(spec, context) for spec in specs]) as tools:
+        agent = LLMAgent(backend, tools=tools)
     """
 
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:

@@ -35,12 +35,8 @@ MOST_UNTOLD = 24
 
 
 def quoted(observation: Observation, generator: random.Random) -> tuple[str, str]:
-    """Return an observation's text with what others wrote in quotes, and the sentence that explains the quotes.
-
-    Args:
-        observation: what is shown.
-        generator: where the delimiters are drawn from; nothing is drawn if nobody wrote anything.
-    """
+    """Return an observation's text with what others wrote in quotes, and the sentence that explains the quotes, whose
+    delimiters are drawn from the generator; nothing is drawn if nobody wrote anything."""
     if not observation.messages and not any(e.type in SPOKEN for e in observation.recent_events):
         return observation.to_text(), ""
     quoter = Quoter.draw(generator)
@@ -101,11 +97,7 @@ class Untold:
 
     @classmethod
     def from_json(cls, data: object) -> Untold:
-        """Return what `to_json` gave.
-
-        Raises:
-            WireError: it is something else.
-        """
+        """Return what `to_json` gave; raise WireError if it is something else."""
         return Codec().decode(cls, data)
 
 
@@ -180,11 +172,7 @@ class PausedTurn:
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> PausedTurn:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError, KeyError, TypeError, WireError: it is something else.
-        """
+        """Return what `to_json` gave; raise ValueError, KeyError, TypeError, WireError if it is something else."""
         return cls(
             str(data["shown"]),
             int(data["step"]),
@@ -222,11 +210,7 @@ class HistoryTurn:
 
     @classmethod
     def from_json(cls, data: Sequence[JsonValue]) -> HistoryTurn:
-        """Return what `to_json` gave.
-
-        Raises:
-            ValueError, TypeError: it is something else.
-        """
+        """Return what `to_json` gave; raise ValueError, TypeError if it is something else."""
         user, assistant, *more = data
         return cls(str(user), str(assistant), _picture_from_json(more[0]) if more else None)
 
@@ -242,16 +226,15 @@ def _picture_from_json(data: Sequence[JsonValue] | None) -> ImagePart | None:
 class Conversation:
     """The system message and the newest turns of a session, as they go along with each request.
 
-    Turns are only ever added at the end, until twice as many are there as are wanted; then all but
-    the newest half of what is wanted go at once. Between two such cuts every request begins with
-    the one before, which providers and local servers reuse: with 16 steps, 24 of 25 requests do.
-    The same holds where the model's context has room for fewer; that is told once.
+    Turns are only ever added at the end, until twice as many are there as are wanted; then all but the newest half of
+    what is wanted go at once. Between two such cuts every request begins with the one before, which providers and local
+    servers reuse: with 16 steps, 24 of 25 requests do. The same holds where the model's context has room for fewer;
+    that is told once.
 
-    Pictures are expensive, so only the newest turns keep theirs. A turn that loses its picture stays
-    the same up to the picture, which is its end; what comes after it has to be computed anew.
+    Pictures are expensive, so only the newest turns keep theirs. A turn that loses its picture stays the same up to the
+    picture, which is its end; what comes after it has to be computed anew.
 
     Args:
-        backend: whose context it has to fit into.
         steps: about how many turns are kept, from half to twice as many; 0 for none.
         pictures: how many of the newest turns keep their picture.
         tell: told, in a sentence and once, what was cut; the log of warnings for None.
@@ -308,15 +291,8 @@ class Conversation:
         return (self._opening, *(message for turn in self._turns for message in turn.messages), *messages)
 
     def fitted(self, request: Request, messages: Sequence[Message]) -> Request:
-        """Return the request with so many turns that it and the longest reply fit into the model's context.
-
-        Args:
-            request: made of `with_messages(messages)`.
-            messages: what has to be in it besides the system message.
-
-        Raises:
-            ContextTooSmallError: they don't fit even without any turn.
-        """
+        """Return the request, made of `with_messages(messages)`, with so many turns that it and the longest reply fit
+        into the model's context. Raises ContextTooSmallError if they don't fit even without any turn."""
         context = self._backend.abilities.context
         if context is None:
             return request

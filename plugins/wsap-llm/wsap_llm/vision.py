@@ -16,13 +16,8 @@ __all__ = ["Vision"]
 
 
 class Vision:
-    """One agent's view of the world, where pictures were asked for.
-
-    Args:
-        backend: the model that is to see them.
-        options: what was asked for.
-        tell: told, in a sentence and once, that the world shows none; the log of warnings for None.
-    """
+    """One agent's view of the world, where pictures were asked for. That the world shows none is told once; to the log
+    of warnings where `tell` is None."""
 
     def __init__(self, backend: Backend, options: LLMOptions, tell: Callable[[str], None] | None = None) -> None:
         self._backend = backend
@@ -33,11 +28,8 @@ class Vision:
         """Gives what is drawn now; None where nobody lets the agent see."""
 
     def check(self) -> None:
-        """Check, before a session begins, that the model can see the pictures that were asked for.
-
-        Raises:
-            UsageError: it can't.
-        """
+        """Check, before a session begins, that the model can see the pictures that were asked for. Raises UsageError if
+        it can't."""
         if self._options.pictures and self._backend.abilities.images is False:
             raise UsageError(
                 f"{self._backend.model} can't see pictures; leave --pictures out, or take a model that can: "
@@ -45,11 +37,8 @@ class Vision:
             )
 
     async def picture(self) -> ImagePart | None:
-        """Return the picture of this moment; None where there is none, or none was asked for.
-
-        Raises:
-            UsageError: the world shows no picture at first, and strict play was asked for.
-        """
+        """Return the picture of this moment; None where there is none, or none was asked for. Raises UsageError if the
+        world shows no picture at first, and strict play was asked for."""
         if not self._options.pictures:
             return None
         picture = picture_of(await self.get_view()) if self.get_view is not None else None

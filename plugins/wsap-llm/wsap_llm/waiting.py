@@ -14,11 +14,8 @@ __all__ = ["retry_after"]
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return how many seconds a server asks clients to wait; None if it does not say, or in an unknown form.
 
-    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the
-    answer's own `Date`, so that the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
-
-    Args:
-        headers: of the answer, looked up by the names above.
+    `Retry-After` is seconds or a date (RFC 9110, section 10.2.3); a date is measured against the answer's own `Date`,
+    so that the local clock does not matter. OpenAI and Azure add `retry-after-ms`.
     """
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:

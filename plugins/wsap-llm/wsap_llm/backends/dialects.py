@@ -80,15 +80,7 @@ def request_body(
     stream: bool,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the body of a request to `/chat/completions`.
-
-    Args:
-        model: the model's name at the server.
-        request: what is asked.
-        dialect: what kind of server it goes to.
-        images: whether pictures are sent; else what they show.
-        stream: whether the reply is to come in pieces.
-        options: provider options, put in as they are.
+    """Return the body of a request to `/chat/completions`; without `images`, pictures are sent in words.
 
     Raises:
         ConstraintError: the server can't be asked for such a constraint.

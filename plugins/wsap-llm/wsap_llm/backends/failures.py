@@ -96,19 +96,14 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
 
 
 def _unseen(asked: Asked, told: str, words: str) -> BackendError | None:
-    """Return the error of a server that can't take the picture in the request; None if it is another."""
     if not asked.pictured or _CONTEXT.search(told):
         return None
     return refused_picture(asked.model, hide_key(words, asked.key))
 
 
 def refuses_constraint(status: int, about: str) -> bool:
-    """Return whether a server says that it can't bind a reply that was to be bound.
-
-    Args:
-        status: of its answer; where it is no plain refusal of the request, the words have to be clearer.
-        about: its words and codes.
-    """
+    """Return whether a server's words and codes say that it can't constrain a reply as asked; where the status is no
+    plain refusal of the request, they have to be clearer."""
     if _NOT_KEPT in about or _CONTEXT.search(about):
         return False
     if status in (400, 415, 422):

@@ -46,10 +46,6 @@ def fit(info: ModelInfo, memory: Memory | None) -> Fit:
     """Return the context that is suggested for a model: `WANTED` tokens, or as many as it and the memory allow.
 
     The weights and the cache of so long a context together take at most 85 % of the memory.
-
-    Args:
-        info: the model.
-        memory: what it is loaded into; None where that is not known.
     """
     made_for = info.abilities.context
     if made_for is not None and made_for < WANTED:
@@ -63,7 +59,6 @@ def fit(info: ModelInfo, memory: Memory | None) -> Fit:
 
 
 def _room(info: ModelInfo, memory: Memory | None) -> int | None:
-    """Return how many tokens of context fit into the memory beside the weights; None where that is not known."""
     if memory is None or not info.weights or not info.context_bytes:
         return None
     left = memory.size * SHARE - info.weights

@@ -80,12 +80,7 @@ class LiteLLMOptions:
 
 
 class LiteLLMBackend:
-    """A model of any provider that litellm knows. Never tries again by itself.
-
-    Args:
-        name: litellm's name of the model, `anthropic/claude-...`.
-        options: how it is called.
-    """
+    """A model of any provider by litellm's name for it, `anthropic/claude-...`. Never tries again by itself."""
 
     def __init__(self, name: str, options: LiteLLMOptions | None = None) -> None:
         self.options = options or LiteLLMOptions()
@@ -112,11 +107,7 @@ class LiteLLMBackend:
         return self._known
 
     async def prepare(self) -> None:
-        """Import litellm and look up what the model can do.
-
-        Raises:
-            MissingServiceError: litellm is not installed.
-        """
+        """Import litellm and look up what the model can do; raise MissingServiceError if litellm is not installed."""
         if self._library is None:
             self._library = await asyncio.to_thread(_import)
             self._known = self._looked_up()
@@ -201,7 +192,6 @@ class LiteLLMBackend:
         )
 
     def _priced(self, finish: Finish) -> Finish:
-        """Return the finish with what the tokens cost by litellm's map; unknown stays unknown."""
         usage = finish.usage
         if usage.cost is not None:
             return finish
@@ -312,12 +302,8 @@ def _import() -> Any:
 
 
 def create(context: Context) -> LiteLLMBackend:
-    """Return the backend for `litellm/<model>`.
-
-    Raises:
-        ConfigError: an option is unknown, or the model is not named.
-        MissingServiceError: litellm is not installed.
-    """
+    """Return the backend for `litellm/<model>`. Raises ConfigError if an option is unknown, or the model is not named,
+    and MissingServiceError if litellm is not installed."""
     config = dict(context.config)
     name = str(config.pop("model", "") or "")
     if not name:

@@ -38,14 +38,10 @@ T = TypeVar("T")
 
 
 class OpenAIBackend:
-    """A model behind a server that speaks OpenAI's chat completions.
+    """A model behind a server that speaks OpenAI's chat completions, by its name there.
 
     Never tries again by itself: the middleware `Retry` does. All requests share one pool of connections without a
     limit, which `aclose` closes.
-
-    Args:
-        name: the model's name at the server.
-        options: how it is reached.
     """
 
     def __init__(self, name: str, options: OpenAIOptions | None = None) -> None:
@@ -290,7 +286,6 @@ def _nothing() -> None:
 
 
 def _each(reader: ReplyReader, several: Iterable[str]) -> Iterator[Chunk]:
-    """Give the chunks of each event by itself."""
     for event in several:
         yield from reader.event(event)
 
@@ -299,11 +294,7 @@ def _each(reader: ReplyReader, several: Iterable[str]) -> Iterator[Chunk]:
 
 
 def create(context: Context) -> OpenAIBackend:
-    """Return the backend for `openai/<model>`.
-
-    Raises:
-        ConfigError: an option is wrong, or the model is not named.
-    """
+    """Return the backend for `openai/<model>`; raise ConfigError if an option is wrong, or the model is not named."""
     name = str(context.config.get("model") or "")
     if not name:
         raise ConfigError("Name the model: openai/MODEL, as the server calls it.")

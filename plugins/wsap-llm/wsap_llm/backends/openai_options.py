@@ -92,11 +92,8 @@ class OpenAIOptions:
 
 
 def options_of(config: Mapping[str, Any], environ: Mapping[str, str]) -> OpenAIOptions:
-    """Return options from a configuration and, for what it leaves out, the environment.
-
-    Raises:
-        ConfigError: an option is unknown or of the wrong kind.
-    """
+    """Return options from a configuration and, for what it leaves out, the environment. Raises ConfigError if an option
+    is unknown or of the wrong kind."""
     known = {f.name: f for f in fields(OpenAIOptions)}
     values: dict[str, Any] = {}
     for name, value in config.items():

@@ -118,10 +118,8 @@ class ModelPool:
     def backend(self, name: str) -> Model:
         """Return the model of an address; the same one each time, so that limits are shared.
 
-        Raises:
-            UsageError: it is no address.
-            UnknownNameError: no backend of that name is installed.
-            PluginError: the backend can't be made.
+        Raises UsageError if it is no address, UnknownNameError if no backend of that name is installed, and PluginError
+        if the backend can't be made.
         """
         name = name.strip()
         if name not in self._models:
@@ -185,11 +183,8 @@ class ModelPool:
         return price.of if price is not None else getattr(backend, "cost_of", None)
 
     def configure(self, name: str, options: Mapping[str, Any]) -> None:
-        """Set the backend's options for one address, over those for all; before it is asked for.
-
-        Raises:
-            UsageError: it was handed out with other options.
-        """
+        """Set the backend's options for one address, over those for all; before it is asked for. Raises UsageError if
+        it was handed out with other options."""
         name = name.strip()
         if name in self._models and self._own.get(name, {}) != options:
             raise UsageError(f"The model {one_line(name)[:80]} is used with two different sets of options; use one.")
@@ -200,11 +195,8 @@ class ModelPool:
         return self._prices.get(name.strip())
 
     def knows_price(self, name: str) -> bool:
-        """Return whether the price of a model was given, or its backend has prices of its own.
-
-        Raises:
-            WsapError: there is no such backend, or it can't be made.
-        """
+        """Return whether the price of a model was given, or its backend has prices of its own. Raises WsapError if
+        there is no such backend, or it can't be made."""
         return self._cost_of(name, self.backend(name).backend) is not None
 
     def belongs_to(self, run_id: str) -> None:
@@ -213,11 +205,8 @@ class ModelPool:
             budget.belongs_to(run_id)
 
     async def ready(self, name: str) -> Model:
-        """Return the model of an address once its backend knows what it can do.
-
-        Raises:
-            BackendError: it can't be asked; besides what `backend` raises.
-        """
+        """Return the model of an address once its backend knows what it can do. Raises BackendError if it can't be
+        asked; besides what `backend` raises."""
         model = self.backend(name)
         if (prepare := getattr(model.backend, "prepare", None)) is not None:
             await prepare()
@@ -226,13 +215,9 @@ class ModelPool:
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Model:
         """Return the model of an address once its backend knows what it can do; for commands.
 
-        Args:
-            name: the address.
-            options: an agent's, of which those that begin with `model.` are the backend's.
-
-        Raises:
-            ConfigError: an option names an environment variable that is not set.
-            WsapError: there is no such backend, it can't be asked, or it is used with other options.
+        Of an agent's `options`, those that begin with `model.` are the backend's. Raises ConfigError if an option names
+        an environment variable that is not set, and WsapError if there is no such backend, it can't be asked, or it is
+        used with other options.
         """
         own = {key: value for key, value in (options or {}).items() if key.startswith("model.")}
         self.configure(name, {key[6:]: value for key, value in with_secrets(own, os.environ).items()})
@@ -245,11 +230,8 @@ class ModelPool:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close every backend that was handed out, also if one of them fails to close.
-
-        Raises:
-            PluginError: one could not be closed.
-        """
+        """Close every backend that was handed out, also if one of them fails to close. Raises PluginError if one could
+        not be closed."""
         models, self._models = self._models, {}
         results = await asyncio.gather(*(model.aclose() for model in models.values()), return_exceptions=True)
         for name, result in zip(models, results, strict=True):
@@ -265,12 +247,8 @@ class ModelPool:
 
 
 def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
-    """Return the spec that an address names, and the rest of the address.
-
-    Raises:
-        UsageError: it is no address.
-        UnknownNameError: no backend of that name is installed; it suggests similar ones, or what to install.
-    """
+    """Return the spec that an address names, and the rest of the address. Raises UsageError if it is no address, and
+    UnknownNameError, with suggestions, if no backend of that name is installed."""
     names = host.backends.names()
     name, slash, rest = address.partition("/")
     if not slash or not name or not rest:

@@ -44,11 +44,8 @@ class EventReader:
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """Give the data of every event that is complete now.
-
-        Raises:
-            UnicodeDecodeError: the data of an event is not UTF-8.
-        """
+        """Give the data of every event that is complete now. Raises UnicodeDecodeError if the data of an event is not
+        UTF-8."""
         self._held.append(piece)
         if b"\n" in piece or b"\r" in piece:
             rest = self._joined()
@@ -83,7 +80,6 @@ class EventReader:
 
 
 def _data(block: bytes) -> str | None:
-    """Return the data of one event; None if it has none."""
     if block.startswith(b"data: ") and b"\n" not in block:  # as nearly every server writes them
         return block[6:].decode()
     lines = [
@@ -120,12 +116,7 @@ class Deltas:
         return text if text and data[end:] == self._after else None
 
     def learn(self, data: str, found: Any) -> None:
-        """Learn from an event, if it does nothing but say a piece of text.
-
-        Args:
-            data: the event.
-            found: what it is as JSON.
-        """
+        """Learn from an event, given as text and as JSON, if it does nothing but say a piece of text."""
         if not self._tries or not _only_says(found):
             return
         self._tries -= 1
@@ -158,13 +149,8 @@ def _only_says(found: Any) -> bool:
 
 
 class ReplyReader:
-    """Makes chunks of what a server sends, whole or in pieces.
-
-    Args:
-        request: what was asked; for the tokens of servers that don't count them.
-        asked: for messages.
-        opened: the chat template begins the reply inside a `<think>` block.
-    """
+    """Makes chunks of what a server sends, whole or in pieces; `opened` if the chat template begins the reply inside a
+    `<think>` block."""
 
     def __init__(self, request: Request, asked: Asked, *, opened: bool = False) -> None:
         self._request = request
@@ -179,12 +165,8 @@ class ReplyReader:
         """Whether the server has said that this was all."""
 
     def whole(self, body: bytes) -> Iterator[Chunk]:
-        """Give the chunks of a reply that came in one.
-
-        Raises:
-            ServerFailedError: it can't be read.
-            BackendError: it reports an error.
-        """
+        """Give the chunks of a reply that came in one. Raises ServerFailedError if it can't be read, and BackendError
+        if it reports an error."""
         choice = self._choice(self._parsed(body))
         if choice is None:
             raise ServerFailedError(f"{self._asked.place} answered without a reply in it.")
@@ -227,11 +209,7 @@ class ReplyReader:
         return chunks + _joined(texts)
 
     def close(self) -> Iterator[Chunk]:
-        """Give what was kept back, and the finish.
-
-        Raises:
-            ServerFailedError: the stream ended before the reply did.
-        """
+        """Give what was kept back, and the finish; raise ServerFailedError if the stream ended before the reply did."""
         if not self.done and self._reason is None:
             raise ServerFailedError(f"{self._asked.place} broke off in the middle of a reply of {self._asked.model}.")
         yield from self._splitter.close()
@@ -296,7 +274,6 @@ class ReplyReader:
 
 
 def _joined(texts: list[str]) -> list[Chunk]:
-    """Return the texts as one chunk, and forget them."""
     text = "".join(texts)
     texts.clear()
     return [TextChunk(text)] if text else []

@@ -128,7 +128,6 @@ def _read(name: str, options: Any, prefix: str) -> ServerConfig:
 
 
 def _parsed(value: Any) -> Any:
-    """Return what a JSON text of a table or list stands for, and anything else as it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:

@@ -45,14 +45,10 @@ def sdk_missing() -> MissingServiceError:
 class Connection:
     """Holds the connection to one server, and calls its tools.
 
-    A server that dies, hangs past its time or answers what can't be read loses its connection
-    (a program is ended with all it started), and is started again by the next call, at most
-    `restarts` times. The call during which it happened is not repeated, because nobody knows how
-    far it got.
-
-    Args:
-        server: how it is reached, and its limits.
-        tell: told once when the server first fails, and once when it is given up on.
+    A server that dies, hangs past its time or answers what can't be read loses its connection (a program is ended with
+    all it started), and is started again by the next call, at most `restarts` times. The call during which it happened
+    is not repeated, because nobody knows how far it got. A person is told once of the first failure, and once that it
+    is given up on.
     """
 
     def __init__(self, server: ServerConfig, tell: Tell) -> None:
@@ -67,12 +63,8 @@ class Connection:
         self._closed = False
 
     async def open(self) -> list[RemoteTool]:
-        """Reach the server and return its tools, at most `MOST_TOOLS`.
-
-        Raises:
-            MissingServiceError: the SDK is not installed.
-            ToolServerError: the server can't be reached, or does not list its tools in time.
-        """
+        """Reach the server and return its tools, at most `MOST_TOOLS`. Raises MissingServiceError if the SDK is not
+        installed, and ToolServerError if the server can't be reached, or does not list its tools in time."""
         async with self._lock:
             client = await self._started(first=True)
             try:
@@ -127,14 +119,6 @@ class Connection:
             raise _Refused(one_line(error.message)[:200]) from error
 
     async def _started(self, *, first: bool = False) -> Client:
-        """Return a fresh connection; the lock is held.
-
-        Args:
-            first: whoever asks tells of a failure, and does not go on after it.
-
-        Raises:
-            ToolServerError: it can't be reached, or was started too often.
-        """
         server = self._server
         if self._closed:
             raise ToolServerError(f"The tool server {server.name} is closed.")
@@ -232,7 +216,6 @@ class Connection:
             self._tell(sentence)
 
     def _reason(self, error: BaseException) -> str:
-        """Return why it failed, in a few words on one line."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, TimeoutError):
@@ -273,7 +256,6 @@ class _Tail:
         self.file.close()
 
     def last_line(self) -> str:
-        """Return the last line, cleaned, once the program has ended."""
         self._thread.join(1.0)
         lines = [line for raw in self._kept.splitlines() if (line := one_line(raw.decode("utf-8", "replace")))]
         return lines[-1][:200] if lines else ""

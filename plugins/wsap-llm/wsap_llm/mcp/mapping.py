@@ -28,17 +28,10 @@ class UnusableToolError(Exception):
 
 
 def tool_of(name: str, description: str | None, schema: Mapping[str, Any], *, prefix: str = "") -> Tool:
-    """Return a server's tool as this protocol describes it.
+    """Return a server's tool as this protocol describes it, each property of its JSON Schema as a parameter.
 
-    Args:
-        name: as the server calls it; what can't be part of a tag becomes a low line.
-        description: what it does; put on one line and cut.
-        schema: the JSON Schema of its parameters (Any: any JSON); each becomes a `ParamDef` whose
-            schema says as much of it as the protocol's subset can.
-        prefix: put before the name.
-
-    Raises:
-        UnusableToolError: it has too many parameters, or one that is needed has a name that can't be used.
+    What can't be part of a tag in its name becomes a low line; its description is put on one line and cut. Raises
+    UnusableToolError if it has too many parameters, or a required one has a name that can't be used.
     """
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{name}" if prefix else name)[:64]
     if not re.match(r"[A-Za-z]", wanted):
@@ -71,13 +64,8 @@ def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
 def subset(schema: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     """Return as much of a JSON Schema as the protocol's subset can say; the server checks the rest itself.
 
-    References within the schema are followed, alternatives of plain types become a list of
-    types, and keywords outside the subset are left out. Whatever fits the given schema fits the
-    returned one.
-
-    Args:
-        schema: any JSON (Any: from a server).
-        root: where references lead.
+    References within `root` are followed, alternatives of plain types become a list of types, and keywords outside the
+    subset are left out. Whatever fits the given schema fits the returned one.
     """
     made = _subset(schema, root, 0)
     if check_schema(made) is not None or len(json.dumps(made, default=str)) > _SCHEMA_SIZE:
@@ -110,7 +98,6 @@ def _subset(schema: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
 
 
 def _plain_types(choices: Any, root: Mapping[str, Any], depth: int) -> list[str]:
-    """Return the types of alternatives, or nothing if one of them says no type."""
     if not isinstance(choices, list):
         return []
     found: list[str] = []

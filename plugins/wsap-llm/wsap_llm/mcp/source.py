@@ -34,12 +34,7 @@ class RemoteTool:
 
 
 class McpTools:
-    """Reaches servers when opened, and offers their tools.
-
-    Args:
-        servers: how they are reached.
-        tell: tells a person what is wrong with a server, once.
-    """
+    """Reaches servers when opened, and offers their tools; tells a person once what is wrong with a server."""
 
     def __init__(self, servers: Sequence[ServerConfig], tell: Tell) -> None:
         self._servers = tuple(servers)
@@ -49,9 +44,8 @@ class McpTools:
     async def open(self) -> Sequence[RemoteTool]:
         """Return the tools of all servers, in the order they list them.
 
-        Raises:
-            MissingServiceError: the SDK is not installed.
-            ToolServerError: a server can't be reached now, which is sooner told before a run than in it.
+        Raises MissingServiceError if the SDK is not installed, and ToolServerError if a server can't be reached now,
+        which is sooner told before a run than in it.
         """
         found: list[RemoteTool] = []
         for server in self._servers:
@@ -85,12 +79,8 @@ class McpTools:
 
 
 def create(context: Context) -> McpTools:
-    """Return the tools of the servers that the options name; `config.py` says how.
-
-    Raises:
-        ConfigError: an option is missing, unknown or wrong.
-        MissingServiceError: the SDK is not installed.
-    """
+    """Return the tools of the servers that the options name; `config.py` says how. Raises ConfigError if an option is
+    missing, unknown or wrong, and MissingServiceError if the SDK is not installed."""
     servers = read_servers(context.config)
     if importlib.util.find_spec("mcp") is None:
         raise sdk_missing()

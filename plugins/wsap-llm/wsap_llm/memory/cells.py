@@ -78,11 +78,7 @@ class Cell:
 
     @classmethod
     def from_state(cls, state: JsonValue) -> Cell:
-        """Return the cell that `state` gave.
-
-        Raises:
-            ValueError: it is not one.
-        """
+        """Return the cell that `state` gave; raise ValueError if it is not one."""
         if not isinstance(state, list) or len(state) not in (7, 8):
             raise ValueError("a cell is a list of seven values, or eight with its run")
         text, world, step, kind, importance, until, times, run = state if len(state) == 8 else [*state, ""]
@@ -296,11 +292,8 @@ def pack(kind: str, state: dict[str, JsonValue]) -> bytes:
 
 
 def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, JsonValue]:
-    """Return the state in a snapshot of a kind of memory.
-
-    Raises:
-        SnapshotError: it is damaged, too large, or of another kind of memory.
-    """
+    """Return the state in a snapshot of a kind of memory. Raises SnapshotError if it is damaged, too large, or of
+    another kind of memory."""
     if not data.startswith(_MAGIC):
         raise SnapshotError("This is no snapshot of a memory, or one of another version.")
     reader = zlib.decompressobj()
@@ -323,11 +316,7 @@ def unpack(kind: str, data: bytes, limit: int = SNAPSHOT_LIMIT) -> dict[str, Jso
 
 
 def listed(state: Mapping[str, JsonValue], name: str) -> list[JsonValue]:
-    """Return a list in a snapshot's state.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Return a list in a snapshot's state; raise ValueError if it is something else."""
     value = state.get(name)
     if not isinstance(value, list):
         raise ValueError(f"{name} is not a list")

@@ -22,12 +22,9 @@ FACTS, PLANS, HISTORY = 200, 20, 50
 class FactsMemory(CellMemory):
     """Keeps what is held to be true, what is intended, and the last steps as they were.
 
-    A note of the kind "plan" is a plan, any other a fact; noting something again makes it the
-    newest. Each new achievement becomes a fact, with what was done for it. What is kept is
-    bounded: the oldest fact, plan or step goes when there is one too many.
-
-    Args:
-        memory: what to begin with; facts and plans in it have no provenance.
+    A note of the kind "plan" is a plan, any other a fact; noting something again makes it the newest. Each new
+    achievement becomes a fact, with what was done for it. What is kept is bounded: the oldest fact, plan or step goes
+    when there is one too many. Facts and plans of the `memory` that it begins with have no provenance.
     """
 
     def __init__(
@@ -103,14 +100,8 @@ class FactsMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of.
-
-        What a game's own kind of observation adds is kept as `extras`, and goes into the next
-        snapshot as it was.
-
-        Raises:
-            SnapshotError: it is damaged, or of another kind of memory; nothing has changed.
-        """
+        """Become what the snapshot was taken of; the extras of a game's own kind of observation stay as they were.
+        Raises SnapshotError if it is damaged, or of another kind of memory; nothing has changed then."""
         state = unpack("facts", data)
         codec = wire.Codec()
         try:
@@ -144,13 +135,8 @@ def _text(item: JsonValue) -> str:
 
 
 def create(context: Context) -> FactsMemory:
-    """Return a memory of facts, plans and history.
-
-    Options: `facts` (200), `plans` (20), `history` (50): how many of each are kept.
-
-    Raises:
-        ConfigError: an option is wrong.
-    """
+    """Return a memory of facts, plans and history; the options `facts` (200), `plans` (20) and `history` (50) say how
+    many of each are kept. Raises ConfigError if an option is wrong."""
     what, config = "facts memory", context.config
     options.check_known(what, config, ("facts", "plans", "history"))
     return FactsMemory(

@@ -33,17 +33,14 @@ ASKED = 16
 class FifoMemory(CellMemory):
     """Keeps the last `cells` steps as they were, and a summary of everything before.
 
-    Newest first. A cell that falls out waits in `overflow` until `compact` has folded it into the
-    summary, and is recalled meanwhile, so that nothing is lost: not when a summary fails, not when
-    it is never asked for. What an agent notes has a queue of its own, or a plan of some lines
-    would push out what was lived.
+    Newest first. A cell that falls out waits in `overflow` until `compact` has folded it into the summary, and is
+    recalled meanwhile, so that nothing is lost: not when a summary fails, not when it is never asked for. What an agent
+    notes has a queue of its own, or a plan of some lines would push out what was lived.
 
-    A summary blurs, as the seed says: without a model, lines that matter least are let go when it
-    is full. All sizes are bounded (cells, notes, cells that wait, the summary), so a life may
-    last as long as it likes.
+    A summary blurs, as the seed says: without a model, lines that matter least are let go when it is full. All sizes
+    are bounded (cells, notes, cells that wait, the summary), so a life may last as long as it likes.
 
     Args:
-        cells: how many steps are kept in detail.
         backend: asked for summaries; without one they are made by picking lines.
         summary_limit: most characters of the summary.
         batch: how many cells wait before the model is asked; 1 is the seed's one request a step.
@@ -154,11 +151,8 @@ class FifoMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; what this memory has no cells for waits to be folded.
-
-        Raises:
-            SnapshotError: it is damaged, or of another kind of memory; nothing has changed.
-        """
+        """Become what the snapshot was taken of; what this memory has no cells for waits to be folded. Raises
+        SnapshotError if it is damaged, or of another kind of memory; nothing has changed."""
         state = unpack("fifo", data)
         try:
             cells, notes, overflow, summary = (
@@ -221,12 +215,9 @@ class FifoMemory(CellMemory):
 def create(context: Context) -> FifoMemory:
     """Return a memory of K cells and a summary.
 
-    Options: `cells` (5), `summary_chars` (1200), `notes` (20), `batch` (1), and `summary_model`, the
-    address of a model that writes the summaries; without one they are made by picking lines.
-
-    Raises:
-        ConfigError: an option is wrong.
-        MissingServiceError: a model is named, and nothing installed can ask one.
+    Options: `cells` (5), `summary_chars` (1200), `notes` (20), `batch` (1), and `summary_model`, the address of a model
+    that writes the summaries; without one they are made by picking lines. Raises ConfigError if an option is wrong, and
+    MissingServiceError if a model is named, and nothing installed can ask one.
     """
     what, config = "fifo memory", context.config
     options.check_known(what, config, ("cells", "summary_chars", "notes", "batch", "summary_model"))

@@ -51,24 +51,16 @@ DEFAULT_WEIGHTS = Weights()
 class FullTextMemory(CellMemory):
     """Remembers everything, and recalls what fits the moment.
 
-    The candidates are the best matches of the query's words, the newest memories and the most
-    important ones; they are ranked as `Weights` says. A query is words and nothing else: there is
-    no syntax in it that a text could use. Of equal texts of one world the best is recalled alone.
+    The candidates are the best matches of the query's words, the newest memories and the most important ones; they are
+    ranked as `Weights` says. A query is words and nothing else: there is no syntax in it that a text could use. Of
+    equal texts of one world the best is recalled alone.
 
-    At most `keep` things are remembered, so a life may last as long as it likes. Shortly before
-    that `compact` (or, where nobody calls it, remembering itself) forgets a tenth: those whose
-    moment plus importance times `keep` is least, so that something of importance 1 outlives what
-    does not matter by `keep` moments.
+    At most `keep` things are remembered, so a life may last as long as it likes. Shortly before that `compact` (or,
+    where nobody calls it, remembering itself) forgets a tenth: those whose moment plus importance times `keep` is
+    least, so that something of importance 1 outlives what does not matter by `keep` moments.
 
-    Args:
-        path: a file that the memory lives in across runs; None for memory that ends with the agent.
-        keep: most things that are remembered.
-        weights: what counts how much.
-        store: where it is kept, in place of `path`.
-
-    Raises:
-        MissingServiceError: this Python's SQLite has no FTS5.
-        StorageError: the file can't be used.
+    It lives across runs in the file `path`; None for memory that ends with the agent. Raises MissingServiceError if
+    this Python's SQLite has no FTS5, and StorageError if the file can't be used.
     """
 
     def __init__(
@@ -92,11 +84,7 @@ class FullTextMemory(CellMemory):
 
     @override
     def remember(self, entry: HistoryEntry) -> None:
-        """Keep a lived step.
-
-        Raises:
-            StorageError: the file can't be written.
-        """
+        """Keep a lived step; raise StorageError if the file can't be written."""
         self._add(cell_of(entry, self.run))
 
     @override
@@ -137,12 +125,8 @@ class FullTextMemory(CellMemory):
 
     @override
     def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of, the file included.
-
-        Raises:
-            SnapshotError: it is damaged, or of another kind of memory; nothing has changed.
-            StorageError: the file can't be written; nothing has changed.
-        """
+        """Become what the snapshot was taken of, the file included. Raises SnapshotError if it is damaged, or of
+        another kind of memory, and StorageError if the file can't be written; nothing has changed then."""
         state = unpack("fulltext", data)
         try:
             rows, newest = state.get("rows"), state.get("newest")
@@ -168,7 +152,6 @@ class FullTextMemory(CellMemory):
 
 
 def _relevance(rows: Sequence[Lived], counts: Mapping[str, int], total: int) -> list[float]:
-    """Return the BM25 of each row for the words in `counts`, divided by the best."""
     weights = {word: math.log(1 + (total - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
     texts = [words_of(row.cell) for row in rows]
     average = sum(map(len, texts)) / max(1, len(texts)) or 1.0
@@ -190,12 +173,8 @@ def _row(item: object) -> Lived:
 def create(context: Context) -> FullTextMemory:
     """Return a memory with full-text search.
 
-    Options: `path`, a file to live in across runs (each agent needs its own), and `keep` (10,000).
-
-    Raises:
-        ConfigError: an option is wrong.
-        MissingServiceError: this Python's SQLite has no FTS5.
-        StorageError: the file can't be used.
+    Options: `path`, a file to live in across runs (each agent needs its own), and `keep` (10,000). Raises ConfigError
+    if an option is wrong, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
     """
     what, config = "fulltext memory", context.config
     options.check_known(what, config, ("path", "keep"))

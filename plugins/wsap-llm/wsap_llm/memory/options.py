@@ -9,11 +9,7 @@ from wsap_core.protocol.values import JsonValue
 
 
 def check_known(what: str, config: Mapping[str, JsonValue], known: Iterable[str]) -> None:
-    """Refuse options that are not known.
-
-    Raises:
-        ConfigError: there is one; the message lists those there are.
-    """
+    """Refuse options that are not known. Raises ConfigError if there is one; the message lists those there are."""
     names = tuple(known)
     for name in config:
         if name not in names:
@@ -22,11 +18,8 @@ def check_known(what: str, config: Mapping[str, JsonValue], known: Iterable[str]
 
 
 def whole(what: str, config: Mapping[str, JsonValue], name: str, default: int, *, low: int, high: int) -> int:
-    """Return an option that is a whole number; text such as "5" is read as one.
-
-    Raises:
-        ConfigError: it is something else, or out of bounds.
-    """
+    """Return an option that is a whole number; text such as "5" is read as one. Raises ConfigError if it is something
+    else, or out of bounds."""
     value = config.get(name, default)
     if isinstance(value, str):
         try:
@@ -39,11 +32,8 @@ def whole(what: str, config: Mapping[str, JsonValue], name: str, default: int, *
 
 
 def text(what: str, config: Mapping[str, JsonValue], name: str) -> str | None:
-    """Return an option that is text, or None where it is not given.
-
-    Raises:
-        ConfigError: it is something else, or empty.
-    """
+    """Return an option that is text, or None where it is not given. Raises ConfigError if it is something else, or
+    empty."""
     value = config.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise ConfigError(f"The option {name} of the {what} must be text.")

@@ -63,16 +63,8 @@ class Matches:
 
 
 class Store:
-    """What was lived, in a SQLite database in memory or in a file.
-
-    Args:
-        path: the file, made where there is none; None for memory.
-        connect: opens the database.
-
-    Raises:
-        MissingServiceError: this Python's SQLite has no FTS5.
-        StorageError: the file can't be used; by class.
-    """
+    """What was lived, in a SQLite database in a file, made where there is none, or in memory if `path` is None. Raises
+    MissingServiceError if this Python's SQLite has no FTS5, and StorageError, by class, if the file can't be used."""
 
     def __init__(
         self, path: str | None = None, *, connect: Callable[..., sqlite3.Connection] = sqlite3.connect
@@ -160,11 +152,8 @@ class Store:
         self._count -= len(gone)
 
     def replace(self, rows: Sequence[Lived], newest: int) -> None:
-        """Become these rows, all or nothing.
-
-        Raises:
-            ValueError: moments are not positive, rising, and at most `newest`.
-        """
+        """Become these rows, all or nothing. Raises ValueError if moments are not positive, rising, and at most
+        `newest`."""
         before = 0
         for row in rows:
             if not before < row.moment <= newest:
@@ -242,7 +231,6 @@ class Store:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Raise SQLite's errors as the kernel's, with advice."""
         try:
             yield
         except sqlite3.Error as error:

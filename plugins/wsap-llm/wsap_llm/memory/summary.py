@@ -68,12 +68,8 @@ class ModelSummary:
     """Most characters of the summary."""
 
     async def fold(self, summary: Summary, cells: Sequence[Cell]) -> Summary:
-        """Return the new summary.
-
-        Raises:
-            BackendError: the model could not be asked.
-            ValueError: it answered with nothing, or was cut off.
-        """
+        """Return the new summary. Raises BackendError if the model could not be asked, and ValueError if it answered
+        with nothing, or was cut off."""
         words = max(20, self.limit // 7)
         before = "\n".join(f"- {cell.shown()}" for cell in summary) or "- (nothing yet)"
         since = "\n".join(f"- {cell.shown()}" for cell in cells)

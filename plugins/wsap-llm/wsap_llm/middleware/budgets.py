@@ -61,12 +61,8 @@ class Budget:
         """Say for which recorded run requests are sent here; a budget that also reads the record counts it once."""
 
     def reserve(self, worst: Usage) -> None:
-        """Hold what a request may take at worst.
-
-        Raises:
-            BudgetReachedError: the limit could be passed; nothing is held.
-            UsageError: a limit in money is set, and the model's price is not known.
-        """
+        """Hold what a request may take at worst. Raises BudgetReachedError if the limit could be passed, and UsageError
+        if a limit in money is set and the model's price is not known; nothing is held then."""
         total = self.spent + self._held + worst
         if self._unpriced:
             total = replace(total, cost=None)
@@ -143,14 +139,11 @@ class Budgets:
 
     @classmethod
     def parse(cls, words: Iterable[str], *, scopes: Collection[str] = ("run", "decision", "day")) -> Budgets:
-        """Return the limits given as `[SCOPE.]calls|tokens|cost=N`; the scope is `run` by default.
+        """Return the limits given as `[SCOPE.]calls|tokens|cost=N`, such as `day.tokens=500000`; the scope is `run` by
+        default.
 
-        Args:
-            words: such as `cost=2`, `decision.calls=5`, `day.tokens=500000`.
-            scopes: the scopes that have a meaning here.
-
-        Raises:
-            UsageError: a word has another form, is given twice, or its number is out of range.
+        Raises UsageError if a word has another form or a scope without a meaning here, is given twice, or its number is
+        out of range.
         """
         found: dict[str, dict[str, Any]] = {}
         for word in words:
@@ -185,11 +178,7 @@ def _amount(name: str, word: str) -> float:
 class CheckBudgets:
     """Refuses a request that could pass a limit at its worst: all of its prompt, the longest reply.
 
-    Args:
-        budgets: each is asked.
-        price: what the model costs; None where it is not known.
-        cost_of: returns the cost of so many tokens of prompt and reply by the backend's own prices, for a model
-            without `price`.
+    Costs are the price's, or without one what `cost_of` returns for tokens of prompt and reply.
     """
 
     def __init__(
@@ -239,13 +228,7 @@ class CheckBudgets:
 class CheckDecision:
     """Refuses a request with which a decision could pass its limits.
 
-    Replayed replies count: a run that is resumed in the middle of a decision does not start to
-    count anew.
-
-    Args:
-        limits: of one decision.
-        counter: what the decision has asked so far.
-        cost_of: returns the cost of so many tokens of prompt and reply; None where the price is not known.
+    Replayed replies count: a run that is resumed in the middle of a decision does not start to count anew.
     """
 
     def __init__(self, limits: BudgetLimits, counter: UsageCounter, *, cost_of: CostOf | None = None) -> None:

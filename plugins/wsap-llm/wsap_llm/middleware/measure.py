@@ -86,12 +86,7 @@ class Meter:
 
 
 class Measure:
-    """Measures every successful call; innermost, because pauses between attempts are not to be counted.
-
-    Args:
-        meter: where the figures are kept.
-        address: under which address.
-    """
+    """Measures every successful call; innermost, because pauses between attempts are not to be counted."""
 
     def __init__(self, meter: Meter, address: str) -> None:
         self._meter = meter

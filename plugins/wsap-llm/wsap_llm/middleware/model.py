@@ -16,23 +16,14 @@ class Middleware(Protocol):
     """What happens to each request and its reply between an agent and a backend; one concern each."""
 
     def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply.
-
-        Args:
-            request: what is asked.
-            ask: sends a request on; it may be called several times, or not at all. Close what it returns
-                (`contextlib.aclosing`).
-        """
+        """Give the reply. `ask` sends a request on; it may be called several times, or not at all. Close what it
+        returns (`contextlib.aclosing`)."""
         ...
 
 
 class Model:
-    """A backend with middlewares around it: itself a backend.
-
-    Args:
-        backend: what is asked in the end; if it is a `Model`, these middlewares go around its own.
-        middlewares: the outermost first.
-    """
+    """A backend with middlewares, the outermost first, around it: itself a backend. Around a `Model` they go around its
+    own."""
 
     def __init__(self, backend: Backend, middlewares: Iterable[Middleware]) -> None:
         own = backend.middlewares if isinstance(backend, Model) else ()

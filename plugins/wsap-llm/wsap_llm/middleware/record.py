@@ -67,12 +67,8 @@ class MemoryJournal:
 class Record:
     """Keeps every reply in a journal before passing it on; a request whose reply is kept already is not sent.
 
-    The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is
-    kept in the same way, because the agent goes another way after it.
-
-    Args:
-        journal: where replies are kept.
-        model: the model's address, which is part of the key.
+    The second makes resuming a run free: no reply is paid for twice. That a constraint was refused is kept in the same
+    way, because the agent goes another way after it.
     """
 
     def __init__(self, journal: Journal, model: str) -> None:
@@ -81,11 +77,8 @@ class Record:
         self._seen: dict[str, int] = {}
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply, kept or new.
-
-        Raises:
-            ConstraintError: the backend refuses the constraint, now or when the request was kept.
-        """
+        """Give the reply, kept or new. Raises ConstraintError if the backend refuses the constraint, now or when the
+        request was kept."""
         key = request_key(self._model, request)
         _refused_before(self._journal, key)
         occurrence = self._seen.get(key, 0)
@@ -112,13 +105,7 @@ class Record:
 
 
 class Replayed:
-    """A backend that gives back what was recorded, and never asks anybody.
-
-    Args:
-        model: the address of the model that was recorded.
-        journal: what was recorded.
-        abilities: what that model could do.
-    """
+    """A backend that gives back what was recorded of a model, and never asks anybody."""
 
     def __init__(self, model: str, journal: Journal, abilities: Abilities | None = None) -> None:
         self._model = model
@@ -137,12 +124,8 @@ class Replayed:
         return self._abilities
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
-        """Give the recorded reply.
-
-        Raises:
-            UsageError: this was never asked in the recorded run.
-            ConstraintError: the recorded backend refused the constraint.
-        """
+        """Give the recorded reply. Raises UsageError if this was never asked in the recorded run, and ConstraintError
+        if the recorded backend refused the constraint."""
         key = request_key(self._model, request)
         _refused_before(self._journal, key)
         occurrence = self._seen.get(key, 0)
@@ -168,12 +151,8 @@ class RecordAgain:
         self._model = model
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the recorded reply.
-
-        Raises:
-            ConstraintError: the recorded backend refused the constraint.
-            UsageError: this was never asked in the recorded run.
-        """
+        """Give the recorded reply. Raises ConstraintError if the recorded backend refused the constraint, and
+        UsageError if this was never asked in the recorded run."""
         key = request_key(self._model, request)
         try:
             reply = await collect_from(ask(request), self._model)

@@ -52,11 +52,8 @@ class Retry:
         self._on_retry = on_retry
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
-        """Give the reply of the first attempt that succeeds.
-
-        Raises:
-            BackendError: the last attempt's error, or one that trying again can't help.
-        """
+        """Give the reply of the first attempt that succeeds. Raises BackendError if the last attempt's error, or one
+        that trying again can't help."""
         for attempt in range(1, self._attempts + 1):
             held: list[Chunk] = []
             passed = False
@@ -81,7 +78,6 @@ class Retry:
             return
 
     def _pause(self, attempt: int, error: TransientError) -> float | None:
-        """Return how many seconds to wait, or None to give up."""
         if attempt >= self._attempts:
             return None
         if isinstance(error, RateLimitError) and error.retry_after is not None:
@@ -91,13 +87,7 @@ class Retry:
 
 
 class RateLimit:
-    """Lets so many requests run at once, and so many start in any minute; the others wait in order.
-
-    Args:
-        concurrency: requests at once; None for any number.
-        per_minute: requests in any sixty seconds; None for any number.
-        clock: what tells the time and waits.
-    """
+    """Lets so many requests run at once, and so many start in any minute; the others wait in order."""
 
     def __init__(
         self, *, concurrency: int | None = None, per_minute: int | None = None, clock: Clock | None = None

@@ -12,12 +12,8 @@ MOST_LISTED = 60
 
 
 def reask(reason: str, actions: Sequence[ActionDef]) -> str:
-    """Return what a model is told whose reply could not be used: why, what is legal now, and the form.
-
-    Args:
-        reason: from `NotUnderstood`; shown on one line, because it may quote the model.
-        actions: legal now.
-    """
+    """Return what a model is told whose reply could not be used: why (on one line, as it may quote the model), what is
+    legal now, and the form."""
     listed = ActionSpace(tuple(actions[:MOST_LISTED])).to_text()
     more = f"\n(and {len(actions) - MOST_LISTED} more)" if len(actions) > MOST_LISTED else ""
     return (

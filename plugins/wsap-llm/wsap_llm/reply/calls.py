@@ -45,13 +45,11 @@ def undecorated(text: str) -> str:
 
 
 def read_call(text: str, choices: LegalChoices, *, marked: bool) -> Call | None:
-    """Return the one call that a short text consists of; None if it is anything else.
+    """Return the one call that a short text consists of, such as `move(direction="north")`; None if it is anything
+    else.
 
-    Args:
-        text: such as `move(direction="north")`; an explanation that begins with `because` may follow.
-        choices: what can be named.
-        marked: whether the text stands where an action belongs, as in JSON or behind a label, so
-            that near misses of a name count.
+    An explanation that begins with `because` may follow. Where the text is `marked`, standing where an action belongs,
+    as in JSON or behind a label, near misses of a name count.
     """
     if len(text) > LONGEST or text.rstrip(_DECORATION).endswith(("?", "？")):
         return None
@@ -83,7 +81,6 @@ def _arguments(inside: str) -> JsonValue:
 
 
 def _pairs(text: str) -> dict[str, JsonValue]:
-    """Return `a=1, b="x"` by name; nothing if the text is not all of that form."""
     found: dict[str, JsonValue] = {}
     at = 0
     while at < len(text):

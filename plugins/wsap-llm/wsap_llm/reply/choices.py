@@ -49,12 +49,8 @@ class Names:
     """Name -> its words."""
 
     def resolve(self, text: str, *, exactly: bool = False) -> str | None:
-        """Return the one name that a text stands for; None if there is none, or more than one.
-
-        Args:
-            text: as it was written.
-            exactly: whether only case and separators may differ.
-        """
+        """Return the one name that a text stands for; None if there is none, or more than one. If `exactly`, only case
+        and separators may differ."""
         if text in self.words:
             return text
         said = split_words(text)

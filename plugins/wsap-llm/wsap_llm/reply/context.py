@@ -51,14 +51,8 @@ _TAKEN_BACK = re.compile(
 
 
 def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
-    """Return whether nothing on its line, or announcing it above, makes a call part of a sentence.
-
-    Args:
-        text: the reply.
-        start: where the call begins in it.
-        end: where it ends.
-        before_it: where the call before it ends.
-    """
+    """Return whether nothing on its line, or announcing it above, makes the call at `text[start:end]` part of a
+    sentence; `before_it` is where the call before it ends."""
     line_start = max(before_it, start - 400, text.rfind("\n", max(0, start - 400), start) + 1)
     before = text[line_start:start]
     if text[start] == "(":  # the parameters of a call, as in dict(action="wait")
@@ -85,12 +79,10 @@ def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
 
 
 def _announced(text: str) -> bool:
-    """Whether the clause before a colon announces an answer of one's own."""
     return _ANNOUNCES.fullmatch(_CLAUSE.split(text.removesuffix(":"))[-1]) is not None
 
 
 def _told(text: str) -> bool:
-    """Whether a text tells of what others said."""
     return _SAYING.search(text) is not None
 
 

@@ -67,7 +67,6 @@ class _Object:
         self._reasoning = next((str(text) for key in _REASONS if isinstance(text := self._get(key), str)), None)
 
     def candidates(self) -> list[Candidate]:
-        """Return what it asks for, in the first of its forms that says anything."""
         if self._is_definition():
             return []
         named = [key for key in _NAME_KEYS if not self._empty(self._get(key))]

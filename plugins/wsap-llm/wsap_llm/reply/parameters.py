@@ -32,12 +32,9 @@ class Settled:
 
 
 def settle(definition: ActionDef, given: JsonValue, choices: LegalChoices) -> Settled:
-    """Return the parameters that a model meant.
+    """Return the parameters that a model meant by what stood in their place.
 
-    Args:
-        definition: the action or tool.
-        given: what stood where the parameters belong; models put everything there.
-        choices: everything that could have been meant, to tell a contradiction from a superfluity.
+    `choices` is everything that could have been meant, to tell a contradiction from a superfluity.
     """
     broken_off = _broken_off(given)
     given = _as_mapping(definition, given)
@@ -70,7 +67,6 @@ def _complete(definition: ActionDef, given: Mapping[str, JsonValue]) -> bool:
 
 
 def _as_mapping(definition: ActionDef, given: JsonValue) -> Mapping[str, JsonValue] | None:
-    """Return what was given by name: text is read as JSON, a list by position, a value as the only one."""
     if isinstance(given, Mapping):
         return given
     if given is None or (isinstance(given, str) and joined(given) in _NOTHING):
@@ -100,7 +96,6 @@ def _as_mapping(definition: ActionDef, given: JsonValue) -> Mapping[str, JsonVal
 
 
 def _mend(definition: ActionDef, given: Mapping[str, JsonValue], choices: LegalChoices) -> Settled:
-    """Try names and values again in other spellings, and leave out what was not asked for."""
     own = names_of(tuple(p.name for p in definition.parameters))
     kept: dict[str, JsonValue] = {}
     left: dict[str, JsonValue] = {}

@@ -131,11 +131,8 @@ def _at(text: str, start: int, reader: _Reader) -> Found | None:
 
 
 def read_loose(text: str) -> JsonValue:
-    """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word.
-
-    Raises:
-        Unreadable: it begins like JSON, and can't be read as such.
-    """
+    """Return the value that a whole text stands for: an object, a list, quoted text, a number, a word. Raises
+    Unreadable if it begins like JSON, and can't be read as such."""
     return _Reader(text).read(0)[0]
 
 

@@ -69,13 +69,8 @@ class TagScanner:
     """Reads a leg of a turn as it comes, in chunks of any size."""
 
     def __init__(self, turn: TagTurn, *, inside_thinking: bool = False, calls_left: int | None = None) -> None:
-        """Begin a leg.
-
-        Args:
-            turn: the tags that are legal now.
-            inside_thinking: True for a continuation, or where `<thinking>` was the prefill.
-            calls_left: tool calls still allowed; the turn's limit for None.
-        """
+        """Begin a leg, inside the thinking for a continuation or where `<thinking>` was the prefill; as many calls are
+        left as the turn's limit if `calls_left` is None."""
         self._turn = turn
         self._calls_left = turn.limits.calls if calls_left is None else calls_left
         self._thinking = inside_thinking
@@ -126,7 +121,6 @@ class TagScanner:
         return self._too_long(self._at)
 
     def _too_long(self, end: int) -> TagEvent | None:
-        """Stop a model that rambles on inside a tag."""
         if self._open is None:
             return None
         name, most = self._open.definition.name, self._turn.longest(self._open.definition)

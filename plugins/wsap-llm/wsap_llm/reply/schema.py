@@ -145,7 +145,6 @@ def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema
 
 
 def _with_steps(branch: JsonSchema, steps: int) -> JsonSchema:
-    """Return an action's branch with the optional members about steps after its parameters."""
     members: dict[str, JsonSchema] = json_members(steps)
     properties: dict[str, JsonSchema] = {}
     for name, schema in branch["properties"].items():
@@ -178,12 +177,7 @@ MOST_DECLARED = 2000
 
 
 def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
-    """Return a parameter's schema with a limit on every length.
-
-    Args:
-        schema: within the subset of `wsap_core.protocol.values`.
-        text_limit: longest text, in characters, where the schema does not say less.
-    """
+    """Return a parameter's schema with a limit on every length: `text_limit` characters where it does not say less."""
     made = {key: value for key, value in schema.items() if key not in ("description", "title", "examples", "$comment")}
     if "enum" in made or "const" in made:
         return made
@@ -214,7 +208,6 @@ def bounded(schema: Mapping[str, JsonValue], text_limit: int) -> JsonSchema:
 
 
 def _few(schema: Mapping[str, JsonValue]) -> list[int]:
-    """Return the whole numbers of a range if they are few, and nothing otherwise."""
     if not all(isinstance(schema.get(bound), int) for bound in ("minimum", "maximum")) or "exclusiveMinimum" in schema:
         return []
     if "exclusiveMaximum" in schema or not 0 <= schema["maximum"] - schema["minimum"] < MOST_LISTED:

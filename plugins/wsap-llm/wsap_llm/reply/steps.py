@@ -80,7 +80,6 @@ def repeatable(action: ActionDef) -> bool:
 
 
 def _is_free(schema: JsonValue) -> bool:
-    """Whether free text fits a schema."""
     if not isinstance(schema, Mapping):
         return schema is not False
     if "enum" in schema or "const" in schema:
@@ -112,16 +111,11 @@ def json_members(most: int) -> dict[str, dict[str, JsonValue]]:
 
 
 def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tuple[str, Steps]:
-    """Separate what a reply says about steps from the rest of it.
+    """Separate what a reply says about steps, `most` at the most, from the rest of it.
 
-    Read with tolerance: numbers as text, any number above the most for the most, and what makes no
-    sense for nothing said. The rest of the reply stays as it is, down to the letter if it is silent.
-
-    Args:
-        text: the whole reply.
-        most: steps that may be asked for.
-        actions: legal now. Where one has a parameter of its own called `times` or `until`, the
-            member counts only beside `params`.
+    Read with tolerance: numbers as text, any number above the most for the most, and what makes no sense for nothing
+    said. The rest of the reply stays as it is, down to the letter if it is silent. Where a legal action has a parameter
+    of its own called `times` or `until`, the member counts only beside `params`.
     """
     if not any(key in text for key in KEYS):
         return text, NOTHING_SAID
@@ -146,12 +140,7 @@ def steps_in_json(text: str, most: int, actions: Sequence[ActionDef] = ()) -> tu
 
 
 def steps_in_tags(text: str, most: int) -> Steps:
-    """Return what stands about steps between the end of the thinking and the final tag.
-
-    Args:
-        text: what the model wrote in its last leg.
-        most: steps that may be asked for.
-    """
+    """Return what stands about steps, at most `most`, between the end of the thinking and the final tag of a leg."""
     places = list(_TAGS.finditer(text))
     if most <= 1 or not places:
         return NOTHING_SAID
@@ -160,12 +149,7 @@ def steps_in_tags(text: str, most: int) -> Steps:
 
 
 def tags_pattern(most: int, space: str) -> str:
-    """Return the expression for what may stand before a final tag, each part once or not at all.
-
-    Args:
-        most: steps that may be asked for.
-        space: the expression for the space after each part.
-    """
+    """Return the expression for what may stand before a final tag, each part at most once and before a `space`."""
     numbers = "|".join(map(str, range(most, 0, -1)))
     return f"(?:<times>(?:{numbers})</times>{space})?(?:<until>(?:{'|'.join(CONDITIONS)})</until>{space})?"
 

@@ -68,15 +68,8 @@ class TagTurn:
     ) -> None:
         """Define the tags of a turn.
 
-        Args:
-            tools: that may be called while thinking.
-            finals: actions of which one ends the turn; at least one.
-            limits: on lengths and the number of calls.
-            steps: how many steps an action may be done for; above 1, `<times>` and `<until>` may stand
-                before the final tag, unless a tool or action is called so itself.
-
-        Raises:
-            ValueError: there is no final action, or a name can't be a tag or is used twice.
+        With `steps` above 1, `<times>` and `<until>` may stand before the final tag, unless a tool or action is called
+        so itself. Raises ValueError if there is no final action, or a name can't be a tag or is used twice.
         """
         self.limits = limits
         self.tools = {tool.name: ActionDef(tool.name, tool.description, tool.parameters) for tool in tools}
@@ -121,9 +114,7 @@ class TagTurn:
     def pattern(self, calls_left: int | None = None) -> str:
         """Return the expression for a turn's first leg, from `<thinking>` to the end of a tool's or the final tag.
 
-        Args:
-            calls_left: tool calls still allowed; the limit of the turn for None, and without any
-                the leg ends in the final action.
+        `calls_left` is the turn's limit for None; without any, the leg ends in the final action.
         """
         return rf"<thinking>\n?{self.continuation_pattern(calls_left)}"
 
@@ -177,7 +168,6 @@ class TagTurn:
 
 
 def _raw(parameter: ParamDef, limit: int) -> str:
-    """Return the expression for a parameter that stands between tags as it is."""
     if (choices := parameter.choices()) is not None:
         return _either([literal(choice) for choice in choices])
     if (bounds := parameter.integer_range()) is not None:
@@ -209,13 +199,8 @@ _THINKING_TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}think(?:ing)?\s{0,3}>", re.IGNOR
 
 
 def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:
-    """Return the assistant's text with a tool's observation in it, its thinking open, ready to be continued.
-
-    Args:
-        so_far: the assistant's text of this turn, up to and including the tool's closing tag.
-        observation: what the tool gave; untrusted, so it is made harmless here.
-        limit: most characters of the observation.
-    """
+    """Return the assistant's text, up to and including a tool's closing tag, with the tool's observation in it, made
+    harmless and cut at `limit` characters, and its thinking open, ready to be continued."""
     tags = list(_THINKING_TAG.finditer(so_far))
     if not tags or not any(not tag[1] for tag in tags):
         so_far = OPENING + so_far

@@ -33,11 +33,7 @@ class ArithmeticProblem(Exception):
 
 
 def evaluate(text: str) -> Number:
-    """Return the value of an expression.
-
-    Raises:
-        ArithmeticProblem: it can't be read or worked out.
-    """
+    """Return the value of an expression; raise ArithmeticProblem if it can't be read or worked out."""
     if len(text) > LONGEST:
         raise ArithmeticProblem(f"the expression has {len(text)} characters; at most {LONGEST} are read")
     if not text.strip():

@@ -28,13 +28,8 @@ _DEFINITION = Tool(
 class Notes:
     """Keeps an agent's notes by title.
 
-    The notes are the tool's own, so that they can be listed, changed and deleted; each one
-    written is also told to the memory, where there is one, so that it comes to mind later and in
-    other games.
-
-    Args:
-        memory: the agent's memory.
-        world: the game, as provenance in the memory.
+    The notes are the tool's own, so that they can be listed, changed and deleted; each one written is also told to the
+    memory, where there is one, with `world` as provenance, so that it comes to mind later and in other games.
     """
 
     inward = True
@@ -71,11 +66,8 @@ class Notes:
         return pack("notes", {"notes": [[title, text] for title, text in self._notes.items()]})
 
     def restore(self, data: bytes) -> None:
-        """Have the notes of a snapshot, and no others.
-
-        Raises:
-            SnapshotError: the data is damaged; nothing has changed.
-        """
+        """Have the notes of a snapshot, and no others. Raises SnapshotError if the data is damaged; nothing has
+        changed."""
         found = unpack("notes", data).get("notes")
         if not isinstance(found, list) or len(found) > MOST or not all(_is_note(item) for item in found):
             raise SnapshotError("The snapshot of the notes is damaged: it is not a list of titles and texts.")

@@ -23,12 +23,7 @@ _DEFINITION = Tool(
 
 
 class Recall:
-    """Searches the agent's memory.
-
-    Args:
-        memory: what is searched.
-        tokens: about how many tokens an answer has at most.
-    """
+    """Searches the agent's memory; an answer has at most about `tokens` tokens."""
 
     inward = True
     """What it does stays within the agent."""
@@ -49,11 +44,8 @@ class Recall:
 
 
 def create(context: ToolContext) -> Recall:
-    """Return a search of the agent's memory; the option `tokens` (200) bounds its answers.
-
-    Raises:
-        ConfigError: the agent has no memory, or the option is wrong.
-    """
+    """Return a search of the agent's memory; the option `tokens` (200) bounds its answers. Raises ConfigError if the
+    agent has no memory, or the option is wrong."""
     options.check_known("recall tool", context.config, ("tokens",))
     tokens = options.whole("recall tool", context.config, "tokens", TOKENS, low=20, high=4000)
     if context.memory is None:
