@@ -48,9 +48,9 @@ from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database, Repository
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy, WorldRecord
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.port import LocalWorld
 
 GAMES = ("quarry", "crafter", "matrix")
@@ -237,7 +237,7 @@ def compare(
     host = host or hub_kit.host()
     with Database.open(database) as opened:
         repository = Repository(opened)
-        with Ledger(opened).look() as book:
+        with NexusStore(opened).look() as book:
             closed = [s for s in book.sessions(limit=100_000) if s.closed is not None]
             worlds = {w.id: w for w in book.worlds()}
             again = {e.session_id for e in book.events(kinds=("resumed",), limit=1_000_000)}
@@ -273,7 +273,7 @@ def campaign(database: str, options: argparse.Namespace, kills: int, rng: random
         if found:
             break
     compared, resumed, wrong = compare(database, most=options.compare, rng=rng)
-    with Database.open(database) as opened, Ledger(opened).look() as book:
+    with Database.open(database) as opened, NexusStore(opened).look() as book:
         reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
         resumptions = len(book.events(kinds=("resumed",), limit=1_000_000))
         cancelled = len(book.events(kinds=("transfer_cancelled",), limit=1_000_000))

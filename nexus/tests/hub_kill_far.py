@@ -44,9 +44,9 @@ from wsap_nexus.hub import remote_games
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.game_client import GameClient
 
 FAR = ("far-quarry", "deep-quarry")
@@ -444,7 +444,7 @@ def campaign(folder: Path, options: argparse.Namespace, kills: int, rng: random.
     finally:
         games.close()
     compared, resumed, wrong = hub_kill.compare(database, most=options.compare, rng=rng, host=far_host())
-    with Database.open(database) as opened, Ledger(opened).look() as book:
+    with Database.open(database) as opened, NexusStore(opened).look() as book:
         reasons = Counter(str(s.reason) for s in book.sessions(limit=100_000))
         kinds = Counter(e.kind for e in book.events(limit=1_000_000))
         broken = [f"{e.kind}: {e.body}" for e in book.events(kinds=("agent_failed",), limit=100)]

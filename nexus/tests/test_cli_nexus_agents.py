@@ -19,10 +19,10 @@ from wsap_core.protocol.wire import encode
 from wsap_nexus.agents import portable
 from wsap_nexus.agents.agent_file import Package, read_package, write_package
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits, set_goal
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import Policy, SkillGain
 from wsap_nexus.store.events import DiaryWritten
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_agents_are_added_held_and_removed_while_no_nexus_runs(environ: dict[str
 
 def in_doubt(path: Path) -> str:
     """Put a move of Cleo's into doubt, with her sword, and return its id."""
-    with Database.open(path) as database, Ledger(database).change() as book:
+    with Database.open(path) as database, NexusStore(database).change() as book:
         book.mint_item("cleo", PortableItem("sword-1", "sword", "weapon", 1, origin="far"), game="far", session="s")
         transfer = book.prepare("cleo", "enter", game="far")
         book.move_items("cleo", ["sword-1"], from_place="escrow", to_place="transfer", to_id=transfer)
@@ -123,7 +123,7 @@ def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) ->
         assert told == {"agent": "cleo", "how": "letter", "text": "cleo finds it among its messages."}
         code, sentence = refused(environ, "agents", "talk", "cleo", "x" * 2001)
         assert (code, "2000" in sentence) == (2, True)
-    with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, Ledger(database).change() as book:
+    with Database.open(Path(environ["WSAP_HOME"]) / "wsap.db") as database, NexusStore(database).change() as book:
         for text in ("Dug a hole.", "Fell in.\n\x1b[31mOuch."):
             book.note(DiaryWritten(agent_id="cleo", game="quarry", session_id="session-1", text=text, own_words=True))
     # What was said and written is there whether it runs or not; the newest last, or first for a program.
@@ -208,13 +208,13 @@ def test_an_agent_is_copied_between_running_nexuses(tmp_path: Path) -> None:
 def ledgers(tmp_path: Path) -> Any:
     """Two nexuses that do not run."""
     with Database.open(tmp_path / "one.db") as one, Database.open(tmp_path / "two.db") as two:
-        yield Ledger(one, wall_clock=lambda: 1_800_000_000.0), Ledger(two, wall_clock=lambda: 1_800_000_100.0)
+        yield NexusStore(one, wall_clock=lambda: 1_800_000_000.0), NexusStore(two, wall_clock=lambda: 1_800_000_100.0)
 
 
 SWORD = PortableItem("sword-1", "Sword", "weapon", 3, {"edge": "keen"}, "crafter")
 
 
-def live(book: Book) -> None:
+def live(book: Transaction) -> None:
     """Give ada a life worth taking along."""
     book.register("ada", name="Ada", persona="Brave.", policies={"nexus": Policy("wanderer"), "*": Policy("random")})
     book.add_gain("ada", "crafter", "s", SkillGain("crafting", "achievement:place_table", 2, 0.3, 0.3))
@@ -227,7 +227,7 @@ def live(book: Book) -> None:
     set_goal(book, "ada", TEMPLATES["endurance"], ["crafter"])
 
 
-def told_of(book: Book, name: str) -> dict[str, Any]:
+def told_of(book: Transaction, name: str) -> dict[str, Any]:
     """All that should be the same wherever an agent is."""
     agent = book.agent(name)
     return {
@@ -243,12 +243,12 @@ def told_of(book: Book, name: str) -> dict[str, Any]:
     }
 
 
-def escrow(ledger: Ledger, name: str = "ada") -> list[str]:
+def escrow(ledger: NexusStore, name: str = "ada") -> list[str]:
     with ledger.look() as book:
         return [r.item.item_id for r in book.items(name, place="escrow")]
 
 
-def test_an_import_is_the_same_agent_without_its_items(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+def test_an_import_is_the_same_agent_without_its_items(ledgers: tuple[NexusStore, NexusStore], tmp_path: Path) -> None:
     one, two = ledgers
     with one.change() as book:
         live(book)
@@ -264,7 +264,9 @@ def test_an_import_is_the_same_agent_without_its_items(ledgers: tuple[Ledger, Le
     assert (escrow(one), escrow(two)) == (["sword-1"], [])
 
 
-def test_an_agent_that_was_removed_is_imported_under_another_id(ledgers: tuple[Ledger, Ledger], tmp_path: Path) -> None:
+def test_an_agent_that_was_removed_is_imported_under_another_id(
+    ledgers: tuple[NexusStore, NexusStore], tmp_path: Path
+) -> None:
     one, _ = ledgers
     with one.change() as book:
         live(book)
@@ -279,7 +281,7 @@ def test_an_agent_that_was_removed_is_imported_under_another_id(ledgers: tuple[L
 
 
 def test_the_items_in_the_file_of_an_agent_that_was_moved_once_are_not_let_in(
-    ledgers: tuple[Ledger, Ledger], package: Package, tmp_path: Path
+    ledgers: tuple[NexusStore, NexusStore], package: Package, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_bytes(forged(lambda d: d.update(move="a" * 32, items=[encode(SWORD)]), package))
     with ledgers[1].change() as book:
@@ -289,7 +291,7 @@ def test_the_items_in_the_file_of_an_agent_that_was_moved_once_are_not_let_in(
 
 
 def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
-    ledgers: tuple[Ledger, Ledger], tmp_path: Path
+    ledgers: tuple[NexusStore, NexusStore], tmp_path: Path
 ) -> None:
     one, two = ledgers
     evil = {
@@ -310,7 +312,7 @@ def test_who_decided_for_it_is_taken_over_only_where_that_can_do_no_harm(
         assert set(book.agent("trusted").policies) == set(evil)
 
 
-def test_an_agent_on_its_way_is_not_removed(ledgers: tuple[Ledger, Ledger]) -> None:
+def test_an_agent_on_its_way_is_not_removed(ledgers: tuple[NexusStore, NexusStore]) -> None:
     one, _ = ledgers
     with one.change() as book:
         live(book)
@@ -336,7 +338,7 @@ def forged(change: Callable[[dict[str, Any]], None], package: Package) -> bytes:
 
 
 @pytest.fixture
-def package(ledgers: tuple[Ledger, Ledger]) -> Package:
+def package(ledgers: tuple[NexusStore, NexusStore]) -> Package:
     with ledgers[0].change() as book:
         live(book)
         return portable.pack(book, "ada")
@@ -380,7 +382,7 @@ def test_a_file_that_is_not_what_it_should_be_is_refused(
     ],
 )
 def test_what_is_forged_inside_keeps_the_whole_agent_out(
-    change: Callable[[dict[str, Any]], None], package: Package, ledgers: tuple[Ledger, Ledger], tmp_path: Path
+    change: Callable[[dict[str, Any]], None], package: Package, ledgers: tuple[NexusStore, NexusStore], tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_bytes(forged(change, package))
     found = read_package(tmp_path / "f")

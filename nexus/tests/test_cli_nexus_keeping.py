@@ -20,11 +20,11 @@ from wsap_core.errors import StorageError
 from wsap_nexus.agents.metagoals import MetaGoal, Requirement, pursuits, recounted, set_goal
 from wsap_nexus.hub.prune import DAY, measure, prune
 from wsap_nexus.store.backup import back_up, restore
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, SkillGain
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.events import DiaryWritten, Entered, Left, OtherEvent
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun, RunStatus
 from wsap_nexus.store.repository import Repository
 
@@ -62,7 +62,7 @@ def test_a_copy_made_while_the_nexus_runs_is_whole_and_can_be_gone_on_with(
 
 def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
     with Database.open(tmp_path / "a.db") as database:
-        ledger = Ledger(database)
+        ledger = NexusStore(database)
         with ledger.change() as book:
             for _ in range(3000):
                 book.note(OtherEvent(kind="filler", data={"text": "x" * 4000}))
@@ -86,7 +86,7 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
             writer.join()
         assert len(told) > 1, "it went in several parts, with writing in between"
         assert told[-1][0] == told[-1][1]
-    with Database.open(tmp_path / "b.db", read_only=True) as copied, Ledger(copied).look() as book:
+    with Database.open(tmp_path / "b.db", read_only=True) as copied, NexusStore(copied).look() as book:
         pairs = [e.body["number"] for e in book.events(kinds=("pair",), limit=10**6)]
     assert pairs == [n for n in range(1, len(pairs) // 2 + 1) for _ in (1, 2)]
     assert sorted(p.name for p in tmp_path.glob("b.db*")) == ["b.db"]
@@ -95,7 +95,7 @@ def test_a_copy_is_of_one_moment_while_others_write(tmp_path: Path) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Database]:
     with Database.open(tmp_path / "a.db") as database:
-        with Ledger(database).change() as book:
+        with NexusStore(database).change() as book:
             book.register("ada")
         yield database
 
@@ -130,7 +130,7 @@ def test_what_was_there_is_kept_and_nothing_is_written_over(store: Database, tmp
     assert second is not None
     assert first != second
     for path in (first, second, tmp_path / "a.db"):
-        with Database.open(path, read_only=True) as database, Ledger(database).look() as book:
+        with Database.open(path, read_only=True) as database, NexusStore(database).look() as book:
             assert [a.id for a in book.agents()] == ["ada"]
     assert restore(tmp_path / "b.db", tmp_path / "new.db") is None
 
@@ -160,7 +160,7 @@ class Past:
     def __init__(self, database: Database) -> None:
         self.clock = Clock()
         self.database = database
-        self.ledger = Ledger(database, wall_clock=self.clock)
+        self.ledger = NexusStore(database, wall_clock=self.clock)
         self.repository = Repository(database, now=lambda: datetime.fromtimestamp(self.clock.now, UTC))
 
     def run(self, game: str, seat: str, status: RunStatus) -> str:

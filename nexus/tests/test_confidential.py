@@ -28,9 +28,9 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.export import export_jsonl
+from wsap_nexus.store.nexus_store import NexusStore
 
 SERVER = str(Path(__file__).parents[2] / "plugins" / "wsap-llm" / "tests" / "mcp_server" / "server.py")
 SECRET = "sk-deep-lake-4711-xyzzy"
@@ -250,7 +250,7 @@ def test_a_game_is_given_what_a_reference_means(monkeypatch: pytest.MonkeyPatch,
 
 def test_the_nexus_keeps_no_key_of_an_agent_or_a_world(tmp_path: Path) -> None:
     with Database.open(tmp_path / "wsap.db") as database:
-        ledger = Ledger(database)
+        ledger = NexusStore(database)
         with ledger.change() as book:
             agent, new = book.register("anna", policies={"*": Policy("llm", options(SECRET))})
             world = book.add_world("echo", "anna", 7, {"api_key": SECRET, "length": 7})

@@ -19,9 +19,9 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.server.serve import serve
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.eventlog import LogWriter
 from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import Repository
 
@@ -115,7 +115,7 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         second.acquire()
         with (
             pytest.raises(LockLostError, match="Another nexus leads the database") as lost,
-            Ledger(old).change() as book,
+            NexusStore(old).change() as book,
         ):
             book.register("late")
         assert (lost.value.code, lost.value.exit_code) == ("LEAD_LOST", 6)
@@ -128,7 +128,7 @@ def test_who_lost_the_lock_to_another_writes_nothing_more(server: str) -> None:
         writer.close()
         with pytest.raises(LockLostError):
             first.check()
-        with Ledger(new).change() as book:
+        with NexusStore(new).change() as book:
             assert book.agents() == []
             book.register("timely")
         assert list(Repository(new).read_events(run.id)) == []
@@ -141,12 +141,12 @@ def test_a_lock_that_nobody_else_took_is_taken_again(server: str) -> None:
         first = instance_lock(database)
         first.acquire()
         interrupt(server)
-        with Ledger(database).change() as book:
+        with NexusStore(database).change() as book:
             book.next_number("proof")
         first.check()
         assert other(server).startswith("NEXUS_RUNNING")
         first.check()
-        with Ledger(database).change() as book:
+        with NexusStore(database).change() as book:
             book.next_number("proof")
         first.release()
         assert other(server) == "leads"
@@ -169,7 +169,7 @@ def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
         first, second = instance_lock(old), instance_lock(new)
         first.acquire()
         taking = threading.Thread(target=second.acquire)
-        with Ledger(old).change() as book:
+        with NexusStore(old).change() as book:
             book.next_number("proof")
             interrupt(server)
             taking.start()
@@ -179,7 +179,7 @@ def test_who_takes_over_waits_for_what_is_being_written(server: str) -> None:
                 while not looking.execute(waits).scalar():
                     assert taking.is_alive()
         taking.join(30)
-        with pytest.raises(LockLostError), Ledger(old).change():
+        with pytest.raises(LockLostError), NexusStore(old).change():
             pass
         second.release()
         first.release()
@@ -213,12 +213,12 @@ def test_a_nexus_that_lost_the_lead_stops_serving_and_says_so_without_a_word_in_
             interrupt(server)
             second = instance_lock(new)
             await asyncio.to_thread(second.acquire)
-            with Ledger(new).look() as book:
+            with NexusStore(new).look() as book:
                 before = book.last_seq()
             clock.tick.set()
             with pytest.raises(LockLostError):
                 await asyncio.wait_for(serving, 300)
-            with Ledger(new).look() as book:
+            with NexusStore(new).look() as book:
                 assert book.last_seq() == before
             second.release()
 

@@ -16,8 +16,8 @@ from wsap_llm.memory.fulltext import create as fulltext
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
 from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
+from wsap_nexus.store.nexus_store import NexusStore
 
 TEXT = SeatPlan("ida", "llm", {"memory": "fulltext"})
 FACTS = SeatPlan("ida", "llm", {"memory": "facts"})
@@ -31,20 +31,20 @@ class Minded:
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[NexusStore]:
     with Database.open(str(tmp_path / "a.db")) as database:
-        found = Ledger(database)
+        found = NexusStore(database)
         with found.change() as book:
             book.register("ida")
         yield found
 
 
-def read(ledger: Ledger, agent_id: str) -> SavedMemories:
+def read(ledger: NexusStore, agent_id: str) -> SavedMemories:
     with ledger.look() as book:
         return SavedMemories.from_bytes(book.memories(agent_id))
 
 
-def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
+def live(ledger: NexusStore, plan: SeatPlan, memory: object, *notes: str) -> AgentMemories:
     """Begin a run, note something, and keep it as leaving does."""
     minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     minds.begin(plan, Minded(memory))
@@ -57,7 +57,7 @@ def live(ledger: Ledger, plan: SeatPlan, memory: object, *notes: str) -> AgentMe
     return minds
 
 
-def test_each_kind_of_memory_is_kept_beside_the_others(ledger: Ledger) -> None:
+def test_each_kind_of_memory_is_kept_beside_the_others(ledger: NexusStore) -> None:
     live(ledger, TEXT, fulltext(Context()), "walls are hard")
     live(ledger, FACTS, FactsMemory(), "doors open")
     again, facts = fulltext(Context()), FactsMemory()
@@ -68,7 +68,7 @@ def test_each_kind_of_memory_is_kept_beside_the_others(ledger: Ledger) -> None:
     assert read(ledger, "ida").lives == 4
 
 
-def test_things_say_in_which_of_the_agents_runs_they_were(ledger: Ledger) -> None:
+def test_things_say_in_which_of_the_agents_runs_they_were(ledger: NexusStore) -> None:
     for number in range(3):
         live(ledger, TEXT, fulltext(Context()), f"thing {number}")
     memory = fulltext(Context())
@@ -78,7 +78,7 @@ def test_things_say_in_which_of_the_agents_runs_they_were(ledger: Ledger) -> Non
     ]
 
 
-def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: Ledger) -> None:
+def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: NexusStore) -> None:
     minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     minds.begin(TEXT, object())
     assert minds.remembered("ida") is None
@@ -86,7 +86,7 @@ def test_an_agent_without_a_memory_has_nothing_to_keep(ledger: Ledger) -> None:
     assert minds.remembered_by("udo") is None
 
 
-def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(ledger: Ledger) -> None:
+def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(ledger: NexusStore) -> None:
     live(ledger, TEXT, fulltext(Context()), "a secret")
     minds = AgentMemories(lambda agent_id: read(ledger, agent_id), {"ida": "ida"})
     filler = fulltext(Context())
@@ -94,7 +94,7 @@ def test_a_seat_that_nobody_of_the_nexus_takes_remembers_nothing_of_an_agent(led
     assert not filler.browse()
 
 
-def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: Ledger) -> None:
+def test_a_mind_that_cannot_be_taken_in_is_told_and_stays_as_it_is(ledger: NexusStore) -> None:
     live(ledger, TEXT, fulltext(Context()), "walls are hard")
     before = read(ledger, "ida")
     other = SeatPlan("ida", "llm", {"memory": "fulltext"})

@@ -15,44 +15,44 @@ from wsap_core.protocol import PortableItem
 from wsap_nexus.agents import metagoals
 from wsap_nexus.agents.metagoals import TEMPLATES, MetaGoal, Requirement, Reward, advance, own_goal, pursuits, set_goal
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import SkillGain
 from wsap_nexus.store.events import Entered, Left
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 
 GAMES = ("crafter", "echo", "matrix")
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[NexusStore]:
     with Database.open(str(tmp_path / "a.db")) as database:
-        found = Ledger(database, wall_clock=lambda: 1_000_000.0)
+        found = NexusStore(database, wall_clock=lambda: 1_000_000.0)
         with found.change() as book:
             book.register("ida")
             book.register("udo")
         yield found
 
 
-def left(book: Book, game: str, steps: int = 10, agent: str = "ida", **done: int) -> None:
+def left(book: Transaction, game: str, steps: int = 10, agent: str = "ida", **done: int) -> None:
     """Write what leaving a world writes."""
     named = {key.replace("_", ":", 1): times for key, times in done.items()}
     book.note(Left(agent_id=agent, game=game, session_id="s", steps=steps, done=named))
 
 
-def entered(book: Book, game: str, agent: str = "ida") -> None:
+def entered(book: Transaction, game: str, agent: str = "ida") -> None:
     book.note(Entered(agent_id=agent, game=game, session_id="s"))
 
 
-def progress(ledger: Ledger, goal_id: str, agent: str = "ida") -> str:
+def progress(ledger: NexusStore, goal_id: str, agent: str = "ida") -> str:
     with ledger.look() as book:
         return next(p for p in pursuits(book, agent) if p.goal.id == goal_id).progress
 
 
-def state(ledger: Ledger, goal_id: str, agent: str = "ida") -> str:
+def state(ledger: NexusStore, goal_id: str, agent: str = "ida") -> str:
     with ledger.look() as book:
         return next(p for p in pursuits(book, agent) if p.goal.id == goal_id).state
 
 
-def test_surviving_counts_the_longest_stay_and_never_several_together(ledger: Ledger) -> None:
+def test_surviving_counts_the_longest_stay_and_never_several_together(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", TEMPLATES["endurance"], GAMES)
         for steps in (60, 60, 99):
@@ -67,7 +67,7 @@ def test_surviving_counts_the_longest_stay_and_never_several_together(ledger: Le
     assert progress(ledger, "endurance") == "3/3"
 
 
-def test_every_world_means_those_that_there_were_when_the_goal_was_set(ledger: Ledger) -> None:
+def test_every_world_means_those_that_there_were_when_the_goal_was_set(ledger: NexusStore) -> None:
     with ledger.change() as book:
         entered(book, "crafter")
         pursuit = set_goal(book, "ida", TEMPLATES["traveller"], GAMES[:2])
@@ -80,14 +80,14 @@ def test_every_world_means_those_that_there_were_when_the_goal_was_set(ledger: L
         assert advance(book, "ida")
 
 
-def test_a_level_that_one_has_already_reaches_the_goal_at_once(ledger: Ledger) -> None:
+def test_a_level_that_one_has_already_reaches_the_goal_at_once(ledger: NexusStore) -> None:
     with ledger.change() as book:
         book.add_gain("ida", "crafter", "s", SkillGain("crafting", "action:x", 1, 0.85, 0.85))
         pursuit = set_goal(book, "ida", TEMPLATES["artisan"], GAMES)
     assert (pursuit.state, pursuit.progress) == ("reached", "0.8/0.8")
 
 
-def test_a_level_on_the_way_is_shown_as_it_is(ledger: Ledger) -> None:
+def test_a_level_on_the_way_is_shown_as_it_is(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", TEMPLATES["artisan"], GAMES)
         book.add_gain("ida", "crafter", "s", SkillGain("crafting", "action:x", 1, 0.25, 0.25))
@@ -96,7 +96,7 @@ def test_a_level_on_the_way_is_shown_as_it_is(ledger: Ledger) -> None:
     assert progress(ledger, "artisan") == "0.25/0.8"
 
 
-def test_different_achievements_are_counted_once_each_and_a_named_one_each_time(ledger: Ledger) -> None:
+def test_different_achievements_are_counted_once_each_and_a_named_one_each_time(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", own_goal("many", "", "earn_achievement", count=3), GAMES)
         set_goal(book, "ida", own_goal("wood", "", "earn_achievement", what="wood", count=5), GAMES)
@@ -106,7 +106,7 @@ def test_different_achievements_are_counted_once_each_and_a_named_one_each_time(
     assert [goal.id for goal in reached] == ["many", "wood"]
 
 
-def test_actions_in_a_list_of_games_take_the_count_in_each_of_them(ledger: Ledger) -> None:
+def test_actions_in_a_list_of_games_take_the_count_in_each_of_them(ledger: NexusStore) -> None:
     goal = own_goal("dig", "", "complete_action", what="dig", count=3, games="crafter, echo")
     with ledger.change() as book:
         set_goal(book, "ida", goal, GAMES)
@@ -119,7 +119,7 @@ def test_actions_in_a_list_of_games_take_the_count_in_each_of_them(ledger: Ledge
         assert advance(book, "ida") == [goal]
 
 
-def test_things_are_counted_by_category_or_name_and_rewards_are_not(ledger: Ledger) -> None:
+def test_things_are_counted_by_category_or_name_and_rewards_are_not(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", own_goal("tools", "", "collect_items", what="tool", count=2), GAMES)
         book.mint_item("ida", PortableItem("t:1", "pick", "tool"), game="crafter", session="s")
@@ -129,7 +129,7 @@ def test_things_are_counted_by_category_or_name_and_rewards_are_not(ledger: Ledg
     assert progress(ledger, "tools") == "1/2"
 
 
-def test_what_others_do_and_what_was_before_counts_for_nothing(ledger: Ledger) -> None:
+def test_what_others_do_and_what_was_before_counts_for_nothing(ledger: NexusStore) -> None:
     with ledger.change() as book:
         left(book, "crafter", 500, action_dig=5)
         set_goal(book, "ida", own_goal("dig", "", "complete_action", what="dig", count=5), GAMES)
@@ -138,7 +138,7 @@ def test_what_others_do_and_what_was_before_counts_for_nothing(ledger: Ledger) -
     assert progress(ledger, "dig") == "0/5"
 
 
-def test_a_reward_is_granted_once_however_often_and_by_whomever_it_is_counted(ledger: Ledger) -> None:
+def test_a_reward_is_granted_once_however_often_and_by_whomever_it_is_counted(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", TEMPLATES["traveller"], ("echo",))
         entered(book, "echo")
@@ -154,7 +154,7 @@ def test_a_reward_is_granted_once_however_often_and_by_whomever_it_is_counted(le
         assert len(book.events(kinds=("meta_goal_reached",))) == 1
 
 
-def test_a_reward_is_not_granted_where_the_transaction_comes_to_nothing(ledger: Ledger) -> None:
+def test_a_reward_is_not_granted_where_the_transaction_comes_to_nothing(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_goal(book, "ida", TEMPLATES["traveller"], ("echo",))
 
@@ -176,7 +176,7 @@ def test_a_reward_is_not_granted_where_the_transaction_comes_to_nothing(ledger: 
         assert len(book.items("ida")) == 1
 
 
-def test_a_goal_that_was_reached_cannot_be_set_again_and_one_that_was_given_up_begins_anew(ledger: Ledger) -> None:
+def test_a_goal_that_was_reached_cannot_be_set_again_and_one_that_was_given_up_begins_anew(ledger: NexusStore) -> None:
     dig = own_goal("dig", "", "complete_action", what="dig", count=2)
     with ledger.change() as book:
         set_goal(book, "ida", dig, GAMES)
@@ -207,12 +207,12 @@ def test_a_goal_that_was_reached_cannot_be_set_again_and_one_that_was_given_up_b
         (own_goal("Not A Name", "", "visit_game"), "no name for a meta-goal"),
     ],
 )
-def test_a_goal_that_cannot_be_counted_is_refused_with_the_reason(ledger: Ledger, goal: MetaGoal, why: str) -> None:
+def test_a_goal_that_cannot_be_counted_is_refused_with_the_reason(ledger: NexusStore, goal: MetaGoal, why: str) -> None:
     with pytest.raises(UsageError, match=why), ledger.change() as book:
         set_goal(book, "ida", goal, GAMES)
 
 
-def test_one_has_at_most_ten_goals_at_a_time(ledger: Ledger) -> None:
+def test_one_has_at_most_ten_goals_at_a_time(ledger: NexusStore) -> None:
     with ledger.change() as book:
         for number in range(metagoals.MOST_ACTIVE):
             set_goal(book, "ida", own_goal(f"g{number}", "", "visit_game", count=9), GAMES)
@@ -222,7 +222,7 @@ def test_one_has_at_most_ten_goals_at_a_time(ledger: Ledger) -> None:
         set_goal(book, "ida", own_goal("one-more", "", "visit_game", count=9), GAMES)
 
 
-def test_several_requirements_have_to_be_met_all(ledger: Ledger) -> None:
+def test_several_requirements_have_to_be_met_all(ledger: NexusStore) -> None:
     parts = (Requirement("visit_game"), Requirement("complete_action", "dig", 2))
     with ledger.change() as book:
         set_goal(book, "ida", MetaGoal("both", "Both", parts), GAMES)
@@ -294,7 +294,7 @@ def test_progress_is_what_the_whole_log_gives_whenever_it_was_counted(
     log: list[tuple[int, tuple[object, ...]]] = []
     items = 0
 
-    def happen(book: Book, what: tuple[object, ...]) -> None:
+    def happen(book: Transaction, what: tuple[object, ...]) -> None:
         nonlocal items
         if what[0] == "entered":
             entered(book, str(what[1]), str(what[2]))
@@ -313,7 +313,7 @@ def test_progress_is_what_the_whole_log_gives_whenever_it_was_counted(
         log.append((book.last_seq(), what))
 
     with Database.open(str(tmp_path_factory.mktemp("goals") / "a.db")) as database:
-        ledger = Ledger(database, wall_clock=lambda: 0.0)
+        ledger = NexusStore(database, wall_clock=lambda: 0.0)
         with ledger.change() as book:
             book.register("ida")
             book.register("udo")
@@ -342,7 +342,7 @@ def test_progress_is_what_the_whole_log_gives_whenever_it_was_counted(
                 assert len([r for r in book.items("ida") if r.item.name == "prize"]) == int(met)
 
 
-def test_what_is_kept_of_a_goal_comes_back_as_it_was(ledger: Ledger) -> None:
+def test_what_is_kept_of_a_goal_comes_back_as_it_was(ledger: NexusStore) -> None:
     goal = replace(
         TEMPLATES["collector"], requirements=(Requirement("collect_items", "tool", 3, ("echo", "matrix"), 1),)
     )

@@ -18,18 +18,18 @@ from wsap_nexus.agents.suggest import GameEntry, suggestions
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, EntryRequest, Policy, SessionRecord
 from wsap_nexus.store.events import Entered
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.game_info import GameInfo
 
 HOST = host_with()
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
+def ledger(tmp_path: Path) -> Iterator[NexusStore]:
     with Database.open(str(tmp_path / "a.db")) as database:
-        found = Ledger(database, wall_clock=lambda: 1_000_000.0)
+        found = NexusStore(database, wall_clock=lambda: 1_000_000.0)
         with found.change() as book:
             book.register("ida", persona="You are Ida.")
         yield found
@@ -38,7 +38,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 # --- who it is, and who decides -----------------------------------------------------------------------
 
 
-def test_a_persona_is_edited_and_what_it_was_is_in_the_log(ledger: Ledger) -> None:
+def test_a_persona_is_edited_and_what_it_was_is_in_the_log(ledger: NexusStore) -> None:
     with ledger.change() as book:
         assert set_persona(book, "ida", " You are Ida, a sailor. ").persona == "You are Ida, a sailor."
         set_persona(book, "ida", "You are Ida, a sailor.")
@@ -50,7 +50,7 @@ def test_a_persona_is_edited_and_what_it_was_is_in_the_log(ledger: Ledger) -> No
             set_persona(book, "nobody", "x")
 
 
-def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(ledger: Ledger) -> None:
+def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_policy(book, "ida", "crafter", Policy("random"), HOST)
         set_policy(book, "ida", "nexus", Policy("wanderer", {"curiosity": 0.5}), HOST)
@@ -69,12 +69,14 @@ def test_who_decides_is_set_for_a_game_for_the_nexus_and_for_everywhere_else(led
     ("game", "policy", "what"),
     [("atlantis", Policy("random"), "atlantis"), ("crafter", Policy("nobody-such"), "nobody-such")],
 )
-def test_a_game_or_a_decider_that_there_is_not_is_refused(ledger: Ledger, game: str, policy: Policy, what: str) -> None:
+def test_a_game_or_a_decider_that_there_is_not_is_refused(
+    ledger: NexusStore, game: str, policy: Policy, what: str
+) -> None:
     with ledger.change() as book, pytest.raises(UnknownNameError, match=what):
         set_policy(book, "ida", game, policy, HOST)
 
 
-def test_a_model_is_set_for_a_game_and_the_other_options_stay(ledger: Ledger) -> None:
+def test_a_model_is_set_for_a_game_and_the_other_options_stay(ledger: NexusStore) -> None:
     with ledger.change() as book:
         set_policy(book, "ida", "*", Policy("llm", {"model": "scripted/a", "memory": "fulltext"}), HOST)
         agent = set_model(book, "ida", "crafter", "scripted/b", HOST)
@@ -84,7 +86,7 @@ def test_a_model_is_set_for_a_game_and_the_other_options_stay(ledger: Ledger) ->
             set_model(book, "ida", "crafter", "nowhere/x", HOST)
 
 
-def test_keys_are_not_kept_in_a_policy(ledger: Ledger) -> None:
+def test_keys_are_not_kept_in_a_policy(ledger: NexusStore) -> None:
     with ledger.change() as book:
         options = {"model": "scripted/a", "model.api_key": "sk-123456789"}
         set_policy(book, "ida", "*", Policy("llm", options), HOST)
@@ -133,7 +135,7 @@ def test_where_there_is_more_to_learn_comes_before_where_there_is_nothing() -> N
     assert order([*suggestions(worlds, infos, skills={})]) == ["a", "b"]
 
 
-def test_goals_lead_where_they_are_still_to_be_done(ledger: Ledger) -> None:
+def test_goals_lead_where_they_are_still_to_be_done(ledger: NexusStore) -> None:
     with ledger.change() as book:
         book.note(Entered(agent_id="ida", game="x", session_id="s"))
         set_goal(book, "ida", own_goal("both", "", "visit_game", games="a,b"), ("a", "b"))
@@ -146,7 +148,7 @@ def test_goals_lead_where_they_are_still_to_be_done(ledger: Ledger) -> None:
     assert found[0].reasons == ("your goal 'both' leads there",)
 
 
-def test_a_goal_of_a_skill_leads_where_it_grows(ledger: Ledger) -> None:
+def test_a_goal_of_a_skill_leads_where_it_grows(ledger: NexusStore) -> None:
     with ledger.change() as book:
         held = [set_goal(book, "ida", TEMPLATES["artisan"], ("a", "b"))]
     infos = [game("a", "combat"), game("b", "crafting")]

@@ -27,8 +27,8 @@ from wsap_nexus.runs.recorder import read_step
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import step_line
 from wsap_nexus.store import Repository
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EXTERNAL, EntryRequest, Policy
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.port import LocalWorld
 
 MODEL = {"model": "script/it", "memory": "fulltext", "plan": False, "style": "json"}
@@ -359,7 +359,7 @@ def test_a_stay_begins_with_what_is_recorded_of_the_mind_and_not_with_what_it_ha
         with open_store(str(tmp_path / "nexus.db")) as store:
             events = list(store.repository.read_events(stay.session.run_id, kinds=("mind",)))
             assert len(events) == 1  # recorded when the stay began, and never again
-            with Ledger(store.database).change() as book:
+            with NexusStore(store.database).change() as book:
                 # Somebody changes the mind while the nexus is down.
                 kept = SavedMemories.from_bytes(book.memories("w8"))
                 book.save_memories("w8", SavedMemories(kept.lives + 5, kept.memories).to_bytes())

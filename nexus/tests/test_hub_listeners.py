@@ -22,10 +22,10 @@ from wsap_nexus.hub import listeners
 from wsap_nexus.hub.listeners import Delivery
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import EntryRequest, Policy
 from wsap_nexus.store.events import AgentRegistered, DiaryWritten, Died, Left, ListenerFailed, NexusEvent, OtherEvent
+from wsap_nexus.store.nexus_store import NexusStore
 
 
 class Listening:
@@ -108,7 +108,7 @@ def note(nexus: Nexus, *kinds: str) -> list[int]:
 
 
 def all_events(folder: Path, after: int = 0) -> list[NexusEvent]:
-    with Database.open(folder / "nexus.db") as database, Ledger(database).look() as book:
+    with Database.open(folder / "nexus.db") as database, NexusStore(database).look() as book:
         return book.events(after=after, limit=10_000)
 
 
@@ -213,7 +213,7 @@ def test_one_that_takes_too_long_goes_on_with_the_next_event(tmp_path: Path) -> 
 
     async def run() -> None:
         with Database.open(tmp_path / "nexus.db") as database:
-            ledger = Ledger(database)
+            ledger = NexusStore(database)
             delivery = Delivery(ledger, "stuck", stuck.on_event, seconds=0.001,
                                 on_failure=lambda name, error: failed.append(f"{name}: {error}"))  # fmt: skip
             delivery.start()
@@ -261,7 +261,7 @@ def test_of_several_at_a_time_what_was_cut_off_is_told_again(tmp_path: Path) -> 
 
     async def run() -> None:
         with Database.open(tmp_path / "nexus.db") as database:
-            ledger = Ledger(database)
+            ledger = NexusStore(database)
 
             async def deliver(whole: int) -> None:
                 delivery = Delivery(ledger, "several", on_event, at_once=3, seconds=None)

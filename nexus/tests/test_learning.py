@@ -38,8 +38,8 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.session import replies_of, start
 from wsap_nexus.runs.store import open_store
 from wsap_nexus.runs.tally import RunSummary
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.nexus_store import NexusStore
 
 DIED = 12
 
@@ -125,7 +125,7 @@ class Place:
 
     def remembered(self, agent: str = "ada") -> SavedMemories:
         """What an agent remembers."""
-        with open_store(self.database) as store, Ledger(store.database).look() as book:
+        with open_store(self.database) as store, NexusStore(store.database).look() as book:
             return SavedMemories.from_bytes(book.memories(agent))
 
     def memory(self, kind: str = "fulltext", agent: str = "ada") -> SavedMemory:
@@ -133,11 +133,11 @@ class Place:
 
     def sessions(self, agent: str = "ada") -> list[SessionRecord]:
         """An agent's sessions, oldest first."""
-        with open_store(self.database) as store, Ledger(store.database).look() as book:
+        with open_store(self.database) as store, NexusStore(store.database).look() as book:
             return book.sessions(agent_id=agent)[::-1]
 
     def agents(self) -> list[str]:
-        with open_store(self.database) as store, Ledger(store.database).look() as book:
+        with open_store(self.database) as store, NexusStore(store.database).look() as book:
             return [agent.id for agent in book.agents()]
 
     def play(
@@ -462,7 +462,7 @@ def test_a_memory_that_was_damaged_while_a_run_was_stopped_is_left_alone(
     place.stopped(Model(), 10)
     (first,) = place.sessions()
     damaged = SavedMemory(b"no memory", revision=7, saved_by="another")
-    with open_store(place.database) as store, Ledger(store.database).change() as book:
+    with open_store(place.database) as store, NexusStore(store.database).change() as book:
         book.save_memories("ada", place.remembered().having("fulltext", damaged, lives=2).to_bytes())
     assert place.resume(Model(), first.run_id).steps == 40
     assert place.memory() == damaged

@@ -18,7 +18,6 @@ from wsap_core.protocol import DeathEvent, RespawnOption
 from wsap_nexus.cli.nexus.onlooker import Sight
 from wsap_nexus.cli.nexus.report import AgentRow
 from wsap_nexus.cli.nexus.watch_screen import overview
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import (
     ENDINGS,
@@ -43,6 +42,7 @@ from wsap_nexus.store.events import (
     sentences,
     why_ended,
 )
+from wsap_nexus.store.nexus_store import NexusStore
 
 ADA = Names({"ada": "Ada", "bob": "Bob"})
 
@@ -151,7 +151,7 @@ def test_what_is_written_is_read_back_the_same(tmp_path: Path) -> None:
         OtherEvent(kind="other", agent_id="ada", data={"a": [1, {"b": None}]}),
     ]
     with Database.open(tmp_path / "nexus.db") as database:
-        ledger = Ledger(database)
+        ledger = NexusStore(database)
         heard: list[NexusEvent] = []
         ledger.listen(heard.append)
         with ledger.change() as book:

@@ -20,8 +20,8 @@ from wire_server import Served, problem, serving
 from wsap_core.protocol import Action, ActionResult, PortableItem
 from wsap_nexus.client import AsyncNexusClient, NexusClient, RefusedError
 from wsap_nexus.hub.place import NexusObservation
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import OtherEvent
+from wsap_nexus.store.nexus_store import Transaction
 
 GAME = """
 import sys
@@ -402,7 +402,7 @@ def give(served: Served, agent: str) -> None:
 
 
 def where(served: Served, agent: str) -> dict[str, str]:
-    def read(book: Book) -> dict[str, str]:
+    def read(book: Transaction) -> dict[str, str]:
         return {record.item.item_id: record.place for record in book.items(agent)}
 
     with served.nexus.ledger.look() as book:

@@ -29,8 +29,9 @@ from typing import IO, Any
 __all__ = ["run_wsap"]
 
 PRELOADED = (
-    "wsap_core.cli.app", "wsap_check.suite", "wsap_nexus.api", "wsap_nexus.cli.nexus.report", "wsap_nexus.store.book",
-    "wsap_nexus.store.database", "wsap_nexus.runs.session", "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
+    "wsap_core.cli.app", "wsap_check.suite", "wsap_nexus.api", "wsap_nexus.cli.nexus.report",
+    "wsap_nexus.store.nexus_store", "wsap_nexus.store.database", "wsap_nexus.runs.session",
+    "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
     "sqlalchemy.dialects.sqlite.aiosqlite", "rich.table", "rich.live", "crafter", "wsap_crafter.game",
 )  # fmt: skip
 LENGTH = struct.Struct("!I")

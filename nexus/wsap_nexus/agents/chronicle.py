@@ -9,7 +9,6 @@ from sqlalchemy import Row, bindparam, select
 
 from wsap_core.protocol import Event
 from wsap_core.untrusted import one_line
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import (
     AgentFailed,
@@ -33,6 +32,7 @@ from wsap_nexus.store.events import (
     read_row,
     why_ended,
 )
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 NEWS = (
@@ -64,7 +64,7 @@ _LATEST = (
 )
 
 
-def latest(book: Book, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
+def latest(book: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
     """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
     rows: list[Row[Any]] = []
     # A query for each kind: each reads what it returns and nothing else, however long the agent has lived.
@@ -76,7 +76,7 @@ def latest(book: Book, agent_id: str, *kinds: type[E], limit: int = 20, before: 
     return [event for event in found if isinstance(event, kinds)]
 
 
-def news(book: Book, agent_id: str) -> list[Event]:
+def news(book: Transaction, agent_id: str) -> list[Event]:
     """Return what happened to an agent since it last set out, newest first; what a person said as speech."""
     begun = latest(book, agent_id, Entered, limit=1)
     since = begun[0].seq if begun else 0
@@ -114,7 +114,7 @@ def death_words(death: Died) -> str:
     return f"{avatar} died of {one_line(death.death_cause)[:80]}{killer}."
 
 
-def ways_back(book: Book, agent_id: str, game: str) -> dict[str, str]:
+def ways_back(book: Transaction, agent_id: str, game: str) -> dict[str, str]:
     """Return, for an agent's dead bodies in a game, a sentence about how each can live again: avatar -> sentence."""
     found: dict[str, str] = {}
     for event in latest(book, agent_id, Died, limit=50):
@@ -123,13 +123,13 @@ def ways_back(book: Book, agent_id: str, game: str) -> dict[str, str]:
     return found
 
 
-def failure_of(book: Book, agent_id: str) -> str:
+def failure_of(book: Transaction, agent_id: str) -> str:
     """Return why a paused agent is paused, if it failed; empty if a person paused it."""
     newest = latest(book, agent_id, AgentFailed, AgentPaused, AgentResumed, limit=1)
     return _short(newest[0].error, 500) if newest and isinstance(newest[0], AgentFailed) else ""
 
 
-def session_facts(book: Book, session: SessionRecord) -> list[str]:
+def session_facts(book: Transaction, session: SessionRecord) -> list[str]:
     """Return what is known of a closed session, as sentences in the first person."""
     events = latest(book, session.agent_id, SkillGained, Died, ItemFound, limit=200)
     own = [e for e in reversed(events) if e.session_id == session.id]

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.chronicle import latest, session_facts
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import DiaryWritten
+from wsap_nexus.store.nexus_store import Transaction
 
 LONGEST = 2000
 """Characters of an entry."""
@@ -37,12 +37,12 @@ class Entry:
     """Whether the agent wrote it; False where it was put together from the log."""
 
 
-def composed(book: Book, session: SessionRecord) -> str:
+def composed(book: Transaction, session: SessionRecord) -> str:
     """Return an entry from what the log says of a session."""
     return " ".join(session_facts(book, session))[:LONGEST]
 
 
-def write_entry(book: Book, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
+def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
     """Put an entry into the diary of a session's agent, unless there is one of that session."""
     for event in latest(book, session.agent_id, DiaryWritten, limit=50):
         if event.session_id == session.id:
@@ -57,7 +57,7 @@ def write_entry(book: Book, session: SessionRecord, text: str, *, own_words: boo
     book.note(entry.model_copy(update={"error": one_line(error)[:300]}) if error else entry)
 
 
-def entries(book: Book, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
+def entries(book: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
     """Return an agent's diary, newest first, a page at a time.
 
     Args:

@@ -12,9 +12,9 @@ from wsap_core.references import load_adapter_spec, load_agent_spec
 from wsap_llm.backends.pool import find_backend
 from wsap_llm.secrets import redacted
 from wsap_nexus.runs.plan import SeatPlan
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import EXTERNAL, AgentIdentity, Policy
 from wsap_nexus.store.events import PersonaChanged, PolicyChanged
+from wsap_nexus.store.nexus_store import Transaction
 
 LONGEST = 10_000
 """Characters in a persona."""
@@ -26,7 +26,7 @@ WITH_PERSONA = ("llm",)
 """Agents that take an option `persona`."""
 
 
-def set_persona(book: Book, agent_id: str, text: str) -> AgentIdentity:
+def set_persona(book: Transaction, agent_id: str, text: str) -> AgentIdentity:
     """Write who an agent is, in a person's words; it holds from its next stay or visit on.
 
     Raises:
@@ -42,7 +42,7 @@ def set_persona(book: Book, agent_id: str, text: str) -> AgentIdentity:
     return book.agent(agent_id)
 
 
-def set_policy(book: Book, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
+def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
     """Say who decides for an agent in a game, in the "nexus", or everywhere else ("*"); None takes that back.
 
     Raises:
@@ -66,7 +66,7 @@ def set_policy(book: Book, agent_id: str, game: str, policy: Policy | None, host
     return book.agent(agent_id)
 
 
-def set_model(book: Book, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
+def set_model(book: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
     """Have a language model decide for an agent in a game, in the "nexus", or everywhere else ("*").
 
     What else was set for `llm` there, or everywhere else, stays.

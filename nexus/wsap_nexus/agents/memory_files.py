@@ -18,7 +18,7 @@ from wsap_core.errors import StorageError
 from wsap_core.untrusted import one_line
 from wsap_nexus.agents.identity import LONGEST, set_persona
 from wsap_nexus.agents.memory import SavedMemories, SavedMemory
-from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.nexus_store import NexusStore
 
 LARGEST = 256 * 1024 * 1024
 """Most bytes of a file that is read."""
@@ -26,7 +26,7 @@ TAKEN = ".taken-over"
 """What the name of a file ends in that was taken over."""
 
 
-def take_over(folder: Path, name: str, ledger: Ledger) -> list[str]:
+def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
     """Make the files of a named memory an agent's of that name, if there are any, and return what to tell about it.
 
     A file that is damaged, or that would replace what the agent remembers, is left where it is. Killed
@@ -69,7 +69,7 @@ def take_over(folder: Path, name: str, ledger: Ledger) -> list[str]:
     return told
 
 
-def _give(ledger: Ledger, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
+def _give(ledger: NexusStore, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
     """Give an agent a memory; return whether it has that one now."""
     with ledger.change() as book:
         agent, _ = book.register(name)

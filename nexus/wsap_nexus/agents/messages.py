@@ -18,8 +18,8 @@ from wsap_core.errors import UsageError
 from wsap_core.protocol import AgentMessage
 from wsap_core.seams.clock import Clock
 from wsap_core.worlds.mailbox import MAX_LENGTH, MAX_WAITING
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import GameEvent, MessageSent, NexusEvent, TeamChanged
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 SHOWN = 20
@@ -46,7 +46,7 @@ class StoredMessage:
     """ISO 8601, UTC."""
 
 
-def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
+def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
     """Send a message from an agent in the nexus and return who gets it.
 
     Args:
@@ -93,7 +93,7 @@ def send(book: Book, sender: str, kind: str, content: str, *, to: str | None = N
     return hearers
 
 
-def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
+def inbox(book: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
     """Return what waits for an agent, oldest first: from anybody, or from one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
     if sender is not None:
@@ -101,7 +101,7 @@ def inbox(book: Book, agent_id: str, *, limit: int = SHOWN, sender: str | None =
     return [_letter(row) for row in book.connection.execute(query.order_by(_LETTER.c.id).limit(limit))]
 
 
-def mark_read(book: Book, agent_id: str, ids: Iterable[int]) -> None:
+def mark_read(book: Transaction, agent_id: str, ids: Iterable[int]) -> None:
     """Take messages as read: the agent has seen them and acted."""
     known = list(ids)
     if known:
@@ -109,7 +109,7 @@ def mark_read(book: Book, agent_id: str, ids: Iterable[int]) -> None:
         book.connection.execute(update(_LETTER).where(where).values(read=True))
 
 
-def present(book: Book, agent_id: str, *, limit: int = PRESENT) -> list[str]:
+def present(book: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str]:
     """Return the other agents in the nexus, by id."""
     query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
     rows = book.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
@@ -119,14 +119,14 @@ def present(book: Book, agent_id: str, *, limit: int = PRESENT) -> list[str]:
 # --- teams ----------------------------------------------------------------------------------------
 
 
-def team_of(book: Book, agent_id: str) -> str | None:
+def team_of(book: Transaction, agent_id: str) -> str | None:
     """Return an agent's team, None if it is in none."""
     lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
     team = (lore or {}).get("team")
     return str(team) if team else None
 
 
-def set_team(book: Book, agent_id: str, team: str | None) -> None:
+def set_team(book: Transaction, agent_id: str, team: str | None) -> None:
     """Put an agent into a team, or into none.
 
     Raises:
@@ -140,7 +140,7 @@ def set_team(book: Book, agent_id: str, team: str | None) -> None:
     book.note(TeamChanged(agent_id=agent_id, team=team))
 
 
-def members(book: Book, team: str) -> list[str]:
+def members(book: Transaction, team: str) -> list[str]:
     """Return the agents of a team, by id."""
     rows = book.connection.execute(
         select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state != "removed").order_by(_AGENT.c.id)
@@ -203,7 +203,7 @@ class Wakeups:
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def _hearer(book: Book, sender: str, to: str) -> str:
+def _hearer(book: Transaction, sender: str, to: str) -> str:
     if to == sender:
         raise UsageError("A message to oneself reaches nobody.")
     row = book.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == to)).one_or_none()
@@ -213,12 +213,12 @@ def _hearer(book: Book, sender: str, to: str) -> str:
     return to
 
 
-def _unread(book: Book, hearer: str, sender: str) -> int:
+def _unread(book: Transaction, hearer: str, sender: str) -> int:
     where = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(False) & (_LETTER.c.sender == sender)
     return int(book.connection.execute(select(func.count()).select_from(_LETTER).where(where)).scalar_one())
 
 
-def _forget_oldest(book: Book, hearer: str) -> None:
+def _forget_oldest(book: Transaction, hearer: str) -> None:
     """Keep no more than the newest unread messages, and the newest read ones."""
     for read in (False, True):
         own = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(read)

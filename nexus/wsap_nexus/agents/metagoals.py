@@ -32,7 +32,6 @@ from sqlalchemy import Row, insert, select, update
 
 from wsap_core.errors import UsageError
 from wsap_core.protocol import SKILL_DOMAINS, Goal, PortableItem
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import (
     Entered,
     ItemFound,
@@ -43,6 +42,7 @@ from wsap_nexus.store.events import (
     NexusEvent,
     SkillGained,
 )
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 TYPES = (
@@ -345,7 +345,7 @@ def _counted(goal: MetaGoal, since: int, tallies: Sequence[Tally], events: Itera
     return last
 
 
-def recounted(book: Book, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
+def recounted(book: Transaction, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
     """Return what the whole log gives for a goal, up to the last event that was counted for it."""
     tallies: tuple[Tally, ...] = tuple({} for _ in pursuit.goal.requirements)
     events = (event for event in _events(book, agent_id, 0) if event.seq <= pursuit.seq)
@@ -353,7 +353,7 @@ def recounted(book: Book, agent_id: str, pursuit: Pursuit) -> tuple[Tally, ...]:
     return tallies
 
 
-def _events(book: Book, agent_id: str, after: int) -> Iterable[NexusEvent]:
+def _events(book: Transaction, agent_id: str, after: int) -> Iterable[NexusEvent]:
     while batch := book.events(after=after, agent=agent_id, kinds=KINDS, limit=500):
         yield from batch
         after = batch[-1].seq
@@ -362,7 +362,7 @@ def _events(book: Book, agent_id: str, after: int) -> Iterable[NexusEvent]:
 # --- the books ------------------------------------------------------------------------------------
 
 
-def set_goal(book: Book, agent_id: str, goal: MetaGoal, games: Sequence[str]) -> Pursuit:
+def set_goal(book: Transaction, agent_id: str, goal: MetaGoal, games: Sequence[str]) -> Pursuit:
     """Give an agent a goal, and return it with what counts for it already.
 
     Args:
@@ -403,7 +403,7 @@ def set_goal(book: Book, agent_id: str, goal: MetaGoal, games: Sequence[str]) ->
     return next(p for p in pursuits(book, agent_id) if p.goal.id == goal.id)
 
 
-def abandon_goal(book: Book, agent_id: str, goal_id: str) -> None:
+def abandon_goal(book: Transaction, agent_id: str, goal_id: str) -> None:
     """Take a goal from an agent.
 
     Raises:
@@ -416,7 +416,7 @@ def abandon_goal(book: Book, agent_id: str, goal_id: str) -> None:
     book.note(MetaGoalAbandoned(agent_id=agent_id, goal=goal_id))
 
 
-def pursuits(book: Book, agent_id: str, *states: str) -> list[Pursuit]:
+def pursuits(book: Transaction, agent_id: str, *states: str) -> list[Pursuit]:
     """Return an agent's goals by id: all, or those in these states."""
     query = select(_GOAL).where(_GOAL.c.agent_id == agent_id).order_by(_GOAL.c.id)
     if states:
@@ -424,7 +424,7 @@ def pursuits(book: Book, agent_id: str, *states: str) -> list[Pursuit]:
     return [_pursuit(row) for row in book.connection.execute(query)]
 
 
-def advance(book: Book, agent_id: str) -> list[MetaGoal]:
+def advance(book: Transaction, agent_id: str) -> list[MetaGoal]:
     """Count what has happened since the last time, grant what was reached, and return it.
 
     Called at the end of the transactions in which something happens that counts.
@@ -446,7 +446,7 @@ def advance(book: Book, agent_id: str) -> list[MetaGoal]:
     return reached
 
 
-def _grant(book: Book, agent_id: str, goal: MetaGoal) -> None:
+def _grant(book: Transaction, agent_id: str, goal: MetaGoal) -> None:
     reward = goal.reward
     given = {} if reward is None else {"title": reward.title, "item": reward.item}
     book.note(MetaGoalReached(agent_id=agent_id, goal=goal.id, description=goal.description, reward=given))

@@ -33,9 +33,9 @@ from wsap_nexus.agents.agent_file import (
 )
 from wsap_nexus.agents.metagoals import TEMPLATES, pursuits
 from wsap_nexus.errors import TransitError
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import Policy
 from wsap_nexus.store.events import AgentImported, AgentRemoved, DiaryWritten, SkillGained
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -65,7 +65,7 @@ class ImportRefusedError(TransitError):
     code = "IMPORT_REFUSED"
 
 
-def pack(book: Book, agent_id: str) -> Package:
+def pack(book: Transaction, agent_id: str) -> Package:
     """Return everything of an agent that goes into its file; nothing changes by that.
 
     Raises:
@@ -104,7 +104,7 @@ def pack(book: Book, agent_id: str) -> Package:
     )
 
 
-def _diary(book: Book, agent_id: str) -> list[PackedEntry]:
+def _diary(book: Transaction, agent_id: str) -> list[PackedEntry]:
     found: list[PackedEntry] = []
     after = 0
     while batch := book.events(after=after, agent=agent_id, kinds=(DiaryWritten,)):
@@ -117,7 +117,7 @@ def _diary(book: Book, agent_id: str) -> list[PackedEntry]:
     return found
 
 
-def remove(book: Book, agent_id: str) -> None:
+def remove(book: Transaction, agent_id: str) -> None:
     """Take an agent out of the nexus for good; its id is not given to another, and its past stays.
 
     Raises:
@@ -129,7 +129,7 @@ def remove(book: Book, agent_id: str) -> None:
     book.note(AgentRemoved(agent_id=agent_id))
 
 
-def check_not_removed(book: Book, agent_id: str) -> None:
+def check_not_removed(book: Transaction, agent_id: str) -> None:
     """Refuse an agent that is gone.
 
     Raises:
@@ -140,7 +140,7 @@ def check_not_removed(book: Book, agent_id: str) -> None:
         raise UsageError(f"The agent {agent_id!r} was removed.")
 
 
-def _check_home(book: Book, agent_id: str) -> None:
+def _check_home(book: Transaction, agent_id: str) -> None:
     agent = book.agent(agent_id)
     if agent.place != "nexus":
         raise RemovalRefusedError(
@@ -156,7 +156,7 @@ def _check_home(book: Book, agent_id: str) -> None:
 
 
 def import_agent(
-    book: Book,
+    book: Transaction,
     package: Package,
     *,
     agent_id: str | None = None,
@@ -195,14 +195,14 @@ def import_agent(
     return Imported(name, tuple(f"{game}: {p.agent}" for game, p in packed.items() if game not in taken))
 
 
-def _check_free(book: Book, name: str) -> None:
+def _check_free(book: Transaction, name: str) -> None:
     state = book.connection.execute(select(_AGENT.c.state).where(_AGENT.c.id == name)).scalar()
     if state is not None:
         was = "was removed here, and ids are not given twice" if state == "removed" else "lives here already"
         raise ImportRefusedError(f"{name!r} {was}; import it under another id with --as NAME.")
 
 
-def _fill(book: Book, name: str, package: Package, *, paused: bool) -> None:
+def _fill(book: Transaction, name: str, package: Package, *, paused: bool) -> None:
     own = package.agent
     book.update_agent(
         name,
@@ -227,7 +227,7 @@ def _fill(book: Book, name: str, package: Package, *, paused: bool) -> None:
             book.connection.execute(insert(table), values)
 
 
-def _add_goals(book: Book, name: str, package: Package) -> None:
+def _add_goals(book: Transaction, name: str, package: Package) -> None:
     since = book.last_seq()
     for goal in package.goals:
         book.connection.execute(

@@ -34,9 +34,9 @@ from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity, Policy, SessionRecord
 from wsap_nexus.store.events import Left, MessageSent, NexusEvent, Talked, Whispered
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import NewRun
 from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
@@ -79,7 +79,7 @@ class Exchange:
 
 
 def exchanges(
-    book: Book, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
+    book: Transaction, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
 ) -> list[Exchange]:
     """Return what people and an agent said to each other, newest first, a page at a time.
 
@@ -116,7 +116,7 @@ def checked(text: str) -> str:
     return text.strip()
 
 
-def leave_message(book: Book, agent_id: str, text: str) -> None:
+def leave_message(book: Transaction, agent_id: str, text: str) -> None:
     """Put what a person says among an agent's messages."""
     row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
     book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
@@ -124,7 +124,7 @@ def leave_message(book: Book, agent_id: str, text: str) -> None:
     book.note(MessageSent(to=agent_id, form="direct", recipients=1))
 
 
-def known_facts(book: Book, agent_id: str) -> list[str]:
+def known_facts(book: Transaction, agent_id: str) -> list[str]:
     """Return what the nexus knows of an agent, as sentences in the first person."""
     agent = book.agent(agent_id)
     place = "in the nexus, the place between the worlds"
@@ -239,7 +239,7 @@ class AgentTalk:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: NexusStore,
         store: Store,
         *,
         host: PluginHost,
@@ -367,5 +367,5 @@ class AgentTalk:
             write_entry(book, session, text, own_words=bool(words), error=hindered)
 
 
-def _note_talk(book: Book, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
+def _note_talk(book: Transaction, kind: type[Talked | Whispered], agent_id: str, text: str, answer: Answer) -> None:
     book.note(kind(agent_id=agent_id, by=HUMAN_SENDER, text=text, reply=answer.text, how=answer.how))

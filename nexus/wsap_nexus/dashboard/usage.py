@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_nexus.hub.nexus import Nexus
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.spending import spending_of, spending_so_far
 
@@ -22,7 +22,7 @@ _MOST_RUNS = 2000
 """Runs of the last day that are added up; in a nexus of a thousand agents there are more, and it says so."""
 
 
-def spent_lately(nexus: Nexus, book: Book) -> dict[str, Any]:
+def spent_lately(nexus: Nexus, book: Transaction) -> dict[str, Any]:
     """Return what models took in runs of the last 24 hours, those being played included."""
     since = (datetime.fromtimestamp(book.now, UTC) - timedelta(days=1)).isoformat()
     query = select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.created >= since)
@@ -33,7 +33,7 @@ def spent_lately(nexus: Nexus, book: Book) -> dict[str, Any]:
     return {**asdict(total), "partial": len(rows) == _MOST_RUNS}
 
 
-def spent_by_session(nexus: Nexus, book: Book, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+def spent_by_session(nexus: Nexus, book: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
     """Return session -> what models took in its run; sessions without any are left out."""
     wanted = [s.run_id for s in sessions]
     rows = book.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))

@@ -25,9 +25,9 @@ from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import read_row, why_ended
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 _T = METADATA.tables
@@ -247,7 +247,7 @@ async def events(
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _counts(book: Book) -> dict[str, int]:
+def _counts(book: Transaction) -> dict[str, int]:
     read = book.connection.execute
     found = {"in_nexus": 0, "in_worlds": 0, "paused": 0}
     grouped = select(_AGENT.c.place, _AGENT.c.state, func.count()).where(_AGENT.c.state != "removed")
@@ -263,7 +263,7 @@ def _counts(book: Book) -> dict[str, int]:
     return found
 
 
-def _agents(book: Book, where: Any, limit: int) -> list[dict[str, Any]]:
+def _agents(book: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
     columns = (
         _AGENT.c.id, _AGENT.c.name, _AGENT.c.state, _AGENT.c.place, _AGENT.c.lifetime_steps, _AGENT.c.playtime,
         _AGENT.c.policies,
@@ -291,7 +291,7 @@ def _world_card(nexus: Nexus, run: str, stays: list[LiveSession]) -> dict[str, A
     return {"id": session.world_id, "game": session.game, "title": title, "run": run, "draws": draws, "stays": shown}
 
 
-def _names(book: Book, ids: Iterable[str | None]) -> dict[str, str]:
+def _names(book: Transaction, ids: Iterable[str | None]) -> dict[str, str]:
     wanted = sorted({key for key in ids if key})[:1000]
     if not wanted:
         return {}
@@ -299,11 +299,11 @@ def _names(book: Book, ids: Iterable[str | None]) -> dict[str, str]:
     return {row.id: row.name for row in rows}
 
 
-def _newest(book: Book, limit: int) -> list[dict[str, Any]]:
+def _newest(book: Transaction, limit: int) -> list[dict[str, Any]]:
     return _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(limit))
 
 
-def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
+def _events_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
     rows = book.connection.execute(query).all()
     events = [read_row(row) for row in rows]
     names = book.names(events)
@@ -314,7 +314,7 @@ def _events_of(book: Book, query: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _attention(book: Book) -> list[dict[str, Any]]:
+def _attention(book: Transaction) -> list[dict[str, Any]]:
     """Return what a person should see to: agents that failed, moves in doubt, and games that are not available."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
@@ -347,7 +347,7 @@ def _health(nexus: Nexus, request: Request) -> dict[str, Any]:
     }
 
 
-def _skills(book: Book, agent_id: str) -> list[dict[str, Any]]:
+def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
     proof: dict[str, list[dict[str, Any]]] = {}
     for row in book.evidence(agent_id)[:2000]:
         proof.setdefault(row.domain, []).append(
@@ -379,7 +379,7 @@ def _goal(pursuit: Pursuit) -> dict[str, Any]:
     }
 
 
-def _visits(book: Book, agent_id: str) -> list[dict[str, Any]]:
+def _visits(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
     query = (
         select(_SESSION.c.game, func.count().label("times"), func.sum(_SESSION.c.steps).label("steps"))
         .where(_SESSION.c.agent_id == agent_id)
@@ -390,7 +390,7 @@ def _visits(book: Book, agent_id: str) -> list[dict[str, Any]]:
     return _rows(book, query)
 
 
-def _letters(book: Book, agent_id: str) -> list[dict[str, Any]]:
+def _letters(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
     either = (_LETTER.c.recipient == agent_id) | (_LETTER.c.sender == agent_id)
     found = _rows(book, select(_LETTER).where(either).order_by(_LETTER.c.id.desc()).limit(50))
     for row in found:
@@ -398,5 +398,5 @@ def _letters(book: Book, agent_id: str) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-def _rows(book: Book, query: Any) -> list[dict[str, Any]]:
+def _rows(book: Transaction, query: Any) -> list[dict[str, Any]]:
     return [dict(row._mapping) for row in book.connection.execute(query)]

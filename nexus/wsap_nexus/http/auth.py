@@ -17,8 +17,8 @@ from sqlalchemy import delete, insert, select
 
 from wsap_core.errors import ConfigError
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.events import AgentRemoved, NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
 
 _TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
@@ -57,7 +57,7 @@ class Tokens:
         own: the token of whoever runs the nexus.
     """
 
-    def __init__(self, ledger: Ledger, own: str) -> None:
+    def __init__(self, ledger: NexusStore, own: str) -> None:
         self._ledger = ledger
         self._own = own.encode()
         self._known: dict[str, Caller] = {}

@@ -25,9 +25,9 @@ from wsap_nexus.runs.plan import SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events
 from wsap_nexus.runs.run import Checkpoint
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import AvatarRecord, EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left, OnwardRefused, TransferCancelled, VisitStarted
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -243,7 +243,7 @@ class AgentContext:
         guest = self._guests.get(agent_id)
         return None if guest is None else guest.exit
 
-    def save_memories(self, book: Book, session: SessionRecord) -> None:
+    def save_memories(self, book: Transaction, session: SessionRecord) -> None:
         """Keep what an agent remembers of a stay that ended without a departure."""
         memories = self._memories.get(session.run_id)
         now = None if memories is None else memories.remembered_by(session.agent_id)

@@ -18,8 +18,8 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import one_line
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import RemoteGames
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.events import GameAvailable, GameFailed, GameInMaintenance, GameOffline
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_info import GameInfo
 
@@ -57,7 +57,7 @@ class CircuitBreaker:
     """
 
     def __init__(
-        self, ledger: Ledger, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
+        self, ledger: NexusStore, limit: int, window: float, *, on_close: Callable[[str], None] = lambda game: None
     ) -> None:
         self._ledger = ledger
         self._limit = limit
@@ -116,7 +116,7 @@ class CircuitBreaker:
                 self._known = {row.name: _standing(row.status, row.reason, row.data) for row in _rows(book)}
         return self._known
 
-    def _keep(self, book: Book, game: str, standing: Availability) -> None:
+    def _keep(self, book: Transaction, game: str, standing: Availability) -> None:
         self._all()[game] = standing
         data = dict(book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == game)).scalar() or {})
         values = {
@@ -130,7 +130,7 @@ class CircuitBreaker:
             book.connection.execute(insert(_GAME).values(name=game, **values))
 
 
-def _rows(book: Book) -> list[Any]:
+def _rows(book: Transaction) -> list[Any]:
     # Any: rows of the table.
     return list(book.connection.execute(select(_GAME)))
 

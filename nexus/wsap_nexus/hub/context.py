@@ -22,8 +22,8 @@ from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord, WorldRecord
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.placement import Placement
 from wsap_nexus.worlds.port import WorldPort
 
@@ -116,7 +116,7 @@ class HubContext:
     """Where games and agents come from."""
     store: Store
     """The database, and the log of runs."""
-    ledger: Ledger
+    ledger: NexusStore
     """Who is where and with what."""
     settings: Settings
     clock: Clock

@@ -34,9 +34,9 @@ from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.errors import AgentPausedError, AlreadyInWorldError, DiedAsleepError, RosterFullError
 from wsap_nexus.hub.item_transfer import by_reason, lose_world, take_items
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, SessionRecord, WorldRecord
 from wsap_nexus.store.events import Died, Entered, TransferCancelled
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave
 
@@ -72,7 +72,7 @@ class WorldEntry:
     """What came out of the body that died in its sleep, and what was lost with it."""
 
 
-def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
+def prepare_enter(book: Transaction, agent_id: str, spec: AdapterSpec, terms: EntryRequest) -> PreparedEntry:
     """Return the prepared entry of an agent into a game; its portable items are in the transfer now.
 
     Raises:
@@ -109,7 +109,7 @@ def prepare_enter(book: Book, agent_id: str, spec: AdapterSpec, terms: EntryRequ
     return PreparedEntry(transfer_id, agent_id, spec.name, terms, avatar)
 
 
-def cancel_entry(book: Book, transfer_id: str, agent_id: str, why: str) -> None:
+def cancel_entry(book: Transaction, transfer_id: str, agent_id: str, why: str) -> None:
     """Cancel a prepared entry: the items are in escrow again, and the agent never left the nexus."""
     items = [record.item.item_id for record in book.items(agent_id, place="transfer", place_id=transfer_id)]
     book.move_items(agent_id, items, from_place="transfer", from_id=transfer_id, to_place="escrow", note=why)
@@ -118,7 +118,7 @@ def cancel_entry(book: Book, transfer_id: str, agent_id: str, why: str) -> None:
 
 
 async def enter_world(
-    ledger: Ledger,
+    ledger: NexusStore,
     world: WorldPort,
     record: WorldRecord,
     prepared: PreparedEntry,
@@ -217,7 +217,7 @@ async def _bring_back(world: WorldPort, seat_name: str, avatar_id: str, wanted: 
     return death
 
 
-def commit_enter(book: Book, arrived: WorldEntry, record: WorldRecord, run_id: str) -> SessionRecord:
+def commit_enter(book: Transaction, arrived: WorldEntry, record: WorldRecord, run_id: str) -> SessionRecord:
     """Write down that an agent is in a world: body, items, session and place, as one.
 
     Raises:
@@ -260,7 +260,7 @@ def commit_enter(book: Book, arrived: WorldEntry, record: WorldRecord, run_id: s
     return session
 
 
-def commit_death(book: Book, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
+def commit_death(book: Transaction, prepared: PreparedEntry, record: WorldRecord, found: DiedAsleepError) -> None:
     """Write down that a body died in its sleep, and that its agent, whose choice it is now, is still in the nexus."""
     book.put_avatar(record.id, prepared.agent_id, replace(found.body, state=AvatarState.DESTROYED))
     book.note(Died.of(found.death, agent_id=prepared.agent_id, game=prepared.game))
@@ -283,7 +283,9 @@ def commit_death(book: Book, prepared: PreparedEntry, record: WorldRecord, found
     advance(book, prepared.agent_id)
 
 
-def _choose_avatar(book: Book, agent: AgentIdentity, spec: AdapterSpec, terms: EntryRequest) -> AvatarRecord | None:
+def _choose_avatar(
+    book: Transaction, agent: AgentIdentity, spec: AdapterSpec, terms: EntryRequest
+) -> AvatarRecord | None:
     """Return the body to enter: the one asked for, else one that sleeps, else a dead one where no more may live."""
     if spec.seats[1] > 1:
         return None

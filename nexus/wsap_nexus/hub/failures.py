@@ -21,10 +21,10 @@ from wsap_nexus.hub.seating import START, KeptVenue
 from wsap_nexus.runs.recorder import read_snapshot, read_step
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.tally import step_line
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import AgentFailed, SessionForceClosed, WorldCrashed
 from wsap_nexus.store.events.endings import FAILED, WORLD_FAILED
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.worlds.port import WorldPort
 from wsap_nexus.worlds.seats import SeatPort, leave
@@ -54,7 +54,7 @@ def logged_stats(repository: Repository, run_id: str, seat: str | None = None) -
 
 
 def force_close(
-    book: Book,
+    book: Transaction,
     session: SessionRecord,
     spec: AdapterSpec,
     *,
@@ -114,7 +114,7 @@ def force_close(
     return book.session(session.id)
 
 
-def _transfer_of(book: Book, session: SessionRecord) -> str:
+def _transfer_of(book: Transaction, session: SessionRecord) -> str:
     """Return the transfer that the agent was leaving by when it went wrong, or a new one."""
     for row in book.transfers("prepared"):
         if row.agent_id == session.agent_id and row.kind == "leave":
@@ -122,7 +122,7 @@ def _transfer_of(book: Book, session: SessionRecord) -> str:
     return book.prepare_leave(session)
 
 
-def _body(book: Book, session: SessionRecord, *, kept: bool) -> Avatar:
+def _body(book: Transaction, session: SessionRecord, *, kept: bool) -> Avatar:
     for record in book.avatars(session.agent_id, session.game):
         if record.world_id == session.world_id and record.avatar.avatar_id == session.avatar_id:
             body = record.avatar

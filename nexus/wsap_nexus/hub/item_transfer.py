@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from wsap_core.protocol import TransitPackage
 from wsap_nexus.errors import ConservationError
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import ItemsRefused
+from wsap_nexus.store.nexus_store import Transaction
 
 
 def take_items(
-    book: Book, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
+    book: Transaction, agent_id: str, world_id: str, game: str, package: TransitPackage, *, session: str
 ) -> dict[str, str]:
     """Write down what a world let out and what is lost; return what it claimed and is not so: item id -> why."""
     inside = {r.item.item_id for r in book.items(agent_id, place="world", place_id=world_id)}
@@ -39,7 +39,7 @@ def take_items(
     return refused
 
 
-def lose_world(book: Book, agent_id: str, world_id: str) -> None:
+def lose_world(book: Transaction, agent_id: str, world_id: str) -> None:
     """Write off what lies in a world that is not kept."""
     items = [record.item.item_id for record in book.items(agent_id, place="world", place_id=world_id)]
     why = "the world that it was in is no more"

@@ -24,9 +24,9 @@ from wsap_nexus.agents.metagoals import advance
 from wsap_nexus.agents.skills import skill_gains
 from wsap_nexus.hub.item_transfer import lose_world, take_items
 from wsap_nexus.hub.live_session import SessionStats
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import Died, Left
+from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.worlds.port import WorldPort, avatar_in
 from wsap_nexus.worlds.seats import SeatPort, leave
 
@@ -49,7 +49,9 @@ class WorldExit:
     """What the agent's memory gave to keep."""
 
 
-def commit_exit(book: Book, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str) -> None:
+def commit_exit(
+    book: Transaction, session: SessionRecord, spec: AdapterSpec, world_exit: WorldExit, transfer_id: str
+) -> None:
     """Write down that an agent is back in the nexus, with all it brings, as one.
 
     Raises:
@@ -100,7 +102,9 @@ def commit_exit(book: Book, session: SessionRecord, spec: AdapterSpec, world_exi
     advance(book, agent.id)
 
 
-def learn(book: Book, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats) -> None:
+def learn(
+    book: Transaction, session: SessionRecord, declared: Mapping[str, Sequence[str]], stats: SessionStats
+) -> None:
     """Write down what was achieved in a session, and what skills it is worth by what the game declares."""
     agent_id, game = session.agent_id, session.game
     for name in stats.achievements:
@@ -111,7 +115,7 @@ def learn(book: Book, session: SessionRecord, declared: Mapping[str, Sequence[st
 
 
 def close(
-    book: Book, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
+    book: Transaction, session: SessionRecord, stats: SessionStats, reason: str, seconds: float,
     *, details: Mapping[str, Any], memories: bytes | None,
 ) -> None:  # fmt: skip
     """Close a session with what was done in it and what its agent remembers now; the agent is in the nexus then.

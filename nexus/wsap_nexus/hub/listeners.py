@@ -15,8 +15,8 @@ from wsap_core.host import PluginHost
 from wsap_core.untrusted import one_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.events import ListenerFailed, NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 
 SECONDS = 60.0
 """How long a plugin's listener may take for an event."""
@@ -46,7 +46,7 @@ class Delivery:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: NexusStore,
         name: str,
         on_event: OnEvent,
         *,
@@ -174,7 +174,7 @@ class PluginListeners:
         host: the plugins.
     """
 
-    def __init__(self, ledger: Ledger, host: PluginHost) -> None:
+    def __init__(self, ledger: NexusStore, host: PluginHost) -> None:
         self._ledger = ledger
         self._host = host
         self._deliveries: list[Delivery] = []

@@ -33,11 +33,11 @@ from wsap_nexus.hub.settings import Settings as Settings
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.session import InstalledSpecs
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity, EntryRequest, SessionRecord
 from wsap_nexus.store.events import AgentPaused, AgentResumed, NexusStarted, NexusStopped
 from wsap_nexus.store.events.endings import GAME_OFFLINE
 from wsap_nexus.store.lock import EVERY, instance_lock
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.worlds.game_info import GameInfo
 from wsap_nexus.worlds.placement import Placement
 
@@ -67,7 +67,7 @@ class Nexus:
         self.host = host
         self.store = store
         self.settings = settings or Settings()
-        self.ledger = Ledger(store.database)
+        self.ledger = NexusStore(store.database)
         """Who is where and with what."""
         self.clock = clock or SystemClock()
         """For waiting."""

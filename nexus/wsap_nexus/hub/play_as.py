@@ -28,9 +28,9 @@ from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Checkpoint
 from wsap_nexus.runs.session import RunHandle, resume, start
 from wsap_nexus.runs.store import Store
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import AgentIdentity
 from wsap_nexus.store.lock import instance_lock
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.repositories.agents import check_agent_id
 
 PATIENCE = 2.0
@@ -151,7 +151,7 @@ def admission(store: Store, host: PluginHost, agents: Iterable[str], tell: Tell 
             f"with: wsap nexus agents send {first} GAME, or end the nexus first with: wsap nexus stop"
         ) from None
     try:
-        ledger = Ledger(store.database)
+        ledger = NexusStore(store.database)
         settle_runs(ledger, store.repository, host)
         for name in names:
             with ledger.look() as book:
@@ -204,7 +204,7 @@ def seat_agents(
     with admission(store, host, chosen.values(), tell or _logged_only):
         pass  # what earlier versions kept of them is in the database now
     found = []
-    with Ledger(store.database).look() as book:
+    with NexusStore(store.database).look() as book:
         for seat in seats:
             if seat.name not in chosen:
                 found.append(seat)
@@ -249,7 +249,7 @@ def _equipped(
     return replace(seat, options=options)
 
 
-def _check_free(book: Book, name: str) -> None:
+def _check_free(book: Transaction, name: str) -> None:
     agent = book.find_agent(name)
     if agent is None:
         return

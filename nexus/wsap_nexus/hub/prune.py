@@ -29,9 +29,9 @@ from wsap_core.protocol import AvatarState
 from wsap_core.seams.clock import Clock
 from wsap_nexus.hub.item_transfer import lose_world
 from wsap_nexus.hub.place import GAME
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import PruneFailed, RecordsPruned
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.tables import METADATA
 
@@ -143,7 +143,7 @@ def prune(
     done = Pruned(len(names), run_events, nexus_events, int(transfers), worlds, size + freed + length)
     if done.anything:
         with database.write() as connection:
-            Book(connection, moment).note(
+            Transaction(connection, moment).note(
                 RecordsPruned(
                     runs=done.runs,
                     run_events=done.run_events,
@@ -155,7 +155,7 @@ def prune(
     return done
 
 
-async def look_after(ledger: Ledger, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
+async def look_after(ledger: NexusStore, clock: Clock, keep_days: float, *, every: float = EVERY) -> None:
     """Prune at once and then once a day by the nexus' own clocks, beside everything else, until cancelled."""
     while True:
         try:
@@ -297,7 +297,7 @@ def _end_dead_worlds(database: Database, cutoff: float, now: float) -> tuple[int
         names = _dead_worlds(connection, cutoff)
     count = size = 0
     for name in names:
-        with Ledger(database, wall_clock=lambda: now).change() as book:
+        with NexusStore(database, wall_clock=lambda: now).change() as book:
             if name not in _dead_worlds(book.connection, cutoff):
                 continue  # somebody set out for it meanwhile
             query = select(func.length(_WORLD.c.snapshot)).where(_WORLD.c.id == name)

@@ -13,8 +13,8 @@ from sqlalchemy import Row
 
 from wsap_core.errors import UnknownNameError, UsageError
 from wsap_nexus.errors import TransitError
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import TransferSettled
+from wsap_nexus.store.nexus_store import Transaction
 
 Outcome = Literal["arrived", "returned"]
 
@@ -48,7 +48,7 @@ class ResolvedTransfer:
     """Where that is now: `escrow`, with the agent; `world`; or `lost`, where that world is no more."""
 
 
-def unresolved_transfers(book: Book, agent_id: str | None = None) -> list[UnresolvedTransfer]:
+def unresolved_transfers(book: Transaction, agent_id: str | None = None) -> list[UnresolvedTransfer]:
     """Return the unresolved transfers, oldest first; all, or one agent's."""
     return [
         UnresolvedTransfer(
@@ -63,7 +63,7 @@ def unresolved_transfers(book: Book, agent_id: str | None = None) -> list[Unreso
     ]
 
 
-def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
+def settle(book: Transaction, agent_id: str, outcome: str, transfer: str | None = None) -> list[ResolvedTransfer]:
     """Decide about an agent's unresolved transfers, and return what was decided; each item is in one place afterwards.
 
     Args:
@@ -92,7 +92,7 @@ def settle(book: Book, agent_id: str, outcome: str, transfer: str | None = None)
     return [_settle(book, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
 
 
-def _settle(book: Book, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
+def _settle(book: Transaction, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
     items = _items(book, row)
     there = outcome == "arrived" and row.world_id is not None and book.has_world(row.world_id)
     place = "escrow" if outcome == "returned" else "world" if there else "lost"
@@ -114,5 +114,5 @@ def _settle(book: Book, row: Row[Any], outcome: Outcome) -> ResolvedTransfer:
     return ResolvedTransfer(str(row.id), game, outcome, items, place)
 
 
-def _items(book: Book, row: Row[Any]) -> tuple[str, ...]:
+def _items(book: Transaction, row: Row[Any]) -> tuple[str, ...]:
     return tuple(r.item.item_id for r in book.items(row.agent_id, place="transfer", place_id=str(row.id)))

@@ -26,9 +26,9 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.version import check_protocol_version
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.entering import cancel_entry
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import WorldRecord
 from wsap_nexus.store.events import GameJoined, TransferCancelled, TransferUnresolved
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.worlds.game_client import GameClient
 from wsap_nexus.worlds.http_world import HttpWorld
@@ -88,7 +88,7 @@ class RemoteGames:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: NexusStore,
         clock: Clock,
         allowed: tuple[str, ...] = (),
         *,
@@ -153,7 +153,7 @@ class RemoteGames:
 
     # --- unresolved transfers ---------------------------------------------------------------------
 
-    def doubt(self, book: Book, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
+    def doubt(self, book: Transaction, transfer_id: str, agent_id: str, game: str, why: str) -> bool:
         """Mark a prepared entry into a remote game as unresolved; return False if the game is not remote."""
         if game not in self.specs():
             return False
@@ -259,7 +259,7 @@ class RemoteGames:
                 book.connection.execute(update(_TRANSFER).where(_TRANSFER.c.id == row.id).values(**values))
 
 
-def _is_in_doubt(book: Book, transfer_id: str) -> bool:
+def _is_in_doubt(book: Transaction, transfer_id: str) -> bool:
     state = book.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).scalar()
     return bool(state == "unknown")
 
@@ -314,7 +314,7 @@ def _spec(game: Mapping[str, Any], version: str, client: GameClient) -> AdapterS
     )
 
 
-def _keep(book: Book, name: str, data: Mapping[str, Any]) -> None:
+def _keep(book: Transaction, name: str, data: Mapping[str, Any]) -> None:
     before = book.connection.execute(select(_GAME.c.data).where(_GAME.c.name == name)).scalar()
     values: dict[str, Any] = {"status": "available", "reason": "", "data": {**(before or {}), _KEPT: data}}
     if before is None:

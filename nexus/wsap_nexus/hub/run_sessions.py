@@ -35,10 +35,10 @@ from wsap_nexus.runs.plan import RunPlan, SeatPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Checkpoint, Run
 from wsap_nexus.runs.store import Store, is_played
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import Entered, Left
 from wsap_nexus.store.events.endings import INTERRUPTED, RUN_FAILED
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.repository import Repository
 
 Tell = Callable[[str], None]
@@ -70,7 +70,7 @@ class RunSessions(AgentMemories):
         past: Checkpoint | None,
         tell: Tell,
     ) -> None:
-        ledger = Ledger(store.database)
+        ledger = NexusStore(store.database)
         super().__init__(
             lambda agent: _saved(ledger, agent),
             plan.identities,
@@ -189,7 +189,7 @@ class RunSessions(AgentMemories):
         return "finished" if port.done else "step_limit"
 
 
-def settle_runs(ledger: Ledger, repository: Repository, host: PluginHost) -> list[SessionRecord]:
+def settle_runs(ledger: NexusStore, repository: Repository, host: PluginHost) -> list[SessionRecord]:
     """Close the sessions of runs outside the nexus whose process is gone, and return those still being played.
 
     What was done in them is taken from the log. Call it while nobody else leads the database.
@@ -224,7 +224,7 @@ def refuse_played(sessions: Sequence[SessionRecord]) -> None:
         )
 
 
-def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
+def _enter(book: Transaction, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: int | None) -> SessionRecord:
     assert seat.identity is not None, "the caller looked"
     avatar = f"{seat.name}@{spec.name}"
     session = book.open_session(seat.identity, spec.name, run_id, avatar, run_id, EntryRequest(steps=steps))
@@ -236,8 +236,8 @@ def _enter(book: Book, seat: SeatPlan, spec: AdapterSpec, run_id: str, steps: in
 
 
 def _leave(
-    book: Book, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str, seconds: float,
-    memories: bytes | None,
+    book: Transaction, session: SessionRecord, spec: AdapterSpec | None, stats: SessionStats, reason: str,
+    seconds: float, memories: bytes | None,
 ) -> None:  # fmt: skip
     learn(book, session, (spec.skills if spec is not None else None) or {}, stats)
     close(book, session, stats, reason, seconds, details={}, memories=memories)
@@ -271,6 +271,6 @@ def _logged(repository: Repository, session: SessionRecord) -> SessionStats:
     return stats
 
 
-def _saved(ledger: Ledger, agent: str) -> SavedMemories:
+def _saved(ledger: NexusStore, agent: str) -> SavedMemories:
     with ledger.look() as book:
         return SavedMemories.from_bytes(book.memories(agent))

@@ -22,8 +22,8 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.venue import OwnVenue
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import AgentIdentity
+from wsap_nexus.store.nexus_store import NexusStore
 
 AT_ONCE = 50
 """Agents that are started at once when a nexus starts; the others follow."""
@@ -41,7 +41,7 @@ class Scheduler:
         start_agent: starts one's task, unless it runs.
     """
 
-    def __init__(self, ledger: Ledger, start_agent: Callable[[AgentIdentity], None]) -> None:
+    def __init__(self, ledger: NexusStore, start_agent: Callable[[AgentIdentity], None]) -> None:
         self._ledger = ledger
         self._start_agent = start_agent
         self._task: asyncio.Task[None] | None = None

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from wsap_core.protocol.wire import dumps
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.events import NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore
 
 KEPT = 2048
 """Events in memory."""
@@ -40,7 +40,7 @@ class Feed:
         ledger: where they come from.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: NexusStore) -> None:
         self._ledger = ledger
         self._lines: deque[Line] = deque(maxlen=KEPT)
         self._fresh = asyncio.Event()

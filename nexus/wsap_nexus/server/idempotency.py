@@ -20,7 +20,7 @@ from sqlalchemy import delete, insert, select, update
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
 from wsap_nexus.http.replies import Reply
-from wsap_nexus.store.book import Ledger
+from wsap_nexus.store.nexus_store import NexusStore
 from wsap_nexus.store.tables import METADATA
 
 _ANSWER = METADATA.tables["answer"]
@@ -64,7 +64,7 @@ class IdempotencyStore:
         keep: for how many seconds.
     """
 
-    def __init__(self, ledger: Ledger, keep: float = KEPT_SECONDS) -> None:
+    def __init__(self, ledger: NexusStore, keep: float = KEPT_SECONDS) -> None:
         self._ledger = ledger
         self._keep = keep
         self._open: dict[tuple[str, str], tuple[str, asyncio.Task[Reply]]] = {}

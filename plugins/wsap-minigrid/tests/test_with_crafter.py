@@ -19,8 +19,8 @@ pytest.importorskip("wsap_nexus")
 
 from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.runs.store import open_store
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import Policy
+from wsap_nexus.store.nexus_store import NexusStore
 
 TRIPS = (("minigrid", "done"), ("crafter", "step >= 400"), ("minigrid", "done"))
 """Where it goes, and until when it stays there."""
@@ -59,7 +59,7 @@ class Journey:
     left: list[dict[str, Any]]
 
 
-def look_back(ledger: Ledger) -> Journey:
+def look_back(ledger: NexusStore) -> Journey:
     with ledger.look() as book:
         events = book.events(agent="ada", kinds=("entered", "left"), limit=100)
         done = [row for row in book.transfers("done") if row.kind == "enter"]

@@ -18,8 +18,8 @@ from wsap_nexus.store.events import AgentPaused, AgentResumed
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.store.book import Ledger
     from wsap_nexus.store.entities import Policy
+    from wsap_nexus.store.nexus_store import NexusStore
 
 
 @click.group()
@@ -433,7 +433,7 @@ def _external(policies: dict[str, Policy]) -> bool:
     return any(policy.external for policy in policies.values())
 
 
-def _token(ledger: Ledger, name: str) -> str:
+def _token(ledger: NexusStore, name: str) -> str:
     from wsap_nexus.http.auth import Tokens
 
     return Tokens(ledger, "").issue(name)

@@ -58,7 +58,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub.catalog import CircuitBreaker
-    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.nexus_store import NexusStore
 
     running = running_on(database)
     if running is not None:
@@ -69,7 +69,7 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
     if opened is None:
         return [{"game": name, "status": "available", "reason": "", "worlds": 0, "agents": 0} for name in sorted(names)]
     with opened:
-        ledger = Ledger(opened)
+        ledger = NexusStore(opened)
         standings = CircuitBreaker(ledger, 1, 1.0)
         with ledger.look() as book:
             worlds = {line.game: line for line in worlds_of(book.connection)}

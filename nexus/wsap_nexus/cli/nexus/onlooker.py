@@ -15,9 +15,9 @@ from wsap_nexus import state
 from wsap_nexus.cli.nexus.report import AgentRow, WorldLine, agent_rows, worlds_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import Names, NexusEvent
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.records import RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
@@ -61,7 +61,7 @@ class Onlooker:
     def __init__(self, database: Database, path: Any) -> None:
         self.database = database
         """What is looked at."""
-        self._ledger = Ledger(database)
+        self._ledger = NexusStore(database)
         self._path = path
         self._events: deque[NexusEvent] = deque(maxlen=KEPT)
         self._seq = -1
@@ -105,7 +105,7 @@ class Onlooker:
         return names[0]
 
 
-def _events(book: Book, after: int) -> list[NexusEvent]:
+def _events(book: Transaction, after: int) -> list[NexusEvent]:
     found: list[NexusEvent] = []
     while batch := book.events(after=after):
         found += batch

@@ -11,13 +11,13 @@ from wsap_core.untrusted import one_line
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.cli.nexus.status import plural
 from wsap_nexus.hub.reconciliation import unresolved_transfers
-from wsap_nexus.store.book import Book
 from wsap_nexus.store.events import why_ended
+from wsap_nexus.store.nexus_store import Transaction
 
 # Any, in this module: JSON-ready data.
 
 
-def portrait(book: Book, name: str) -> dict[str, Any]:
+def portrait(book: Transaction, name: str) -> dict[str, Any]:
     """Return everything that is kept of an agent, JSON-ready.
 
     Raises:

@@ -8,40 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.wire import Wire
-    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.nexus_store import NexusStore
 
 
 @contextmanager
-def looking(database: str | None) -> Iterator[Ledger | None]:
+def looking(database: str | None) -> Iterator[NexusStore | None]:
     """Give the nexus' records for reading; None where there are none yet."""
     from wsap_nexus.cli.runs import open_for_reading
-    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.nexus_store import NexusStore
 
     opened = open_for_reading(database)
     if opened is None:
         yield None
         return
     with opened:
-        yield Ledger(opened)
+        yield NexusStore(opened)
 
 
 @contextmanager
-def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
+def writing(database: str | None, *, lead: bool) -> Iterator[NexusStore]:
     """Give the nexus' records for writing; nobody else leads them meanwhile, if that is asked for.
 
     Raises:
         NexusRunningError: a nexus leads them.
     """
     from wsap_nexus.runs.store import open_database
-    from wsap_nexus.store.book import Ledger
     from wsap_nexus.store.lock import instance_lock as lead_of
+    from wsap_nexus.store.nexus_store import NexusStore
 
     with open_database(database) as opened:
         right = lead_of(opened)
         if lead:
             right.acquire()
         try:
-            ledger = Ledger(opened)
+            ledger = NexusStore(opened)
             if lead:
                 _settle(ledger)
             yield ledger
@@ -50,7 +50,7 @@ def writing(database: str | None, *, lead: bool) -> Iterator[Ledger]:
                 right.release()
 
 
-def _settle(ledger: Ledger) -> None:
+def _settle(ledger: NexusStore) -> None:
     """Free the agents of runs outside the nexus whose process was killed."""
     with ledger.look() as book:
         if not book.run_sessions():

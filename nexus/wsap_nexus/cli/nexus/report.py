@@ -15,9 +15,9 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.hub.place import GAME
 from wsap_nexus.hub.prune import size_of
 from wsap_nexus.paths import database_location
-from wsap_nexus.store.book import Book, Ledger
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.entities import AgentIdentity, SessionRecord
+from wsap_nexus.store.nexus_store import NexusStore, Transaction
 from wsap_nexus.store.tables import METADATA
 
 _EVENT, _NEXUS_EVENT = METADATA.tables["event"], METADATA.tables["nexus_event"]
@@ -107,7 +107,7 @@ def status_of(database: Database | None, running: state.Running | None, where: s
     )
     if database is None:
         return found
-    with Ledger(database).look() as book:
+    with NexusStore(database).look() as book:
         count = book.connection.execute(select(func.count()).select_from(_NEXUS_EVENT)).scalar_one()
         sessions = book.connection.execute(select(func.count()).select_from(_SESSION)).scalar_one()
         return Status(
@@ -121,7 +121,7 @@ def status_of(database: Database | None, running: state.Running | None, where: s
         )
 
 
-def agent_rows(book: Book) -> list[AgentRow]:
+def agent_rows(book: Transaction) -> list[AgentRow]:
     """Return every agent with where it is."""
     opened = {
         row.id: row
@@ -134,7 +134,7 @@ def agent_rows(book: Book) -> list[AgentRow]:
     return [agent_row(book, agent, opened.get(agent.session_id or "")) for agent in book.agents()]
 
 
-def agent_row(book: Book, agent: AgentIdentity, session: Any) -> AgentRow:
+def agent_row(book: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
     """Return an agent with where it is. Any: a row, or a record, of its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
     decides = "the game's own" if policy is None or policy.agent == "wanderer" else policy.agent
@@ -175,6 +175,6 @@ def worlds_of(connection: Connection) -> list[WorldLine]:
     return [WorldLine(game, int(made.get(game, 0)), int(inside.get(game, 0))) for game in sorted({*made, *inside})]
 
 
-def session_of(book: Book, agent: AgentIdentity) -> SessionRecord | None:
+def session_of(book: Transaction, agent: AgentIdentity) -> SessionRecord | None:
     """Return an agent's open session."""
     return book.session(agent.session_id) if agent.session_id is not None else None

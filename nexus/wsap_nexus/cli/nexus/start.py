@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wsap_nexus.hub.nexus import Nexus
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.runs.store import Store
-    from wsap_nexus.store.book import Book
+    from wsap_nexus.store.nexus_store import Transaction
 
 EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
@@ -185,7 +185,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
     return hub
 
 
-def _embed(book: Book, model: str | None) -> None:
+def _embed(book: Transaction, model: str | None) -> None:
     """Give a fresh nexus its first agents."""
     from wsap_nexus.store.entities import Policy
 

@@ -48,14 +48,14 @@ def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
     from wsap_nexus.state import state_file
-    from wsap_nexus.store.book import Ledger
+    from wsap_nexus.store.nexus_store import NexusStore
 
     opened = open_for_reading(database)
     if opened is None:
         raise StorageError("There is no nexus yet; begin one with: wsap nexus start")
     with opened:
         if agent is not None:
-            with Ledger(opened).look() as book:
+            with NexusStore(opened).look() as book:
                 book.agent(agent)  # one that there is not is refused
         onlooker = Onlooker(opened, state_file(database_location(database, os.environ), os.environ))
         host = PluginHost.discovered()

@@ -19,9 +19,9 @@ from wsap_core.protocol import Avatar, AvatarState, PortableItem
 from wsap_nexus.errors import AlreadyInWorldError, AvatarStateError, ConservationError, NotInWorldError
 from wsap_nexus.hub.entering import prepare_enter
 from wsap_nexus.store import Database
-from wsap_nexus.store.book import Ledger
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
 from wsap_nexus.store.events import NexusEvent, OtherEvent
+from wsap_nexus.store.nexus_store import NexusStore
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -41,15 +41,15 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 @pytest.fixture
-def ledger(database: Database) -> Ledger:
-    found = Ledger(database, wall_clock=lambda: 1_800_000_000.0)
+def ledger(database: Database) -> NexusStore:
+    found = NexusStore(database, wall_clock=lambda: 1_800_000_000.0)
     with found.change() as book:
         book.register("ada", name="Ada")
         book.register("bob")
     return found
 
 
-def enter(ledger: Ledger, agent: str = "ada", *, world: str | None = None) -> SessionRecord:
+def enter(ledger: NexusStore, agent: str = "ada", *, world: str | None = None) -> SessionRecord:
     """Open a session in a world, as a transit would."""
     with ledger.change() as book:
         world = world or book.add_world("quarry", agent, 1, {}).id
@@ -60,20 +60,20 @@ def item(item_id: str, category: str = "tool", tier: int = 1) -> PortableItem:
     return PortableItem(item_id, "pick", category, tier)
 
 
-def test_registering_a_known_id_returns_the_identity_as_it_is(ledger: Ledger) -> None:
+def test_registering_a_known_id_returns_the_identity_as_it_is(ledger: NexusStore) -> None:
     with ledger.change() as book:
         again, new = book.register("ada", name="Somebody else", persona="a thief")
     assert (again.name, again.persona, new) == ("Ada", "", False)
 
 
 @pytest.mark.parametrize("agent_id", ["", "Ada", "../ada", "a" * 65, "-ada", "ada b", "ada\n", "ada\0"])
-def test_an_id_that_could_mean_something_else_is_refused(ledger: Ledger, agent_id: str) -> None:
+def test_an_id_that_could_mean_something_else_is_refused(ledger: NexusStore, agent_id: str) -> None:
     with pytest.raises(UsageError, match="can't be an agent's id"), ledger.change() as book:
         book.register(agent_id)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[31mb", "a\0b", "x" * 201, "two\nlines"])
-def test_a_name_that_can_not_be_printed_is_refused(ledger: Ledger, name: str) -> None:
+def test_a_name_that_can_not_be_printed_is_refused(ledger: NexusStore, name: str) -> None:
     with pytest.raises(UsageError, match="can't be an agent's name"), ledger.change() as book:
         book.register("cyd", name=name)
 
@@ -94,13 +94,13 @@ def test_a_name_that_can_not_be_printed_is_refused(ledger: Ledger, name: str) ->
     ],
 )
 def test_a_value_that_a_column_is_not_for_is_refused_before_it_is_written(
-    ledger: Ledger, values: dict[str, object], complaint: str
+    ledger: NexusStore, values: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(StorageError, match=complaint), ledger.change() as book:
         book.update_agent("ada", **values)
 
 
-def test_an_agent_has_one_open_session_at_most(ledger: Ledger) -> None:
+def test_an_agent_has_one_open_session_at_most(ledger: NexusStore) -> None:
     enter(ledger)
     with pytest.raises(AlreadyInWorldError):
         enter(ledger)
@@ -108,7 +108,7 @@ def test_an_agent_has_one_open_session_at_most(ledger: Ledger) -> None:
         assert len(book.sessions(agent_id="ada", only_open=True)) == 1
 
 
-def test_a_session_is_closed_once(ledger: Ledger) -> None:
+def test_a_session_is_closed_once(ledger: NexusStore) -> None:
     session = enter(ledger)
     with ledger.change() as book:
         book.close_session(session.id, reason="kicked", steps=3, stats={})
@@ -118,7 +118,7 @@ def test_a_session_is_closed_once(ledger: Ledger) -> None:
         assert (book.session(session.id).reason, book.session(session.id).steps) == ("kicked", 3)
 
 
-def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: Ledger) -> None:
+def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: NexusStore) -> None:
     barrier = threading.Barrier(6)
     outcomes: list[object] = []
 
@@ -139,7 +139,7 @@ def test_one_of_many_who_prepare_the_same_way_at_once_gets_it(ledger: Ledger) ->
     assert sum(isinstance(o, AlreadyInWorldError) for o in outcomes) == 5
 
 
-def test_numbers_are_given_out_once_whoever_asks(ledger: Ledger) -> None:
+def test_numbers_are_given_out_once_whoever_asks(ledger: NexusStore) -> None:
     given: list[int] = []
 
     def take() -> None:
@@ -155,7 +155,7 @@ def test_numbers_are_given_out_once_whoever_asks(ledger: Ledger) -> None:
     assert sorted(given) == list(range(1, 41))
 
 
-def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger: Ledger) -> None:
+def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger: NexusStore) -> None:
     heard: list[NexusEvent] = []
     ledger.listen(heard.append)
 
@@ -176,7 +176,7 @@ def test_events_are_heard_in_their_order_and_only_when_they_are_committed(ledger
 
 
 def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
-    ledger: Ledger, caplog: pytest.LogCaptureFixture
+    ledger: NexusStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(event: NexusEvent) -> None:
         raise ZeroDivisionError
@@ -190,7 +190,7 @@ def test_a_listener_that_stumbles_undoes_nothing_and_keeps_nobody_from_hearing(
     assert "A listener failed" in caplog.text
 
 
-def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: Ledger) -> None:
+def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: NexusStore) -> None:
     with ledger.change() as book:
         book.mint_item("ada", replace(item("x"), name="iron sword"), game="quarry", session="")
         book.move_item("ada", "x", from_place="escrow", to_place="lost", note="a dragon ate it")
@@ -199,7 +199,7 @@ def test_what_is_told_of_one_thing_that_moves_has_its_name(ledger: Ledger) -> No
     assert told.sentence() == "ada's iron sword was lost: a dragon ate it"
 
 
-def test_an_item_can_not_leave_where_it_is_not(ledger: Ledger) -> None:
+def test_an_item_can_not_leave_where_it_is_not(ledger: NexusStore) -> None:
     with ledger.change() as book:
         book.mint_item("ada", item("x"), game="quarry", session="")
     for agent, place, where in (("bob", "escrow", None), ("ada", "world", "quarry-000001")):
@@ -214,12 +214,12 @@ def test_an_item_can_not_leave_where_it_is_not(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "wrong", [item("elsewhere:1"), item("t:1", "magic"), item("t:1", tier=11), item("t:" + "x" * 30_000)]
 )
-def test_a_new_item_that_is_none_is_not_taken_in(ledger: Ledger, wrong: PortableItem) -> None:
+def test_a_new_item_that_is_none_is_not_taken_in(ledger: NexusStore, wrong: PortableItem) -> None:
     with pytest.raises(ConservationError), ledger.change() as book:
         book.mint_item("ada", wrong, game="quarry", session="", transfer_id="t")
 
 
-def test_an_item_is_found_once(ledger: Ledger) -> None:
+def test_an_item_is_found_once(ledger: NexusStore) -> None:
     with ledger.change() as book:
         book.mint_item("ada", item("t:1"), game="quarry", session="", transfer_id="t")
     for agent in ("ada", "bob"):
@@ -227,7 +227,7 @@ def test_an_item_is_found_once(ledger: Ledger) -> None:
             book.mint_item(agent, item("t:1"), game="quarry", session="", transfer_id="t")
 
 
-def test_the_way_out_of_a_session_has_one_name_for_good(ledger: Ledger) -> None:
+def test_the_way_out_of_a_session_has_one_name_for_good(ledger: NexusStore) -> None:
     session = enter(ledger)
     with ledger.change() as book:
         first = book.prepare_leave(session)
@@ -241,7 +241,7 @@ def test_the_way_out_of_a_session_has_one_name_for_good(ledger: Ledger) -> None:
         book.prepare_leave(session)
 
 
-def test_an_unpublished_world_id_is_not_given_again(ledger: Ledger) -> None:
+def test_an_unpublished_world_id_is_not_given_again(ledger: NexusStore) -> None:
     with ledger.change() as book:
         first = book.add_world("quarry", "ada", 1, {}).id
         book.drop_world(first)
@@ -260,7 +260,7 @@ def test_bodies_become_only_what_they_can_become(
         ("suspended", "destroyed"),
     }  # fmt: skip
     with Database.open(tmp_path_factory.mktemp("books") / "wsap.db") as database:
-        ledger = Ledger(database)
+        ledger = NexusStore(database)
         with ledger.change() as book:
             book.register("ada")
             world = book.add_world("quarry", "ada", 1, {}).id
@@ -281,7 +281,7 @@ def test_bodies_become_only_what_they_can_become(
             assert book.avatars("ada")[0].avatar.state.value == now
 
 
-def test_somebody_elses_body_can_not_be_taken(ledger: Ledger) -> None:
+def test_somebody_elses_body_can_not_be_taken(ledger: NexusStore) -> None:
     with ledger.change() as book:
         world = book.add_world("quarry", "ada", 1, {}).id
         book.put_avatar(world, "ada", Avatar("a", "quarry"))
