@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warm import run_wsap
+from warm import begin_wsap, run_wsap
 
 PATIENCE = 300.0
 """Seconds to wait for what has to happen; never waited for in full unless it fails."""
@@ -66,10 +65,7 @@ class Hub:
 
     def __init__(self, environ: dict[str, str], *words: str) -> None:
         self.environ = environ
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "wsap_core", "nexus", "start", "--json", *(words or QUICK)],
-            env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        self.process = begin_wsap(("nexus", "start", "--json", *(words or QUICK)), env=environ)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, self.process.communicate()[1]

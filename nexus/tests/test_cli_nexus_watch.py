@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cli_nexus_kit import PATIENCE, Hub, environ_of, nexus_json, refused, running, until, wsap
+from warm import begin_wsap
 
 if os.name != "posix":
     pytest.skip("pseudo-terminals as POSIX has them", allow_module_level=True)
@@ -101,10 +100,7 @@ def test_a_terminal_that_can_only_print_gets_lines(environ: dict[str, str]) -> N
 
 def test_a_pipe_gets_each_event_once_until_the_nexus_stops(tmp_path: Path) -> None:
     with running(environ_of(tmp_path / "home")) as hub:
-        watching = subprocess.Popen(
-            [sys.executable, "-m", "wsap_core", "nexus", "watch", "--json"],
-            env=hub.environ, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        watching = begin_wsap(("nexus", "watch", "--json"), env=hub.environ)
         hub.someone_was_away()
         hub.tell(signal.SIGTERM)
         assert hub.ended()[0] == 0

@@ -29,7 +29,10 @@ from wsap_nexus.store.tables import METADATA
 
 api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
 
 DESKTOP, PHONE = (1280, 800), (390, 844)
 EVENTS = 50_000

@@ -18,7 +18,10 @@ from wsap_nexus.hub.nexus import Nexus, Settings
 from wsap_nexus.store.entities import EntryRequest, Policy
 
 roles = pytest.importorskip("wsap_tossim.engine.roles", reason="needs the town: pip install wsap-tossim")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
 
 __all__ = ["browser", "opened"]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from urllib.parse import urlsplit
 
 import hub_kit
 import pytest
+from warm import begin_python
 from wire_server import PATIENCE, Served, problem, serving
 
 from wsap_core.protocol import Action, AvatarSpec, Entry, PortableItem
@@ -60,8 +59,7 @@ class Process:
         self._start()
 
     def _start(self) -> None:
-        command = [sys.executable, "-c", GAME, str(Path(__file__).parent), str(self._port), self._abilities]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = begin_python(GAME, str(Path(__file__).parent), str(self._port), self._abilities)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().split()[-1]
         self._port = urlsplit(self.url).port or 0
@@ -69,9 +67,7 @@ class Process:
     def kill(self) -> None:
         """Kill it."""
         self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.communicate()
 
     def anew(self) -> None:
         """Kill it and start it again: it knows nothing of what was."""

@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import random
+import select
 import signal
 import socket
 import struct
@@ -23,16 +24,18 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["run_wsap"]
+__all__ = ["WarmProcess", "begin_python", "begin_wsap", "run_wsap"]
 
 PRELOADED = (
     "wsap_core.cli.app", "wsap_check.suite", "wsap_nexus.api", "wsap_nexus.cli.nexus.report",
     "wsap_nexus.store.nexus_store", "wsap_nexus.store.database", "wsap_nexus.runs.session",
     "wsap_nexus.terminal.screen", "sqlalchemy.dialects.sqlite",
     "sqlalchemy.dialects.sqlite.aiosqlite", "rich.table", "rich.live", "crafter", "wsap_crafter.game",
+    "wsap_nexus.hub.nexus", "wsap_nexus.server.serve", "wsap_nexus.worlds.serve_world", "wsap_nexus.dashboard.keys",
 )  # fmt: skip
 LENGTH = struct.Struct("!I")
 
@@ -69,6 +72,82 @@ def run_wsap(
     return subprocess.CompletedProcess(["wsap", *words], code, out, err)
 
 
+class WarmProcess:
+    """A process that was forked from a warm one, in a session of its own; used as a `subprocess.Popen` is.
+
+    Args:
+        request: what it is to run.
+    """
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.returncode: int | None = None
+        """The exit status, once it is known."""
+        out, err = os.pipe(), os.pipe()
+        with Path(os.devnull).open("rb") as stdin:
+            self._asker = _begin(request, (stdin.fileno(), out[1], err[1]))
+        os.close(out[1])
+        os.close(err[1])
+        self.stdout = os.fdopen(out[0], encoding="utf-8")
+        self.stderr = os.fdopen(err[0], encoding="utf-8")
+        (self.pid,) = LENGTH.unpack(_exactly(self._asker, LENGTH.size))
+
+    def poll(self) -> int | None:
+        """Return the exit status; None while it runs."""
+        if self.returncode is None and select.select([self._asker], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended, and return the exit status.
+
+        Raises:
+            TimeoutError: it has not.
+        """
+        if self.returncode is None:
+            self._asker.settimeout(timeout)
+            (status,) = LENGTH.unpack(_exactly(self._asker, LENGTH.size))
+            self.returncode = os.waitstatus_to_exitcode(status)
+            self._asker.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Read what it writes until it has ended."""
+        if self.stdout.closed:
+            return "", ""
+        with self.stdout, self.stderr, ThreadPoolExecutor(2) as both:
+            out, err = (both.submit(stream.read) for stream in (self.stdout, self.stderr))
+            self.wait(timeout)
+            return out.result(), err.result()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def begin_wsap(words: Sequence[str], *, env: Mapping[str, str]) -> WarmProcess | subprocess.Popen[str]:
+    """Begin `wsap WORDS` and return the process, whose output can be read as it comes."""
+    return _begun({"words": list(words)}, ["-m", "wsap_core"], env)
+
+
+def begin_python(code: str, *words: str) -> WarmProcess | subprocess.Popen[str]:
+    """Begin `python -c CODE WORDS` and return the process, whose output can be read as it comes."""
+    return _begun({"words": list(words), "code": code}, ["-c", code], os.environ)
+
+
+def _begun(request: dict[str, Any], cold: Sequence[str], env: Mapping[str, str]) -> WarmProcess | subprocess.Popen[str]:
+    if not hasattr(os, "fork") or _python_of(env) != _python_of(os.environ):
+        return subprocess.Popen(
+            [sys.executable, *cold, *request["words"]],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+    return WarmProcess({**request, "env": dict(env), "cwd": str(Path.cwd()), "session": True})
+
+
 def _python_of(env: Mapping[str, str]) -> dict[str, str]:
     """What of an environment only a new interpreter would heed."""
     harmless = ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")
@@ -82,12 +161,7 @@ def _text(stream: IO[bytes]) -> str:
 
 def _ask(request: dict[str, Any], streams: Sequence[IO[bytes]], timeout: float) -> int | None:
     """Have a command carried out; return its exit status, or None where it took too long and was killed."""
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs, _ASKING:
-            socket.send_fds(_forker(), [b"+"], [theirs.fileno(), *(s.fileno() for s in streams)])
-        body = json.dumps(request).encode()
-        ours.sendall(LENGTH.pack(len(body)) + body)
+    with _begin(request, [s.fileno() for s in streams]) as ours:
         (pid,) = LENGTH.unpack(_exactly(ours, LENGTH.size))
         ours.settimeout(timeout)
         try:
@@ -96,6 +170,16 @@ def _ask(request: dict[str, Any], streams: Sequence[IO[bytes]], timeout: float) 
             os.kill(pid, signal.SIGKILL)
             return None
     return os.waitstatus_to_exitcode(status)
+
+
+def _begin(request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
+    """Have a command begun; return the line on which its number comes, and then how it ended."""
+    ours, theirs = socket.socketpair()
+    with theirs, _ASKING:
+        socket.send_fds(_forker(), [b"+"], [theirs.fileno(), *streams])
+    body = json.dumps(request).encode()
+    ours.sendall(LENGTH.pack(len(body)) + body)
+    return ours
 
 
 _ASKING = threading.Lock()
@@ -152,6 +236,8 @@ def _watch(passed: Sequence[int]) -> int:
         request = json.loads(_exactly(asker, length))
         pid = os.fork()
         if pid:
+            for descriptor in passed[1:]:
+                os.close(descriptor)  # whoever reads there hears of the end
             asker.sendall(LENGTH.pack(pid))
             _, status = os.waitpid(pid, 0)
             asker.sendall(LENGTH.pack(status))
@@ -173,6 +259,12 @@ def _command(request: dict[str, Any], streams: Sequence[int]) -> int:
     random.seed()
     sys.argv = ["wsap", *request["words"]]
     sys.path[:] = [entry for entry in sys.path if entry != str(Path(__file__).parent)]
+    if request.get("session"):
+        os.setsid()
+    if "code" in request:
+        sys.argv[0] = "-c"
+        exec(compile(request["code"], "<string>", "exec"), {"__name__": "__main__"})  # the test's own
+        return 0
     cli = importlib.import_module("wsap_core.cli")
     code = cli.main()
     return int(code or 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -269,5 +270,14 @@ class Conservation(RuleBasedStateMachine):
             assert max(held.values()) <= 9
 
 
-TestConservation = Conservation.TestCase
-TestConservation.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+class TestConservation(Conservation.TestCase):
+    """A sample of what can happen."""
+
+    settings = settings(max_examples=8, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.slow
+class TestConservationAtLength(Conservation.TestCase):
+    """More of it."""
+
+    settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

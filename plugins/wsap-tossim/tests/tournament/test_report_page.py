@@ -20,7 +20,10 @@ from wsap_tossim.tournament.table import summary_of
 
 api = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+    pytest.mark.slow,
+]
 EVIL = '</title></style><script>window.hit=1</script><img src=x onerror="window.hit=1">'
 
 
