@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from wire_server import serving
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "live-in-the-nexus-from-anywhere.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-nexus-over-http.md"
 BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
