@@ -25,11 +25,12 @@ from wsap_core.protocol import (
     ParamDef,
     Tool,
 )
-from wsap_core.seams.model import Abilities, JsonConstraint, RegexConstraint, Request
+from wsap_core.seams.model import Abilities, ImagePart, JsonConstraint, Message, RegexConstraint, Request
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.scripted import Answer, ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
+from wsap_llm.turn import PausedTurn
 
 CHECK = ActionDef("check_will", "A dead player's will", [ParamDef("player", "a name")], category=TOOL)
 NOTE = ActionDef("notebook", "Write a note", [ParamDef("text", "the note")], category=TOOL)
@@ -583,3 +584,28 @@ def test_a_damaged_snapshot_of_an_open_turn_is_told() -> None:
         broken = {**saved, "open": {**saved["open"], **damage}}
         with pytest.raises(SnapshotError, match="damaged"):
             agent.restore(json.dumps(broken).encode())
+
+
+def test_a_paused_turn_is_read_from_the_form_that_snapshots_have_had_since_the_first() -> None:
+    written: dict[str, Any] = {
+        "shown": "You see a door.",
+        "step": 3,
+        "picture": ["aGk=", "image/png", "a door"],
+        "thought": {
+            "name": "look_up",
+            "key": 'look_up {"what":"door"}',
+            "messages": [["assistant", "Looking."], ["user", "Result of add: 5"]],
+            "so_far": "<thinking>\n",
+            "calls": 2,
+            "answered": {"add {}": "5"},
+            "result": None,
+        },
+        "told": {"events": [], "messages": [], "left_out": 0},
+        "late": {"events": [], "messages": [], "left_out": 1},
+        "dropped": True,
+    }
+    turn = PausedTurn.from_json(written)
+    assert turn.pending is not None
+    assert turn.pending.said == [Message("assistant", "Looking."), Message("user", "Result of add: 5")]
+    assert (turn.picture, turn.late.left_out) == (ImagePart("aGk=", "image/png", "a door"), 1)
+    assert turn.to_json() == written

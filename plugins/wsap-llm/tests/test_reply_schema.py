@@ -15,8 +15,8 @@ from wsap_core import ActionDef, ActionSpace, Observation, ParamDef
 from wsap_core.protocol import ActionAvailability, Tool
 from wsap_core.protocol.values import validate_value
 from wsap_llm.patterns import integer_pattern, json_pattern, latin, literal, text_pattern
-from wsap_llm.reply import ToolCall, Understood
-from wsap_llm.reply.schema import bounded, legal_actions, read_reply, reply_pattern, reply_schema
+from wsap_llm.reply import ToolCall, Understood, read_reply
+from wsap_llm.reply.schema import bounded, legal_actions, reply_pattern, reply_schema
 
 ACTIONS = (
     ActionDef("wait"),

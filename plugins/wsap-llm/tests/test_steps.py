@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_llm.reply import Understood
+from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.scanner import FinalTag, TagScanner
-from wsap_llm.reply.schema import read_reply, reply_pattern, reply_schema
+from wsap_llm.reply.schema import reply_pattern, reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
 from wsap_llm.reply.tags import OPENING, TagTurn
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, ActionSpace, Goal, HistoryEntry, Observation
+from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.agent import DecisionInfo, GetView, ReflectionInfo
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory
@@ -31,8 +32,6 @@ from wsap_llm.styles import Decision, DecisionTurn, JsonStyle, Style
 from wsap_llm.toolbox import Toolbox
 from wsap_llm.turn import Conversation, HistoryTurn, PausedTurn, Untold, quoted
 from wsap_llm.vision import Vision
-
-__all__ = ["LLMAgent", "LLMOptions"]
 
 
 class LLMAgent:
@@ -75,7 +74,8 @@ class LLMAgent:
         """The lessons that were drawn from the last result, if any were."""
         self._style = style or JsonStyle()
         self._prompts = prompts or Prompts()
-        self._memory = memory
+        self.memory = memory
+        """What it keeps beyond the window."""
         self._reflector = (
             Reflector(memory, self._prompts, own.game_name, own.reflect_every, own.lessons)
             if memory is not None and own.reflect
@@ -145,9 +145,9 @@ class LLMAgent:
         )
         reply = await self._ask("plan", [Message("user", text)])
         self._plan = list(read_lines(reply.text, self.options.plan_lines))
-        if self._memory is not None:
+        if self.memory is not None:
             for line in self._plan:
-                self._memory.note(line, kind="plan", world=self.options.game_name)
+                self.memory.note(line, kind="plan", world=self.options.game_name)
         return list(self._plan)
 
     def see_with(self, get_view: GetView) -> None:
@@ -234,13 +234,13 @@ class LLMAgent:
             self._paused = self._paused.with_result(result)
         else:
             self._cadence.note(result)
-        if self._seen is None or self._memory is None:
+        if self._seen is None or self.memory is None:
             return
         observation, action = self._seen
-        self._memory.remember(
+        self.memory.remember(
             HistoryEntry(observation, action, result, world=self.options.game_name, step=observation.step)
         )
-        compacted = self._memory.compact()
+        compacted = self.memory.compact()
         if inspect.isawaitable(compacted):
             await compacted
         if self._reflector is not None:
@@ -270,17 +270,12 @@ class LLMAgent:
             said,
             options=self.options,
             prompts=self._prompts,
-            memory=self._memory,
+            memory=self.memory,
             generator=self._random,
         )
         reply = await collect(self.backend, request)
         self._counter.add(reply.usage)
         return read_speech(reply.text)
-
-    @property
-    def memory(self) -> AgentMemory | None:
-        """What it keeps beyond the window."""
-        return self._memory
 
     @property
     def system_prompt(self) -> str:
@@ -298,10 +293,10 @@ class LLMAgent:
         data = {
             "turns": [turn.to_json() for turn in self._conversation.turns],
             "plan": self._plan,
-            "pace": {**self._cadence.snapshot(), **self._untold.to_json()},
+            "pace": {**self._cadence.snapshot(), **encode(self._untold)},
             "open": self._paused.to_json() if self._paused is not None else None,
             "unbound": self._constraint.reason,
-            "memory": self._memory.snapshot().hex() if self._memory is not None else None,
+            "memory": self.memory.snapshot().hex() if self.memory is not None else None,
             "looked_back": self._reflector.state() if self._reflector is not None else None,
             "random": [version, list(state), gauss],
             "tools": {n: t.snapshot().hex() for n, t in sorted(self._tools.items()) if isinstance(t, Snapshots)},
@@ -316,7 +311,7 @@ class LLMAgent:
             plan = [str(line) for line in found["plan"]]
             unbound = str(found["unbound"])
             paused = PausedTurn.from_json(found["open"]) if found["open"] is not None else None
-            untold = Untold.from_json(found["pace"])
+            untold = Codec().decode(Untold, found["pace"])
             self._cadence.restore(found["pace"])
             memory = bytes.fromhex(found["memory"]) if found["memory"] is not None else None
             tools = {str(name): bytes.fromhex(kept) for name, kept in found["tools"].items()}
@@ -326,8 +321,8 @@ class LLMAgent:
             self._random.setstate((version, tuple(state), gauss))
         except (ValueError, KeyError, TypeError, AttributeError, WireError) as error:
             raise SnapshotError(f"The model's snapshot is damaged: {error}.") from error
-        if self._memory is not None and memory is not None:
-            self._memory.restore(memory)
+        if self.memory is not None and memory is not None:
+            self.memory.restore(memory)
         for name, kept in tools.items():
             tool: object = self._tools.get(name)
             if isinstance(tool, Snapshots):
@@ -343,8 +338,8 @@ class LLMAgent:
     def _show(self, observation: Observation) -> str:
         text, explanation = self._quoted(observation)
         memories: list[str] = []
-        if self._memory is not None and self.options.recall_tokens:
-            found = self._memory.recall(observation.to_text(), budget=self.options.recall_tokens)
+        if self.memory is not None and self.options.recall_tokens:
+            found = self.memory.recall(observation.to_text(), budget=self.options.recall_tokens)
             memories = [harmless(m.text, 400) for m in found]
         question = self._style.question(self._prompts)
         report = self._cadence.report(self._prompts, self._untold.left_out)

@@ -25,8 +25,6 @@ from wsap_llm.changes import ObservationDigest, Outcome, changed, within
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import NOTHING_SAID, Condition, Steps, repeatable
 
-__all__ = ["Cadence"]
-
 
 @dataclass(frozen=True)
 class _Repetition:

@@ -27,8 +27,6 @@ from wsap_core.protocol import ActionDef, ActionResult, EmbodiedObservation, Ent
 from wsap_core.untrusted import one_line
 from wsap_llm.reply.steps import CONDITIONS, Condition
 
-__all__ = ["Difference", "ObservationDigest", "Outcome", "changed", "within"]
-
 HEALTH = ("health", "hp", "hitpoints", "life", "lives", "shield", "armor", "armour")
 """Numbers of the status whose fall hurts; any case, with or without spaces."""
 HOSTILE = ("hostile", "aggressive", "attacking", "angry", "enemy")

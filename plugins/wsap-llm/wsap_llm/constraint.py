@@ -11,8 +11,6 @@ from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.untrusted import one_line
 from wsap_llm.options import LLMOptions
 
-__all__ = ["Constrains", "ConstraintState"]
-
 TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
 ADVICE = "use a model that can be constrained, or leave --strict out"
 

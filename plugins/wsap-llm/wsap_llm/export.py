@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
-from wsap_core.protocol.wire import dumps
 from wsap_core.untrusted import harmless
 from wsap_llm.agent import LLMAgent
 from wsap_llm.lookup import LONGEST_RESULT, split
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
-from wsap_llm.reply import ToolCall, Understood
+from wsap_llm.reply import ToolCall, Understood, read_reply
 from wsap_llm.reply.scanner import FinalTag, TagScanner, ToolTag
-from wsap_llm.reply.schema import legal_actions, read_reply
+from wsap_llm.reply.schema import legal_actions
 from wsap_llm.reply.tags import OPENING, TagLimits, TagTurn, continue_text
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, TagStyle, said
@@ -122,7 +121,7 @@ def _in_tags(turn: PlayedTurn, begins: Sequence[tuple[str, str]], *, inline: boo
     messages = list(begins)
     text, spans, opening = "", [], OPENING
     for use in turn.uses:
-        leg = f"{opening}{_thought(use.action)}{_call(use.action, tags)}"
+        leg = f"{opening}{_thought(use.action)}{said(use.action, tags)}"
         if not _comes_back(leg, use.action, tags, inside=not opening):
             return None
         if inline:
@@ -143,15 +142,6 @@ def _in_tags(turn: PlayedTurn, begins: Sequence[tuple[str, str]], *, inline: boo
 def _thought(action: Action) -> str:
     thought = (action.reasoning or "").strip()
     return f"{thought}\n" if thought else ""
-
-
-def _call(action: Action, tags: TagTurn) -> str:
-    definition = tags.tools[action.name]
-    if not definition.parameters:
-        return f"<{action.name}/>"
-    if len(definition.parameters) == 1:
-        return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"
-    return f"<{action.name}>{dumps(dict(action.parameters))}</{action.name}>"
 
 
 def _comes_back(leg: str, action: Action, tags: TagTurn, *, inside: bool) -> bool:

@@ -8,8 +8,28 @@ from wsap_core.seams.model import Abilities, Reply, Request
 from wsap_llm.tool_journal import ToolJournal
 
 
+class Journal(Protocol):
+    """Where replies are kept, in order, under the key of their request."""
+
+    def add(self, key: str, request: Request, reply: Reply) -> None:
+        """Keep the next reply to a request; where it is written down, `get` need not know it any more."""
+        ...
+
+    def get(self, key: str, occurrence: int) -> Reply | None:
+        """Return the reply to the nth time (from 0) that a request was sent, or None."""
+        ...
+
+    def refuse(self, key: str, reason: str) -> None:
+        """Keep that the constraint of a request was refused, and in which words."""
+        ...
+
+    def refusal(self, key: str) -> str | None:
+        """Return in which words the constraint of a request was refused, or None."""
+        ...
+
+
 @runtime_checkable
-class CallJournal(Protocol):
+class CallJournal(Journal, Protocol):
     """The journal of one agent: the kernel's `Journal` with what the agent `llm` writes and reads there."""
 
     tools: ToolJournal
@@ -20,24 +40,8 @@ class CallJournal(Protocol):
         """Whether a recorded run is played again, so that no model may be asked."""
         ...
 
-    def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Record a call."""
-        ...
-
     def again(self, key: str, request: Request, reply: Reply) -> None:
         """Record a call whose reply comes from another run."""
-        ...
-
-    def get(self, key: str, occurrence: int) -> Reply | None:
-        """Return the reply to the nth time (from 0) that a request was sent, or None."""
-        ...
-
-    def refuse(self, key: str, reason: str) -> None:
-        """Record that the constraint of a request was refused."""
-        ...
-
-    def refusal(self, key: str) -> str | None:
-        """Return in which words the constraint of a request was refused, or None."""
         ...
 
     def fail(self, key: str, kind: str, words: str) -> None:

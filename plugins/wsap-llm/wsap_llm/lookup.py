@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 from wsap_core.protocol import ActionDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
-from wsap_core.seams.model import Message
+from wsap_core.seams.model import Message, Role
 from wsap_core.seams.tool import AgentTool
 from wsap_core.untrusted import one_line
 from wsap_llm.reply import ToolCall
-
-__all__ = ["LONGEST_RESULT", "PendingCall", "ToolCalls", "split"]
 
 LONGEST_RESULT = 2000
 """Longest tool result that is shown to the model, in characters."""
@@ -47,8 +45,8 @@ class PendingCall:
     """The tool of the world."""
     key: str
     """The call, with its parameters."""
-    messages: tuple[Message, ...] = ()
-    """What was said in this turn after the message that began it; text alone."""
+    messages: tuple[tuple[Role, str], ...] = ()
+    """What was said in this turn after the message that began it, role and text."""
     so_far: str = ""
     """In tags: the assistant's text up to the call, where the model goes on with that very text."""
     calls: int = 1
@@ -58,23 +56,10 @@ class PendingCall:
     result: str | None = None
     """The world's answer; None until it has answered."""
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return it as JSON-ready data, for a snapshot."""
-        messages = [[message.role, message.text()] for message in self.messages]
-        return {**vars(self), "messages": messages, "answered": dict(self.answered)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, JsonValue]) -> PendingCall:
-        """Return what `to_json` gave; raise ValueError, KeyError, TypeError if it is something else."""
-        return cls(
-            str(data["name"]),
-            str(data["key"]),
-            tuple(Message(role, str(text)) for role, text in data["messages"]),
-            str(data["so_far"]),
-            int(data["calls"]),
-            {str(call): str(result) for call, result in data["answered"].items()},
-            None if data["result"] is None else str(data["result"]),
-        )
+    @property
+    def said(self) -> list[Message]:
+        """What was said in this turn as messages."""
+        return [Message(role, text) for role, text in self.messages]
 
 
 class ToolCalls:
@@ -114,28 +99,30 @@ class ToolCalls:
         two calls in a row alone, because another may have changed what the first one tells.
         """
         self.made += 1
-        key = _key(call)
+        key = call_key(call.tool, call.parameters)
         if call.tool in self._own:
             if key not in self._answered:
-                self._answered[key] = await _use(self._own[call.tool], call)
+                self._answered[key] = await use(self._own[call.tool], call.parameters)
             return self._answered[key]
         before = self._before
         return before.result if before is not None and before.key == key else None
 
     def pending(self, call: ToolCall, messages: Sequence[Message], so_far: str = "") -> PendingCall:
         """Return what the turn resumes from once the world has answered this call."""
-        return PendingCall(call.tool, _key(call), tuple(messages), so_far, self.made, dict(self._answered))
+        key = call_key(call.tool, call.parameters)
+        said = tuple((message.role, message.text()) for message in messages)
+        return PendingCall(call.tool, key, said, so_far, self.made, dict(self._answered))
 
 
-async def _use(tool: AgentTool, call: ToolCall) -> str:
+async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
+    """Return what a tool gives, or in a line what it failed with."""
     try:
-        result: object = tool.run(call.parameters)
-        if inspect.isawaitable(result):
-            result = await result
+        result: object = tool.run(parameters)
+        return str(await result if inspect.isawaitable(result) else result)
     except Exception as error:
-        result = f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
-    return str(result)
+        return f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
 
 
-def _key(call: ToolCall) -> str:
-    return f"{call.tool} {dumps(dict(call.parameters))}"
+def call_key(name: str, parameters: Mapping[str, JsonValue]) -> str:
+    """Return what equal calls have in common."""
+    return f"{name} {dumps(dict(parameters))}"

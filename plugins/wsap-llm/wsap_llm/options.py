@@ -12,8 +12,6 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
 from wsap_core.textfile import read_text
 
-__all__ = ["NUMBERS", "LLMOptions", "Range", "llm_options", "number", "text"]
-
 
 @dataclass(frozen=True)
 class LLMOptions:

@@ -15,8 +15,6 @@ from fractions import Fraction
 
 from wsap_core.protocol.values import JsonValue
 
-__all__ = ["integer_pattern", "json_pattern", "latin", "literal", "longest_json", "text_pattern"]
-
 FORBIDDEN = r"\x00-\x08\x0b-\x1f\x7f"
 """Control characters that a model has no use for, as part of a character class."""
 _SPECIAL = re.compile(r"([.^$*+?{}\[\]\\|()/\-])")

@@ -9,15 +9,7 @@ from wsap_core.seams.agent import Usage
 from wsap_core.seams.context import Context
 from wsap_core.seams.listing import Listing, ModelInfo
 from wsap_core.seams.memory import estimate_tokens
-from wsap_core.seams.model import (
-    Abilities,
-    Chunk,
-    Finish,
-    Reply,
-    Request,
-    TextChunk,
-    ThinkingChunk,
-)
+from wsap_core.seams.model import Abilities, Chunk, Finish, Reply, Request, TextChunk, ThinkingChunk
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_llm.tokens import estimate_request
 
@@ -39,22 +31,14 @@ class ScriptedBackend:
     ) -> None:
         self._next = replies if callable(replies) else None
         self._left = iter(()) if callable(replies) else iter(replies)
-        self._model = model
-        self._abilities = abilities or Abilities()
+        self.model = model
+        """The address it goes by."""
+        self.abilities = abilities or Abilities()
+        """What it claims."""
         self._piece = piece
         self.requests: list[Request] = []
         """Every request so far."""
         self.closed = False
-
-    @property
-    def model(self) -> str:
-        """The address it goes by."""
-        return self._model
-
-    @property
-    def abilities(self) -> Abilities:
-        """What it claims."""
-        return self._abilities
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the next reply, cut at the first stop text. Raises BadRequestError if the list is used up, and Exception
@@ -62,7 +46,7 @@ class ScriptedBackend:
         self.requests.append(request)
         answer = self._next(request) if self._next is not None else next(self._left, None)
         if answer is None:
-            raise BadRequestError(f"The script of {self._model} has no reply left for call {len(self.requests)}.")
+            raise BadRequestError(f"The script of {self.model} has no reply left for call {len(self.requests)}.")
         if isinstance(answer, Exception):
             raise answer
         reply = answer if isinstance(answer, Reply) else Reply(answer)

@@ -23,8 +23,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from wsap_core.protocol.values import JsonValue
 
-__all__ = ["strict_schema", "strict_violation", "unwrapped", "wrapped"]
-
 JsonSchema = dict[str, JsonValue]
 
 MOST_PROPERTIES = 5_000

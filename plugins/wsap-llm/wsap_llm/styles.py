@@ -177,7 +177,7 @@ class JsonStyle(Style):
         calls = ToolCalls(turn.tools, tools, turn.most_calls, turn.pending)
         messages, used = [turn.opening], turn.pending is not None
         if turn.pending is not None:
-            messages += [*turn.pending.messages, self._told(turn, turn.pending.name, turn.pending.result or "")]
+            messages += [*turn.pending.said, self._told(turn, turn.pending.name, turn.pending.result or "")]
         usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
         while True:
             legal = [*finals, *calls.world] if world else finals
@@ -281,7 +281,7 @@ class TagStyle(Style):
         so_far = "" if how == "turns" else OPENING
         inside, used = bool(so_far), turn.pending is not None
         if turn.pending is not None:
-            messages += turn.pending.messages
+            messages += turn.pending.said
             so_far = _gone_on(messages, turn.pending.so_far, turn.pending.result or "", turns=how == "turns")
             inside = True
         usage, repaired, purpose = NO_USAGE, False, "tool" if used else "decide"
@@ -338,9 +338,9 @@ class TagStyle(Style):
 
 
 def said(action: Action, tags: TagTurn) -> str:
-    """Return an action as its final tag, for the conversation."""
-    definition = tags.finals[action.name]
-    if not definition.parameters:
+    """Return an action, final or a tool, as its tag."""
+    definition = tags.find(action.name)
+    if definition is None or not definition.parameters:
         return f"<{action.name}/>"
     if len(definition.parameters) == 1:
         return f"<{action.name}>{next(iter(action.parameters.values()), '')}</{action.name}>"

@@ -10,16 +10,15 @@ agent (`inward`) is run again, because that is how the agent comes to have what 
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
 from wsap_core.errors import UsageError, WireError
 from wsap_core.protocol import Tool
-from wsap_core.protocol.wire import Codec, dumps
+from wsap_core.protocol.wire import Codec
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.tool import AgentTool, ToolSource, is_inward
-from wsap_core.untrusted import one_line
+from wsap_llm.lookup import call_key, use
 
 BROKEN_OFF = "The call was broken off. Whether anything was done is not known."
 """The result of a call that began and never came to an end."""
@@ -64,7 +63,7 @@ class ToolJournal:
                 return True
             if "tool" not in event:
                 return False
-            calls = self._calls.setdefault(_key(event["tool"], event["parameters"]), [])
+            calls = self._calls.setdefault(call_key(event["tool"], event["parameters"]), [])
             if calls and calls[-1] is _OPEN:
                 calls.pop()  # what has begun is followed by what came of it
             calls.append({"state": None, **event} if "result" in event else _OPEN)
@@ -92,7 +91,7 @@ class ToolJournal:
 
         One that was broken off is now recorded as such.
         """
-        key = _key(name, parameters)
+        key = call_key(name, parameters)
         calls = self._calls.get(key, [])
         at = self._seen.get(key, 0)
         if at >= len(calls):
@@ -112,7 +111,7 @@ class ToolJournal:
 
     def end(self, name: str, parameters: Mapping[str, Any], result: str, state: bytes | None) -> None:
         """Record what came of a call, and what the tool keeps since."""
-        key = _key(name, parameters)
+        key = call_key(name, parameters)
         self._calls.setdefault(key, []).append(self._end(name, parameters, result, state))
         self._seen[key] = len(self._calls[key])
 
@@ -127,22 +126,14 @@ class ToolJournal:
         return call
 
 
-def _key(name: str, parameters: Mapping[str, Any]) -> str:
-    return f"{name} {dumps(dict(parameters))}"
-
-
 class RecordedTool:
     """A tool whose calls are recorded, and had again where they are recorded already."""
 
     def __init__(self, tool: AgentTool, journal: ToolJournal) -> None:
         self.tool = tool
         """The tool itself."""
+        self.definition = tool.definition
         self._journal = journal
-
-    @property
-    def definition(self) -> Tool:
-        """Its name, what it does, and what it takes."""
-        return self.tool.definition
 
     async def run(self, parameters: Mapping[str, Any]) -> str:
         """Return the result: the recorded one, or a new one. Any: parameters of every type."""
@@ -150,7 +141,7 @@ class RecordedTool:
         call = self._journal.next(name, parameters)
         if call is not None:
             if inward:
-                await _result(self.tool, parameters)  # for what it does; what it said then is what counts
+                await use(self.tool, parameters)  # for what it does; what it said then is what counts
             elif call["state"] is not None and isinstance(self.tool, Snapshots):
                 self.tool.restore(bytes.fromhex(call["state"]))
             return str(call["result"])
@@ -158,7 +149,7 @@ class RecordedTool:
             raise UsageError(f"The recorded run has no such call to the tool {name!r}.")
         self._journal.begin(name, parameters)
         try:
-            result = await _result(self.tool, parameters)
+            result = await use(self.tool, parameters)
         except asyncio.CancelledError:
             self._journal.end(name, parameters, BROKEN_OFF, None)
             raise
@@ -184,14 +175,6 @@ class RecordedKeeper(RecordedTool):
 def recorded(tool: AgentTool, journal: ToolJournal) -> RecordedTool:
     """Return a tool whose calls are recorded; one that offers a snapshot still does."""
     return RecordedKeeper(tool, journal) if isinstance(tool, Snapshots) else RecordedTool(tool, journal)
-
-
-async def _result(tool: AgentTool, parameters: Mapping[str, Any]) -> str:
-    try:
-        result: str | Awaitable[str] = tool.run(parameters)
-        return str(await result if inspect.isawaitable(result) else result)
-    except Exception as error:
-        return f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
 
 
 class RecordedSource:

@@ -25,8 +25,6 @@ from wsap_llm.lookup import NO_RESULT, PendingCall
 from wsap_llm.pictures import with_picture
 from wsap_llm.tokens import estimate_message, estimate_request
 
-__all__ = ["Conversation", "HistoryTurn", "PausedTurn", "Untold", "quoted"]
-
 T = TypeVar("T")
 SPOKEN = ("speech", "message", "chat", "whisper")
 """Kinds of events whose text somebody else wrote."""
@@ -90,16 +88,6 @@ class Untold:
         events, messages = (*self.events, *observation.recent_events), (*self.messages, *observation.messages)
         return replace(observation, recent_events=events, messages=messages)
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return them as JSON-ready data, for a snapshot."""
-        data: dict[str, JsonValue] = encode(self)
-        return data
-
-    @classmethod
-    def from_json(cls, data: object) -> Untold:
-        """Return what `to_json` gave; raise WireError if it is something else."""
-        return Codec().decode(cls, data)
-
 
 def _without(items: Sequence[T], known: Sequence[T]) -> tuple[T, ...]:
     left = list(known)
@@ -160,28 +148,14 @@ class PausedTurn:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return it as JSON-ready data, for a snapshot."""
-        return {
-            "shown": self.shown,
-            "step": self.step,
-            "picture": _picture_to_json(self.picture),
-            "thought": None if self.pending is None else self.pending.to_json(),
-            "told": self.told.to_json(),
-            "late": self.late.to_json(),
-            "dropped": self.dropped,
-        }
+        data: dict[str, JsonValue] = encode(self)
+        return {"thought": data.pop("pending"), **data, "picture": _picture_to_json(self.picture)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> PausedTurn:
         """Return what `to_json` gave; raise ValueError, KeyError, TypeError, WireError if it is something else."""
-        return cls(
-            str(data["shown"]),
-            int(data["step"]),
-            _picture_from_json(data["picture"]),
-            None if data["thought"] is None else PendingCall.from_json(data["thought"]),
-            Untold.from_json(data["told"]),
-            Untold.from_json(data["late"]),
-            bool(data["dropped"]),
-        )
+        turn = Codec().decode(cls, {**data, "pending": data["thought"], "picture": None})
+        return replace(turn, picture=_picture_from_json(data["picture"]))
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from wsap_core.untrusted import one_line
 from wsap_llm.options import LLMOptions
 from wsap_llm.pictures import picture_of
 
-__all__ = ["Vision"]
-
 
 class Vision:
     """One agent's view of the world, where pictures were asked for. That the world shows none is told once; to the log

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["retry_after"]
-
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return how many seconds a server asks clients to wait; None if it does not say, or in an unknown form.

@@ -84,33 +84,26 @@ class LiteLLMBackend:
 
     def __init__(self, name: str, options: LiteLLMOptions | None = None) -> None:
         self.options = options or LiteLLMOptions()
+        self.model = f"litellm/{name}"
+        """The address."""
         self._name = name
         self._library: Any = None
         subset = _is_openai(name, self.options) if self.options.schema_subset is None else self.options.schema_subset
         self._dialect = Dialect(strict_schema=subset, subset=subset, prefill="trailing", thinking="reasoning_effort")
-        self._known = Abilities(
+        self.abilities = Abilities(
             json_schema=bool(self.options.json_schema),
             schema_subset=self._dialect.subset,
             images=self.options.images,
             thinking=True,
             context=self.options.context,
         )
-
-    @property
-    def model(self) -> str:
-        """The address, `litellm/NAME`."""
-        return f"litellm/{self._name}"
-
-    @property
-    def abilities(self) -> Abilities:
         """What the options say, and after `prepare` or the first request what litellm knows besides."""
-        return self._known
 
     async def prepare(self) -> None:
         """Import litellm and look up what the model can do; raise MissingServiceError if litellm is not installed."""
         if self._library is None:
             self._library = await asyncio.to_thread(_import)
-            self._known = self._looked_up()
+            self.abilities = self._looked_up()
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.
@@ -126,7 +119,7 @@ class LiteLLMBackend:
             self._name,
             request,
             self._dialect,
-            images=self._known.images is not False,
+            images=self.abilities.images is not False,
             stream=pieces,
             options={**self.options.extra, **given},
         )

@@ -46,22 +46,11 @@ class OpenAIBackend:
 
     def __init__(self, name: str, options: OpenAIOptions | None = None) -> None:
         self.options = options or OpenAIOptions()
+        self.model = f"openai/{name}"
+        """The address."""
         self._name = name
         self._dialect = self.options.dialect
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._proxy = self.options.proxy
-        self._closed = False
-
-    @property
-    def model(self) -> str:
-        """The address, `openai/NAME`."""
-        return f"openai/{self._name}"
-
-    @property
-    def abilities(self) -> Abilities:
-        """What the options and the kind of server say."""
-        return Abilities(
+        self.abilities = Abilities(
             json_schema=self.options.json_schema,
             schema_subset=self._dialect.subset,
             regex=self._dialect.regex is not None,
@@ -70,6 +59,11 @@ class OpenAIBackend:
             thinking=True,
             context=self.options.context,
         )
+        """What the options and the kind of server say."""
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._proxy = self.options.proxy
+        self._closed = False
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply: in pieces if the option `stream` or the request's own says so, else when it is whole.

@@ -21,12 +21,8 @@ class RemoteTool:
     def __init__(self, connection: Connection, name: str, definition: Tool) -> None:
         self._connection = connection
         self._name = name
-        self._definition = definition
-
-    @property
-    def definition(self) -> Tool:
+        self.definition = definition
         """Its name, what it does, and what it takes, as far as the server told."""
-        return self._definition
 
     def run(self, parameters: Mapping[str, Any]) -> Awaitable[str]:
         """Return what the server answers, or one line that says why it doesn't. Any: parameters of every type."""

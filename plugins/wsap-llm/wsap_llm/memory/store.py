@@ -80,13 +80,9 @@ class Store:
         except BaseException:
             self.close()
             raise
-        self._newest = self._one("SELECT max(moment) FROM lived")
-        self._count = self._one("SELECT count(*) FROM lived")
-
-    @property
-    def newest(self) -> int:
+        self.newest = self._one("SELECT max(moment) FROM lived")
         """The moment of the newest row, also when it is forgotten; 0 before anything was lived."""
-        return self._newest
+        self._count = self._one("SELECT count(*) FROM lived")
 
     def __len__(self) -> int:
         return self._count
@@ -98,8 +94,8 @@ class Store:
     def add(self, cell: Cell) -> None:
         """Add a row as the newest."""
         with self._told(), self._transaction():
-            self._insert(self._newest + 1, cell)
-        self._newest += 1
+            self._insert(self.newest + 1, cell)
+        self.newest += 1
         self._count += 1
 
     def matching(self, query: str, most: int) -> Matches:
@@ -126,26 +122,23 @@ class Store:
 
     def newest_rows(self, most: int) -> list[Lived]:
         """Return the newest rows, newest first."""
-        return self._rows(f"SELECT {_COLUMNS} FROM lived ORDER BY moment DESC LIMIT ?", most)  # noqa: S608  # constant
+        return self._rows("ORDER BY moment DESC LIMIT ?", most)
 
     def rows_of(self, kind: str, most: int) -> list[Lived]:
         """Return the newest rows of a kind, newest first."""
-        ordered = f"SELECT {_COLUMNS} FROM lived WHERE kind = ? ORDER BY moment DESC LIMIT ?"  # noqa: S608  # constant
-        return self._rows(ordered, kind, most)
+        return self._rows("WHERE kind = ? ORDER BY moment DESC LIMIT ?", kind, most)
 
     def weightiest_rows(self, most: int) -> list[Lived]:
         """Return the most important rows, of equals the newest first."""
-        ordered = f"SELECT {_COLUMNS} FROM lived ORDER BY importance DESC, moment DESC LIMIT ?"  # noqa: S608  # constant
-        return self._rows(ordered, most)
+        return self._rows("ORDER BY importance DESC, moment DESC LIMIT ?", most)
 
     def all_rows(self) -> list[Lived]:
         """Return everything, oldest first."""
-        return self._rows(f"SELECT {_COLUMNS} FROM lived ORDER BY moment LIMIT ?", -1)  # noqa: S608  # constant
+        return self._rows("ORDER BY moment")
 
     def forget(self, count: int, worth: float) -> None:
         """Forget rows, those first whose moment plus `worth` times their importance is least."""
-        ordered = f"SELECT {_COLUMNS} FROM lived ORDER BY moment + importance * {float(worth)}, moment LIMIT ?"  # noqa: S608  # a number
-        gone = self._rows(ordered, count)
+        gone = self._rows("ORDER BY moment + importance * ?, moment LIMIT ?", worth, count)
         with self._told(), self._transaction():
             for row in gone:
                 self._delete(row)
@@ -166,7 +159,7 @@ class Store:
             self._db.execute("INSERT INTO said (said) VALUES ('delete-all')")
             for row in rows:
                 self._insert(row.moment, row.cell)
-        self._newest, self._count = newest, len(rows)
+        self.newest, self._count = newest, len(rows)
 
     # --- inside ------------------------------------------------------------------------------
 
@@ -211,7 +204,8 @@ class Store:
         few = sum(total <= MATCHES for total in matches)
         return {word: count for count, _, word in counted[: min(max(few, 1), WORDS)]}
 
-    def _rows(self, statement: str, *values: str | int) -> list[Lived]:
+    def _rows(self, which: str, *values: str | float) -> list[Lived]:
+        statement = f"SELECT {_COLUMNS} FROM lived {which}"  # noqa: S608  # constants of this module
         with self._told():
             return [Lived(row[0], _cell(row)) for row in self._db.execute(statement, values).fetchall()]
 

@@ -14,17 +14,11 @@ Measure       tokens and seconds by model
 from __future__ import annotations
 
 from wsap_core.seams.model import Price
+from wsap_llm.journal import Journal
 from wsap_llm.middleware.budgets import Budget, BudgetLimits, Budgets, CheckBudgets, CheckDecision
 from wsap_llm.middleware.measure import Count, Measure, Meter, Throughput, UsageCounter
 from wsap_llm.middleware.model import Ask, Middleware, Model
-from wsap_llm.middleware.record import (
-    Journal,
-    KeepFailures,
-    MemoryJournal,
-    Record,
-    RecordAgain,
-    Replayed,
-)
+from wsap_llm.middleware.record import KeepFailures, MemoryJournal, Record, RecordAgain, Replayed
 from wsap_llm.middleware.retry import RateLimit, Retry
 
 __all__ = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Protocol
+
+from typing_extensions import override
 
 from wsap_core.errors import UsageError
 from wsap_core.seams import model_errors as errors
 from wsap_core.seams.model import Abilities, Chunk, Reply, Request, TextChunk, ThinkingChunk, collect_from
 from wsap_core.seams.model_errors import BackendError, ConstraintError
-from wsap_llm.journal import CallJournal
+from wsap_llm.journal import CallJournal, Journal
 from wsap_llm.keys import request_key
 from wsap_llm.middleware.model import Ask
 
@@ -19,48 +20,28 @@ _CLASSES: Mapping[str, type[BackendError]] = {
 }
 
 
-class Journal(Protocol):
-    """Where replies are kept, in order, under the key of their request."""
-
-    def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Keep the next reply to a request; where it is written down, `get` need not know it any more."""
-        ...
-
-    def get(self, key: str, occurrence: int) -> Reply | None:
-        """Return the reply to the nth time (from 0) that a request was sent, or None."""
-        ...
-
-    def refuse(self, key: str, reason: str) -> None:
-        """Keep that the constraint of a request was refused, and in which words."""
-        ...
-
-    def refusal(self, key: str) -> str | None:
-        """Return in which words the constraint of a request was refused, or None."""
-        ...
-
-
-class MemoryJournal:
+class MemoryJournal(Journal):
     """A journal in memory."""
 
     def __init__(self) -> None:
         self._replies: dict[str, list[Reply]] = {}
         self._refusals: dict[str, str] = {}
 
+    @override
     def add(self, key: str, request: Request, reply: Reply) -> None:
-        """Keep the next reply to a request."""
         self._replies.setdefault(key, []).append(reply)
 
+    @override
     def get(self, key: str, occurrence: int) -> Reply | None:
-        """Return the reply to the nth time that a request was sent, or None."""
         replies = self._replies.get(key, [])
         return replies[occurrence] if occurrence < len(replies) else None
 
+    @override
     def refuse(self, key: str, reason: str) -> None:
-        """Keep that the constraint of a request was refused."""
         self._refusals[key] = reason
 
+    @override
     def refusal(self, key: str) -> str | None:
-        """Return in which words the constraint of a request was refused, or None."""
         return self._refusals.get(key)
 
 
@@ -108,31 +89,23 @@ class Replayed:
     """A backend that gives back what was recorded of a model, and never asks anybody."""
 
     def __init__(self, model: str, journal: Journal, abilities: Abilities | None = None) -> None:
-        self._model = model
-        self._journal = journal
-        self._abilities = abilities or Abilities()
-        self._seen: dict[str, int] = {}
-
-    @property
-    def model(self) -> str:
+        self.model = model
         """The address of the model that was recorded."""
-        return self._model
-
-    @property
-    def abilities(self) -> Abilities:
+        self.abilities = abilities or Abilities()
         """What that model could do."""
-        return self._abilities
+        self._journal = journal
+        self._seen: dict[str, int] = {}
 
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the recorded reply. Raises UsageError if this was never asked in the recorded run, and ConstraintError
         if the recorded backend refused the constraint."""
-        key = request_key(self._model, request)
+        key = request_key(self.model, request)
         _refused_before(self._journal, key)
         occurrence = self._seen.get(key, 0)
         reply = self._journal.get(key, occurrence)
         if reply is None:
             raise UsageError(
-                f"The recorded run has no reply of {self._model} to this request (time {occurrence + 1}): it ends "
+                f"The recorded run has no reply of {self.model} to this request (time {occurrence + 1}): it ends "
                 "before, or something that the prompts are made of has changed."
             )
         self._seen[key] = occurrence + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from wsap_core.seams.clock import Clock, SystemClock
@@ -29,7 +29,6 @@ class Retry:
             tried again; without it, what was passed on can't be taken back and the error is raised.
         clock: what waits.
         generator: where the jitter comes from.
-        on_retry: told the attempt that failed, from 1, and why.
     """
 
     def __init__(
@@ -41,7 +40,6 @@ class Retry:
         hold: bool = True,
         clock: Clock | None = None,
         generator: random.Random | None = None,
-        on_retry: Callable[[int, TransientError], None] | None = None,
     ) -> None:
         self._attempts = attempts
         self._first = first
@@ -49,7 +47,6 @@ class Retry:
         self._hold = hold
         self._clock = clock or SystemClock()
         self._random = generator or random.Random()
-        self._on_retry = on_retry
 
     async def stream(self, request: Request, ask: Ask) -> AsyncGenerator[Chunk, None]:
         """Give the reply of the first attempt that succeeds. Raises BackendError if the last attempt's error, or one
@@ -69,8 +66,6 @@ class Retry:
                 pause = self._pause(attempt, error)
                 if passed or pause is None:
                     raise
-                if self._on_retry is not None:
-                    self._on_retry(attempt, error)
                 await self._clock.sleep(pause)
                 continue
             for chunk in held:

@@ -13,8 +13,6 @@ from wsap_core.protocol import Action, ActionDef
 from wsap_llm.reply.outcome import ToolCall
 from wsap_llm.reply.tags import TagTurn
 
-__all__ = ["FinalTag", "TagEvent", "TagProblem", "TagScanner", "ToolTag"]
-
 
 @dataclass(frozen=True)
 class ToolTag:

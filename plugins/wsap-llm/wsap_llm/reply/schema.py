@@ -18,20 +18,8 @@ from wsap_core.protocol.availability import choices_of
 from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import narrowed
 from wsap_llm.patterns import json_pattern
-from wsap_llm.reply import NotUnderstood, ToolCall, Understood, read_reply, reask
 from wsap_llm.reply.steps import json_members, repeatable
 from wsap_llm.strict_schema import wrapped
-
-__all__ = [
-    "NotUnderstood",
-    "ToolCall",
-    "Understood",
-    "legal_actions",
-    "read_reply",
-    "reask",
-    "reply_pattern",
-    "reply_schema",
-]
 
 JsonSchema = dict[str, JsonValue]
 ReasoningPlace = Literal["first", "last", "none"]

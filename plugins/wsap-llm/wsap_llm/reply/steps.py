@@ -21,19 +21,6 @@ from wsap_core.protocol.values import JsonValue
 from wsap_llm.reply.repair import JsonObject, find_values
 from wsap_llm.thinking import split_thinking
 
-__all__ = [
-    "CONDITIONS",
-    "NOTHING_SAID",
-    "Condition",
-    "Steps",
-    "json_members",
-    "repeatable",
-    "steps_in_json",
-    "steps_in_tags",
-    "tag_steps",
-    "tags_pattern",
-]
-
 Condition = Literal["blocked", "hurt", "change"]
 """What ends a decision of several steps, from the rarest to the most frequent."""
 CONDITIONS: tuple[Condition, ...] = ("blocked", "hurt", "change")

@@ -31,8 +31,6 @@ from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
 from wsap_llm.reply.schema import MOST_DECLARED, bounded
 from wsap_llm.reply.steps import repeatable, tag_steps, tags_pattern
 
-__all__ = ["OPENING", "TagLimits", "TagTurn", "continue_text"]
-
 OPENING = "<thinking>\n"
 """The beginning of a turn. As a prefill it gives the first leg the pattern of a continuation."""
 RESERVED = ("thinking", "think", "observation")

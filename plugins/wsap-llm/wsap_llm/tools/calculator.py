@@ -27,11 +27,7 @@ class Calculator:
 
     inward = True
     """What it does stays within the agent."""
-
-    @property
-    def definition(self) -> Tool:
-        """Its name, what it does, and what it takes."""
-        return _DEFINITION
+    definition = _DEFINITION
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return the value of `expression`, or why it can't be worked out. Bounded in time by the bounds on size."""

@@ -34,16 +34,12 @@ class Notes:
 
     inward = True
     """What it does stays within the agent."""
+    definition = _DEFINITION
 
     def __init__(self, memory: AgentMemory | None = None, world: str = "") -> None:
         self._memory = memory
         self._world = world
         self._notes: dict[str, str] = {}
-
-    @property
-    def definition(self) -> Tool:
-        """Its name, what it does, and what it takes."""
-        return _DEFINITION
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return what came of it: the note that was asked for, the titles, or one line."""

@@ -27,15 +27,11 @@ class Recall:
 
     inward = True
     """What it does stays within the agent."""
+    definition = _DEFINITION
 
     def __init__(self, memory: AgentMemory, tokens: int = TOKENS) -> None:
         self._memory = memory
         self._tokens = tokens
-
-    @property
-    def definition(self) -> Tool:
-        """Its name, what it does, and what it takes."""
-        return _DEFINITION
 
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return what comes to mind, one memory a line, best first."""
