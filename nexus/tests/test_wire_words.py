@@ -15,7 +15,7 @@ from wsap_core.specs import BackendSpec
 from wsap_llm.scripted import ScriptedBackend
 from wsap_nexus.client import AsyncNexusClient, DiaryEntry, Exchange, NexusClient, RefusedError
 from wsap_nexus.hub.nexus import Settings
-from wsap_nexus.server.talk import _talk_errand
+from wsap_nexus.server.talk import _idempotent_talk
 from wsap_nexus.store.events import DiaryWritten
 
 EVIL = "I am well.\x1b[2J <script>alert(1)</script>"
@@ -112,15 +112,15 @@ def test_what_was_said_before_the_nexus_ended_is_not_said_again_for_the_same_key
     served.register("ida").close()
 
     async def ask() -> None:
-        errand = _talk_errand(served.nexus, "ida", "Are you there?")
-        before = errand.intend()
-        assert errand.recall(before) is None
-        reply = await errand.do()
-        found = errand.recall(before)
+        request = _idempotent_talk(served.nexus, "ida", "Are you there?")
+        before = request.intend()
+        assert request.recall(before) is None
+        reply = await request.do()
+        found = request.recall(before)
         assert found is not None
         assert (found.status, found.body) == (reply.status, reply.body)
-        assert errand.recall(errand.intend()) is None  # said anew, it is another talk
-        assert _talk_errand(served.nexus, "ida", "Are you well?").recall(before) is None
+        assert request.recall(request.intend()) is None  # said anew, it is another talk
+        assert _idempotent_talk(served.nexus, "ida", "Are you well?").recall(before) is None
 
     served.in_loop(ask())
 

@@ -1,21 +1,4 @@
-"""Why the wire API refuses a request: one class for each stable code.
-
-UnauthorizedError             there is no token, or none that is known
-ForbiddenError                the token is good for somebody else
-NotJsonError                  the body is not JSON that can be read here
-WrongTypeError                the body is of another content type
-TooLargeError                 the body, or a part of the request, is larger than may be
-TooSlowError                  the body did not come in time
-TooManyRequestsError          more requests than a caller may make
-TooManyStreamsError           as many streams are open as may be
-HostRefusedError              the Host header names another machine
-KeyReusedError                an idempotency key was used for another request
-KeyInUseError                 an idempotency key stands for a request that is under way
-SessionClosedError            the session is over
-SessionManagedError           the nexus itself does this for a session
-LeavingRefusedError           the world does not let the agent out now
-AbilityMissingError           the game has no such ability
-"""
+"""Why the wire API refuses a request: one error class for each stable code, with its HTTP status and meaning."""
 
 from __future__ import annotations
 
@@ -23,54 +6,79 @@ from wsap_core.errors import UsageError, WireError, WsapError
 from wsap_nexus.errors import TransitError
 
 
-class UnauthorizedError(WsapError):
-    """There is no token, or none that is known."""
-
-    code = "UNAUTHORIZED"
-    http_status = 401
-
-
-class ForbiddenError(WsapError):
-    """The token is good for somebody else, or this can't be had over the wire."""
-
-    code = "FORBIDDEN"
-    http_status = 403
+def _refusal(
+    name: str, code: str, status: int, meaning: str, *, base: type[WsapError] = WsapError, retry: bool = False
+) -> type[WsapError]:
+    values = {"__doc__": meaning, "code": code, "http_status": status, "retryable": retry}
+    return type(name, (base,), {"__module__": __name__, **values})
 
 
-class NotJsonError(WireError):
-    """The body is not JSON, or holds what can't be kept: NaN, a key twice, half a character, a number too large."""
-
-    code = "INVALID_JSON"
-
-
-class WrongTypeError(WireError):
-    """The body is not `application/json`."""
-
-    code = "UNSUPPORTED_MEDIA_TYPE"
-    http_status = 415
-
-
-class TooLargeError(WireError):
-    """The body is larger than may be."""
-
-    code = "TOO_LARGE"
-    http_status = 413
-
-
-class TooSlowError(WsapError):
-    """The body did not come in time."""
-
-    code = "REQUEST_TIMEOUT"
-    http_status = 408
-    retryable = True
+UnauthorizedError = _refusal("UnauthorizedError", "UNAUTHORIZED", 401, "The token is missing or unknown.")
+ForbiddenError = _refusal(
+    "ForbiddenError", "FORBIDDEN", 403, "The token belongs to another agent, or this is not allowed over the wire."
+)
+NotJsonError = _refusal(
+    "NotJsonError",
+    "INVALID_JSON",
+    400,
+    "The body is not JSON, or contains NaN, a duplicate key, a lone surrogate or a number that is too large.",
+    base=WireError,
+)
+WrongTypeError = _refusal(
+    "WrongTypeError", "UNSUPPORTED_MEDIA_TYPE", 415, "The body is not `application/json`.", base=WireError
+)
+TooLargeError = _refusal("TooLargeError", "TOO_LARGE", 413, "The body is too large.", base=WireError)
+TooSlowError = _refusal("TooSlowError", "REQUEST_TIMEOUT", 408, "The body did not arrive in time.", retry=True)
+TooManyStreamsError = _refusal(
+    "TooManyStreamsError", "TOO_MANY_STREAMS", 503, "Too many event streams are open.", retry=True
+)
+TooManyConnectionsError = _refusal(
+    "TooManyConnectionsError", "TOO_MANY_CONNECTIONS", 503, "Too many connections are open.", retry=True
+)
+HostRefusedError = _refusal(
+    "HostRefusedError", "HOST_REFUSED", 421, "The Host header names another machine, as in a DNS rebinding attack."
+)
+KeyReusedError = _refusal(
+    "KeyReusedError",
+    "IDEMPOTENCY_KEY_REUSED",
+    422,
+    "The idempotency key was used for another request.",
+    base=UsageError,
+)
+KeyInUseError = _refusal(
+    "KeyInUseError",
+    "TOO_MANY_PENDING",
+    429,
+    "Too many requests with idempotency keys are in progress.",
+    base=UsageError,
+    retry=True,
+)
+SessionClosedError = _refusal("SessionClosedError", "SESSION_CLOSED", 410, "The session has ended.", base=TransitError)
+SessionManagedError = _refusal(
+    "SessionManagedError",
+    "SESSION_MANAGED",
+    409,
+    "The nexus does this itself for a session, as part of transit.",
+    base=TransitError,
+)
+LeavingRefusedError = _refusal(
+    "LeavingRefusedError",
+    "LEAVING_REFUSED",
+    409,
+    "The world does not let the agent leave now; the message says why.",
+    base=TransitError,
+)
+AbilityMissingError = _refusal(
+    "AbilityMissingError", "ABILITY_MISSING", 501, "The game lacks this capability.", base=UsageError
+)
 
 
 class TooManyRequestsError(WsapError):
-    """More requests than a caller may make; `Retry-After` says when there is room again.
+    """The caller exceeded its request rate; `Retry-After` says when to try again.
 
     Args:
         message: what to tell the caller.
-        after: seconds until there is room again.
+        after: seconds until the next request is allowed.
     """
 
     code = "RATE_LIMITED"
@@ -80,67 +88,3 @@ class TooManyRequestsError(WsapError):
     def __init__(self, message: str, after: float = 1.0) -> None:
         super().__init__(message)
         self.after = after
-
-
-class TooManyStreamsError(WsapError):
-    """As many streams of events are open as may be."""
-
-    code = "TOO_MANY_STREAMS"
-    http_status = 503
-    retryable = True
-
-
-class TooManyConnectionsError(WsapError):
-    """As many connections are open as may be."""
-
-    code = "TOO_MANY_CONNECTIONS"
-    http_status = 503
-    retryable = True
-
-
-class HostRefusedError(WsapError):
-    """The Host header names another machine: the page that asked was served under a name made to point here."""
-
-    code = "HOST_REFUSED"
-    http_status = 421
-
-
-class KeyReusedError(UsageError):
-    """The idempotency key was used for another request."""
-
-    code = "IDEMPOTENCY_KEY_REUSED"
-    http_status = 422
-
-
-class KeyInUseError(UsageError):
-    """More requests with idempotency keys are under way than may be."""
-
-    code = "TOO_MANY_PENDING"
-    http_status = 429
-    retryable = True
-
-
-class SessionClosedError(TransitError):
-    """The session is over."""
-
-    code = "SESSION_CLOSED"
-    http_status = 410
-
-
-class SessionManagedError(TransitError):
-    """The nexus itself does this for a session, as part of transit."""
-
-    code = "SESSION_MANAGED"
-
-
-class LeavingRefusedError(TransitError):
-    """The world does not let the agent out now; the message says why."""
-
-    code = "LEAVING_REFUSED"
-
-
-class AbilityMissingError(UsageError):
-    """The game has no such ability."""
-
-    code = "ABILITY_MISSING"
-    http_status = 501

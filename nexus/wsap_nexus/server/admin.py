@@ -1,4 +1,4 @@
-"""What only whoever runs the nexus does with its agents: hold them, let them go on, take them out."""
+"""Routes for the admin alone: pause, resume, halt, settle and remove agents."""
 
 from __future__ import annotations
 
@@ -12,85 +12,77 @@ from wsap_nexus.http.callers import Admin
 from wsap_nexus.http.replies import Request, answer
 from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
-from wsap_nexus.server.deps import AgentId
+from wsap_nexus.server.deps import AgentId, ManagedAgent, replies
 
-router = APIRouter()
+router = APIRouter(prefix="/agents/{agent_id}")
 
 
 class Held(BaseModel):
-    """How an agent is held."""
+    """The state of an agent."""
 
     agent: str
     state: str
 
 
 class Decision(Request):
-    """What a person says became of a move that is in doubt."""
+    """What a person says became of an unresolved transfer."""
 
     outcome: Literal["arrived", "returned"]
     transfer: str | None = Field(default=None, min_length=1, max_length=200)
-    """One move, by its id; all that are in doubt when left out."""
+    """A transfer's id; all unresolved transfers of the agent when left out."""
 
 
 class SettledShape(BaseModel):
-    """A move that was decided about."""
+    """A transfer that was settled."""
 
     transfer: str
     game: str
     outcome: Literal["arrived", "returned"]
     items: list[str]
-    """The ids of what belonged to it."""
+    """The ids of its items."""
     place: Literal["escrow", "world", "lost"]
-    """Where that is now."""
+    """Where the items are now."""
 
 
 class SettledMoves(BaseModel):
-    """What was decided."""
+    """The transfers that were settled."""
 
     agent: str
     settled: list[SettledShape]
 
 
-@router.post("/nexus/agents/{agent_id}/pause", responses={200: {"model": Held}})
-async def pause(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
-    """Let an agent begin no further decision, where it is."""
-    with nexus.ledger.look() as book:
-        portable.check_not_removed(book, agent_id)
+@router.post("/pause", responses=replies(Held))
+async def pause(nexus: Hub, agent_id: ManagedAgent) -> Response:
+    """Pause an agent where it is: it begins no further decision."""
     nexus.pause(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
 
-@router.post("/nexus/agents/{agent_id}/resume", responses={200: {"model": Held}})
-async def resume(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
-    """Let a paused agent go on."""
-    with nexus.ledger.look() as book:
-        portable.check_not_removed(book, agent_id)
+@router.post("/resume", responses=replies(Held))
+async def resume(nexus: Hub, agent_id: ManagedAgent) -> Response:
+    """Resume a paused agent."""
     nexus.resume(agent_id)
     return answer({"agent": agent_id, "state": "active"})
 
 
-@router.post("/nexus/agents/{agent_id}/halt", responses={200: {"model": Held}})
-async def halt(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
-    """Pause an agent and bring it into the nexus, wherever it is; answers once it is there."""
-    with nexus.ledger.look() as book:
-        portable.check_not_removed(book, agent_id)
+@router.post("/halt", responses=replies(Held))
+async def halt(nexus: Hub, agent_id: ManagedAgent) -> Response:
+    """Pause an agent and bring it into the nexus; answers when it is there."""
     await nexus.halt(agent_id)
     return answer({"agent": agent_id, "state": "paused"})
 
 
-@router.post("/nexus/agents/{agent_id}/settle", responses={200: {"model": SettledMoves}})
+@router.post("/settle", responses=replies(SettledMoves))
 async def settle(nexus: Hub, agent_id: AgentId, said: Decision, by: Admin) -> Response:
-    """Decide about an agent's moves in doubt: what it carried has arrived, or is with it again."""
+    """Settle an agent's unresolved transfers: its items arrived in the world, or returned to the agent."""
     with nexus.ledger.change() as book:
         settled = reconciliation.settle(book, agent_id, said.outcome, said.transfer)
     return answer({"agent": agent_id, "settled": settled})
 
 
-@router.delete("/nexus/agents/{agent_id}", responses={200: {"model": Held}})
-async def remove(nexus: Hub, agent_id: AgentId, by: Admin) -> Response:
-    """Take an agent out of the nexus for good; its past stays, and its id is given to nobody else."""
-    with nexus.ledger.look() as book:
-        portable.check_not_removed(book, agent_id)
+@router.delete("", responses=replies(Held))
+async def remove(nexus: Hub, agent_id: ManagedAgent) -> Response:
+    """Remove an agent for good; its history stays, and its id is not given out again."""
     await nexus.halt(agent_id)
     with nexus.ledger.change() as book:
         portable.remove(book, agent_id)

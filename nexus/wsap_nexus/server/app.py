@@ -17,8 +17,12 @@ from wsap_nexus.server import admin, agents, events, games, openapi, sessions, t
 from wsap_nexus.server.feed import Feed
 from wsap_nexus.server.idempotency import IdempotencyStore
 
-ROUTES = (events, agents, talk, games, admin, transit, sessions)
-"""The modules with the routes of the wire API."""
+
+def include_routes(app: FastAPI) -> None:
+    """Add the routes of the wire API to an application, and its OpenAPI document."""
+    for module in (events, agents, talk, games, admin, transit, sessions):
+        app.include_router(module.router, prefix=openapi.PREFIX)
+    openapi.install(app)
 
 
 def create_app(
@@ -46,9 +50,7 @@ def create_app(
     state.nexus, state.tokens, state.limits = nexus, tokens, limits
     state.idempotency, state.feed = IdempotencyStore(nexus.ledger), Feed(nexus.ledger)
     errors.install(app)
-    for module in ROUTES:
-        app.include_router(module.router)
-    openapi.install(app)
+    include_routes(app)
     app.add_middleware(Guard, tokens=tokens, limits=limits, hosts=hosts, guarded=guarded, clock=clock)
     install(app, nexus)
     return app

@@ -29,7 +29,7 @@ _RETRY = "retry: 1000\n\n"
 """Milliseconds after which a client connects again."""
 
 
-@router.get("/nexus", responses={200: {"model": shapes.About}})
+@router.get("", responses={200: {"model": shapes.About}})
 async def about(nexus: Hub, request: Request) -> Response:
     """What runs here."""
     feed: Feed = request.app.state.feed
@@ -44,7 +44,7 @@ async def about(nexus: Hub, request: Request) -> Response:
     )
 
 
-@router.get("/nexus/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
+@router.get("/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
     """Whether it works: 200 if it does, 503 if the database can't be read."""
     feed: Feed = request.app.state.feed
@@ -69,7 +69,7 @@ def _count(nexus: Nexus) -> int:
 
 
 @router.get(
-    "/nexus/events",
+    "/events",
     response_class=Response,
     responses={
         200: {

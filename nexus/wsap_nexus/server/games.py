@@ -16,19 +16,19 @@ router = APIRouter(tags=["games"])
 GameName = Annotated[str, Path(max_length=200)]
 
 
-@router.get("/nexus/games", responses={200: {"model": shapes.Games}})
+@router.get("/games", responses={200: {"model": shapes.Games}})
 async def games(nexus: Hub) -> Response:
     """List the games that can be entered."""
     return answer({"games": nexus.games()})
 
 
-@router.get("/nexus/games/{game}", responses={200: {"model": shapes.GameAnswer}})
+@router.get("/games/{game}", responses={200: {"model": shapes.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
     """What is known of a game."""
     return answer({"game": nexus.game_info(game)})
 
 
-@router.post("/nexus/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
+@router.post("/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
 async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
     """Take in a game in another process (201); one that is known is reached at its new address (200)."""
     known = set(nexus.remote_games.specs())
@@ -37,7 +37,7 @@ async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
     return answer({"game": GameInfo.of(spec)}, 200 if spec.name in known else 201)
 
 
-@router.put("/nexus/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
+@router.put("/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
 async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Admin) -> Response:
     """Say whether a game may be entered; who is in it comes back if not."""
     nexus.set_game_status(game, new.status, new.reason)

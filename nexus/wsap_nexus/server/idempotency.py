@@ -1,9 +1,8 @@
-"""Doing a thing once, however often it is asked for: answers kept under the caller's idempotency keys.
+"""Idempotency keys: a request is handled once, however often a caller sends it.
 
-Before anything is done, what is intended is written down (status 0). When it is through, the answer
-takes its place. Asked again with the same key: what is under way is waited for, what is through is
-answered as before, and what was cut off by the end of the process is looked up in the log; it is done
-anew only if it never happened. A refusal is not kept, because nothing was done.
+Before a request is handled, its intent is stored (status 0); the reply then replaces it. If the same key comes again,
+a request in progress is waited for, a finished one gets the stored reply, and one that the end of the process
+interrupted is looked up in the log and handled again only if it had no effect. Refusals are not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, Row, delete, insert, select, update
 
 from wsap_core.protocol.wire import dumps
 from wsap_nexus.http.refusals import KeyInUseError, KeyReusedError
@@ -25,66 +24,63 @@ from wsap_nexus.store.tables import METADATA
 
 _ANSWER = METADATA.tables["answer"]
 KEPT_SECONDS = 24 * 3600.0
-"""How long answers are kept."""
-_UNDER_WAY = 0
-_MOST_OPEN = 10_000
+"""How long replies are kept."""
+_IN_PROGRESS = 0
+_MAX_OPEN = 10_000
 _SWEEP_EVERY = 500
 
 Intent = Mapping[str, Any]
-"""What has to be known to find out later whether it happened; JSON-ready."""
+"""JSON-ready data by which `IdempotentRequest.recall` finds out later whether a request had its effect."""
 
 
 @dataclass(frozen=True)
 class IdempotentRequest:
-    """Something that is to be done once.
-
-    It is described by what it is, how it is done, and how to find out what became of it.
-    """
+    """A request that is handled once per key."""
 
     what: str
-    """The request: path and body. A key stands for one."""
+    """Operation and body: what a key stands for."""
     intend: Callable[[], Intent]
-    """Says, just before it is done, what has to be known later."""
+    """Returns the intent, just before the request is handled."""
     do: Callable[[], Awaitable[Reply]]
-    """Does it."""
+    """Handles the request."""
     recall: Callable[[Intent], Reply | None]
-    """Returns the answer to what happened before the process ended; None if it never happened."""
+    """Returns the reply to a request that an earlier process handled; None if it had no effect."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells this request from others."""
+        """The hash that tells this request from others."""
         return hashlib.sha256(self.what.encode()).hexdigest()
 
 
 class IdempotencyStore:
-    """The answers of a nexus, by caller and key.
+    """The replies of a nexus, by caller and key.
 
     Args:
-        ledger: where they are kept.
-        keep: for how many seconds.
+        ledger: stores the replies.
+        keep: seconds to keep them.
     """
 
     def __init__(self, ledger: NexusStore, keep: float = KEPT_SECONDS) -> None:
         self._ledger = ledger
         self._keep = keep
         self._open: dict[tuple[str, str], tuple[str, asyncio.Task[Reply]]] = {}
-        self._loose: set[asyncio.Task[Reply]] = set()
+        self._tasks: set[asyncio.Task[Reply]] = set()
         self._count = 0
 
-    async def once(self, who: str, key: str | None, errand: IdempotentRequest, wait: float) -> Reply | None:
-        """Return the answer to an errand; None if it is still under way after `wait` seconds.
+    async def once(self, who: str, key: str | None, request: IdempotentRequest, wait: float) -> Reply | None:
+        """Return the reply to a request; None if it is still in progress after `wait` seconds.
 
-        Without a key it is done each time it is asked for.
+        Without a key, the request is handled each time.
 
         Raises:
             KeyReusedError: the key stands for another request.
-            WsapError: it was refused.
+            WsapError: the request was refused.
         """
         if key is None:
-            task = asyncio.ensure_future(errand.do())
+            task = asyncio.ensure_future(request.do())
             self._hold(task)
         else:
-            found = self._find(who, key, errand)
+            found = self._find(who, key, request)
             if isinstance(found, Reply):
                 return found
             task = found
@@ -92,44 +88,42 @@ class IdempotencyStore:
         return task.result() if done else None
 
     def knows(self, who: str, key: str) -> bool:
-        """Return whether a key of a caller stands for something that was done, or is under way."""
+        """Return whether a key of a caller stands for a request that is finished or in progress."""
         if (who, key) in self._open:
             return True
-        with self._ledger.look() as book:
-            row = book.connection.execute(select(_ANSWER.c.created).where(_where(who, key))).one_or_none()
-            return row is not None and bool(row.created >= book.now - self._keep)
+        return self._stored(who, key) is not None
 
-    def _find(self, who: str, key: str, errand: IdempotentRequest) -> Reply | asyncio.Task[Reply]:
+    def _find(self, who: str, key: str, request: IdempotentRequest) -> Reply | asyncio.Task[Reply]:
         opened = self._open.get((who, key))
         if opened is not None:
-            self._same(opened[0], errand, key)
+            _check_same(opened[0], request, key)
             return opened[1]
-        with self._ledger.look() as book:
-            row = book.connection.execute(select(_ANSWER).where(_where(who, key))).one_or_none()
-            now = book.now
-        if row is not None and row.created < now - self._keep:
-            row = None
-        fresh = row is None
+        row = self._stored(who, key)
         if row is not None:
-            self._same(row.fingerprint, errand, key)
-            if row.status != _UNDER_WAY:
+            _check_same(row.fingerprint, request, key)
+            if row.status != _IN_PROGRESS:
                 return Reply(row.status, row.body, repeated=True)
-            known = errand.recall(json.loads(row.body))
+            known = request.recall(json.loads(row.body))
             if known is not None:
                 self._finish(who, key, known)
                 return Reply(known.status, known.body, repeated=True)
-        if len(self._open) >= _MOST_OPEN:
-            raise KeyInUseError("Too many requests with idempotency keys are under way.")
-        self._begin(who, key, errand, fresh=fresh)
-        task = asyncio.ensure_future(self._do(who, key, errand))
-        self._open[who, key] = (errand.fingerprint, task)
+        if len(self._open) >= _MAX_OPEN:
+            raise KeyInUseError("Too many requests with idempotency keys are in progress.")
+        self._begin(who, key, request, fresh=row is None)
+        task = asyncio.ensure_future(self._do(who, key, request))
+        self._open[who, key] = (request.fingerprint, task)
         self._hold(task)
         task.add_done_callback(lambda _: self._open.pop((who, key), None))
         return task
 
-    async def _do(self, who: str, key: str, errand: IdempotentRequest) -> Reply:
+    def _stored(self, who: str, key: str) -> Row[Any] | None:
+        with self._ledger.look() as book:
+            query = select(_ANSWER).where(_where(who, key), _ANSWER.c.created >= book.now - self._keep)
+            return book.connection.execute(query).one_or_none()
+
+    async def _do(self, who: str, key: str, request: IdempotentRequest) -> Reply:
         try:
-            reply = await errand.do()
+            reply = await request.do()
         except Exception as error:
             if 400 <= getattr(error, "http_status", 500) < 500:
                 self._forget(who, key)
@@ -138,21 +132,17 @@ class IdempotencyStore:
         return reply
 
     def _hold(self, task: asyncio.Task[Reply]) -> None:
-        self._loose.add(task)
+        self._tasks.add(task)
 
-        def let_go(done: asyncio.Task[Reply]) -> None:
-            self._loose.discard(done)
+        def discard(done: asyncio.Task[Reply]) -> None:
+            self._tasks.discard(done)
             if not done.cancelled():
-                done.exception()  # whoever waited may be gone
+                done.exception()  # marks it as retrieved: the caller may be gone
 
-        task.add_done_callback(let_go)
+        task.add_done_callback(discard)
 
-    def _same(self, fingerprint: str, errand: IdempotentRequest, key: str) -> None:
-        if fingerprint != errand.fingerprint:
-            raise KeyReusedError(f"The idempotency key {key[:80]!r} was used for another request; choose a new one.")
-
-    def _begin(self, who: str, key: str, errand: IdempotentRequest, *, fresh: bool) -> None:
-        values = {"fingerprint": errand.fingerprint, "status": _UNDER_WAY, "body": dumps(errand.intend())}
+    def _begin(self, who: str, key: str, request: IdempotentRequest, *, fresh: bool) -> None:
+        values = {"fingerprint": request.fingerprint, "status": _IN_PROGRESS, "body": dumps(request.intend())}
         self._count += 1
         with self._ledger.change() as book:
             if fresh:
@@ -173,6 +163,10 @@ class IdempotencyStore:
             book.connection.execute(delete(_ANSWER).where(_where(who, key)))
 
 
-def _where(who: str, key: str) -> Any:
-    # Any: SQLAlchemy's expressions.
+def _where(who: str, key: str) -> ColumnElement[bool]:
     return (_ANSWER.c.scope == who) & (_ANSWER.c.key == key)
+
+
+def _check_same(fingerprint: str, request: IdempotentRequest, key: str) -> None:
+    if fingerprint != request.fingerprint:
+        raise KeyReusedError(f"The idempotency key {key[:80]!r} was used for another request; choose a new one.")

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors
 from wsap_nexus.server import openapi, serve
-from wsap_nexus.server.app import ROUTES
+from wsap_nexus.server.app import include_routes
 from wsap_nexus.worlds import serve_world as world
 
 BEGIN, END = "<!-- codes: begin -->", "<!-- codes: end -->"
@@ -29,9 +29,7 @@ _LOADED = (serve, world)
 def document() -> str:
     """Return the OpenAPI document as it is kept."""
     app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
-    for module in ROUTES:
-        app.include_router(module.router)
-    openapi.install(app)
+    include_routes(app)
     return openapi.to_text(app.openapi())
 
 

@@ -1,4 +1,4 @@
-"""Acting for an agent that is decided for over the wire, wherever it is."""
+"""Observing and acting over the wire for an agent, in the nexus or in a world."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wsap_core.protocol.wire import dumps, encode
 from wsap_nexus.errors import TransitError
 from wsap_nexus.http.refusals import SessionClosedError
 from wsap_nexus.http.replies import Reply, answer, pending, reply_of
-from wsap_nexus.hub.external import ExternalAgent, SeatLeftError
+from wsap_nexus.hub.external import SeatLeftError
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
@@ -23,7 +23,7 @@ from wsap_nexus.store.entities import AgentIdentity, SessionRecord
 
 
 class NotExternalError(TransitError):
-    """Somebody here decides for the agent, so that nobody outside can."""
+    """A policy of the nexus decides for the agent, so no client can."""
 
     code = "NOT_EXTERNAL"
 
@@ -45,10 +45,10 @@ def place_of(nexus: Nexus, agent_id: str) -> tuple[str, str | None]:
 
 
 def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
-    """Refuse to decide for an agent that somebody here decides for.
+    """Check that an agent decides over the wire.
 
     Raises:
-        NotExternalError: it is one.
+        NotExternalError: a policy of the nexus decides for it.
     """
     place, _ = place_of(nexus, agent.id)
     policy = agent.policy(place)
@@ -57,23 +57,24 @@ def check_external(nexus: Nexus, agent: AgentIdentity) -> None:
         raise NotExternalError(f"{decides} decides for {agent.id!r} in {place!r}, not somebody over the wire.")
 
 
-def open_session(nexus: Nexus, session_id: str, record: SessionRecord) -> LiveSession:
-    """Return the stay of a session that is open.
+def open_session(nexus: Nexus, record: SessionRecord) -> LiveSession:
+    """Return an open session.
 
     Raises:
-        SessionClosedError: it is over.
-        SeatLeftError: it is being gone on with; ask again.
+        SessionClosedError: the session has ended.
+        SeatLeftError: the session is being resumed; ask again.
     """
+    session_id = record.id
     if record.closed is not None:
         raise SessionClosedError(f"The session {session_id!r} ended ({record.reason}) at {record.closed}.")
     stay = nexus.live.sessions.get(record.agent_id)
     if stay is None or stay.session.id != session_id:
-        raise SeatLeftError(f"The session {session_id!r} is being gone on with; ask again.")
+        raise SeatLeftError(f"The session {session_id!r} is being resumed; ask again.")
     return stay
 
 
 async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | None = None) -> Response:
-    """Answer with what an agent sees at its next decision; 202 when it has nothing to decide in time."""
+    """Reply with an agent's next observation; 202 if it has nothing to decide in time."""
     seen = await next_observation(nexus, agent_id, wait)
     place, session = place_of(nexus, agent_id)
     if session_id is not None and session != session_id:
@@ -84,7 +85,7 @@ async def observe(nexus: Nexus, agent_id: str, wait: float, session_id: str | No
 
 
 async def next_observation(nexus: Nexus, agent_id: str, wait: float) -> Observation | None:
-    """Return what an agent sees at its next decision; None when it has nothing to decide in time."""
+    """Return an agent's next observation; None if it has nothing to decide within `wait` seconds."""
     try:
         async with asyncio.timeout(wait):
             _, seen = await nexus.live.external.observation(agent_id)
@@ -93,38 +94,30 @@ async def next_observation(nexus: Nexus, agent_id: str, wait: float) -> Observat
         return None
 
 
-async def current_seat(nexus: Nexus, agent_id: str, wait: float) -> ExternalAgent | None:
-    """Return the seat that an agent is in; None when it is on its way all the time."""
-    try:
-        async with asyncio.timeout(wait):
-            return await nexus.live.external.seat(agent_id)
-    except TimeoutError:
-        return None
-
-
-async def seat_says(nexus: Nexus, agent_id: str, wait: float, what: str, place: str | None = None) -> Response:
-    """Answer with something that the agent's seat knows; 202 when the agent is on its way all the time.
+async def describe_seat(nexus: Nexus, agent_id: str, wait: float, what: str, place: str | None = None) -> Response:
+    """Reply with the description or the action space of an agent's seat; 202 if it does not arrive in time.
 
     Args:
         nexus: where the agent is.
-        agent_id: decided for over the wire.
-        wait: seconds to wait for it to arrive.
+        agent_id: decides over the wire.
+        wait: seconds to wait for the agent to arrive.
         what: "description" or "action_space".
-        place: where the seat is; wherever the agent is by then when None.
+        place: the place to report; None for where the agent is then.
 
     Raises:
-        NotExternalError: somebody here decides for the agent.
+        NotExternalError: a policy of the nexus decides for the agent.
     """
     check_external(nexus, the_agent(nexus, agent_id))
-    seat = await current_seat(nexus, agent_id, wait)
-    if seat is None:
+    try:
+        async with asyncio.timeout(wait):
+            seat = await nexus.live.external.seat(agent_id)
+    except TimeoutError:
         return pending("The agent is on its way.")
-    told = {"description": seat.description, "action_space": seat.action_space}[what]
-    return answer({"place": place or place_of(nexus, agent_id)[0], what: told})
+    return answer({"place": place or place_of(nexus, agent_id)[0], what: getattr(seat, what)})
 
 
-def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> IdempotentRequest:
-    """Return what it is to hand in an action, for it to be done once."""
+def idempotent_act(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> IdempotentRequest:
+    """Return the request to take an action; `what` identifies it together with its body."""
     action = Action(request.name, request.parameters, request.reasoning)
 
     async def do() -> Reply:
@@ -132,20 +125,20 @@ def act_errand(nexus: Nexus, agent_id: str, request: ActRequest, what: str) -> I
         if seat is None:
             raise SeatLeftError(f"{agent_id!r} is on its way; ask for its observation first.")
         result = await seat.act(action)
-        # Nothing is acknowledged before it is kept.
+        # The log is written before the action is acknowledged.
         await asyncio.to_thread(nexus.store.writer.flush)
         return reply_of({"result": result})
 
     return IdempotentRequest(
         f"act {what} {dumps(request.model_dump())}",
-        lambda: _where_it_will_stand(nexus, agent_id),
+        lambda: _next_step(nexus, agent_id),
         do,
         lambda intent: _recorded(nexus, intent, action),
     )
 
 
-def _where_it_will_stand(nexus: Nexus, agent_id: str) -> Intent:
-    """Return where the log will have the agent's next decision."""
+def _next_step(nexus: Nexus, agent_id: str) -> Intent:
+    """Return where the log will record the agent's next decision."""
     stay = nexus.live.sessions.get(agent_id)
     if stay is not None:
         return {"run": stay.session.run_id, "seat": stay.seat_name, "step": stay.stats.steps}
@@ -154,14 +147,14 @@ def _where_it_will_stand(nexus: Nexus, agent_id: str) -> Intent:
 
 
 def _recorded(nexus: Nexus, intent: Mapping[str, Any], action: Action) -> Reply | None:
-    """Return what came of an action, if the log has it where it was to stand. Any: JSON."""
+    """Return the result of an action if the log has it at the intended step."""
     if intent.get("run") is None:
         return None
     for event in nexus.store.repository.read_events(intent["run"], kinds=("step",), seat=intent["seat"]):
         if event.step == intent["step"]:
             step = json.loads(event.body)["step"]
             done = step["action"]
-            # Parameters are recorded as the game declares them: 3 where "3" was sent.
+            # Parameters are recorded with the types that the game declares: 3 where "3" was sent.
             if done["name"] != action.name or _plain(done["parameters"]) != _plain(encode(action.parameters)):
                 return None
             return Reply(200, dumps({"result": {**step["result"], "observation": step["observation"]}}))

@@ -1,4 +1,4 @@
-"""Streams that end when the nexus stops, so that nobody who looks on keeps it from stopping."""
+"""Ends open streams when the nexus stops, so that their clients do not delay the shutdown."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ App = Callable[[Any, Any, Any], Any]
 
 
 def end_streams(app: App, until: asyncio.Event) -> App:
-    """Return an application whose GET requests are told that the client is gone once an event is set.
+    """Return an application whose GET requests see the client disconnect once an event is set.
 
-    What still streams then is brought to its proper end; what is nearly answered is answered.
+    Open streams then end properly, and replies that are almost complete are still sent.
     """
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or scope["method"] != "GET":
             await app(scope, receive, send)
             return
-        begun = complete = False
+        started = complete = False
 
         async def receiving() -> Message:
-            told, asked = asyncio.ensure_future(until.wait()), asyncio.ensure_future(receive())
+            stopping, received = asyncio.ensure_future(until.wait()), asyncio.ensure_future(receive())
             try:
-                await asyncio.wait({told, asked}, return_when=asyncio.FIRST_COMPLETED)
-                return asked.result() if asked.done() else {"type": "http.disconnect"}
+                await asyncio.wait({stopping, received}, return_when=asyncio.FIRST_COMPLETED)
+                return received.result() if received.done() else {"type": "http.disconnect"}
             finally:
-                told.cancel()
-                asked.cancel()
+                stopping.cancel()
+                received.cancel()
 
         async def sending(message: Message) -> None:
-            nonlocal begun, complete
+            nonlocal started, complete
             await send(message)
-            begun = True
+            started = True
             complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         await app(scope, receiving, sending)
-        if begun and not complete and until.is_set():
+        if started and not complete and until.is_set():
             await send({"type": "http.response.body", "body": b""})
 
     return wrapped

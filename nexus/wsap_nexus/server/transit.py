@@ -1,4 +1,4 @@
-"""Moving agents over the wire: into worlds, out of them, and straight on to others."""
+"""Routes by which agents enter worlds, leave them, and go straight on to others."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from sqlalchemy import select
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action, TransitPackage
 from wsap_core.protocol.wire import dumps, encode
-from wsap_nexus.http.auth import Caller
 from wsap_nexus.http.callers import Known
 from wsap_nexus.http.errors import error_body
 from wsap_nexus.http.refusals import ForbiddenError, LeavingRefusedError
-from wsap_nexus.http.replies import Key, Reply, Wait, reply_of
+from wsap_nexus.http.replies import Reply, reply_of
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.server import shapes
-from wsap_nexus.server.deps import Once, once
+from wsap_nexus.server.deps import Once30, replies
 from wsap_nexus.server.idempotency import IdempotentRequest, Intent
 from wsap_nexus.server.seats import next_observation, the_agent
 from wsap_nexus.store.entities import EntryRequest, SessionRecord
@@ -28,104 +27,74 @@ from wsap_nexus.store.tables import METADATA
 router = APIRouter(tags=["transit"])
 _TRANSFER = METADATA.tables["transfer"]
 _FIRST_SECONDS = 10.0
-"""How long an answer waits for the first observation."""
-_ON_ITS_WAY = "The agent is on its way; ask again with the same idempotency key."
+"""Seconds to wait for an agent's first observation."""
+ON_ITS_WAY = "The agent is on its way; ask again with the same idempotency key."
 
 
-@router.post(
-    "/nexus/transit/enter",
-    responses={201: {"model": shapes.Entered}, 202: {"model": shapes.Pending}},
-)
-async def enter(
-    nexus: Hub,
-    wanted: shapes.EnterRequest,
-    request: Request,
-    by: Known,
-    answers: Once,
-    key: Key = None,
-    wait: Wait = 30.0,
-) -> Response:
-    """Send an agent into a game: its session, where its world is reached, and what it sees first."""
+@router.post("/transit/enter", responses=replies(shapes.Entered, 201, 202))
+async def enter(nexus: Hub, wanted: shapes.EnterRequest, request: Request, by: Known, once: Once30) -> Response:
+    """Send an agent into a game; return its session, its bridge URL and its first observation."""
     by.may_act_for(wanted.agent_id)
-    errand = enter_errand(nexus, wanted, terms_of(wanted), "enter", str(request.base_url))
-    return await once(answers, by, key, errand, wait, _ON_ITS_WAY)
+    return await once.reply(idempotent_enter(nexus, wanted, "enter", str(request.base_url)), ON_ITS_WAY)
 
 
-@router.post(
-    "/nexus/transit/exit",
-    responses={200: {"model": shapes.Left}, 202: {"model": shapes.Pending}},
-)
-async def leave(
-    nexus: Hub,
-    wanted: shapes.ExitRequest,
-    request: Request,
-    by: Known,
-    answers: Once,
-    key: Key = None,
-    wait: Wait = 30.0,
-) -> Response:
-    """Bring an agent back with what it carries, and send it straight on if a destination is given."""
+@router.post("/transit/exit", responses=replies(shapes.Left, 200, 202))
+async def leave(nexus: Hub, wanted: shapes.ExitRequest, request: Request, by: Known, once: Once30) -> Response:
+    """Bring an agent back with its items, and send it on to the destination if one is given."""
     by.may_act_for(wanted.agent_id)
     if wanted.force and by.agent_id is not None:
         raise ForbiddenError("Leaving by force needs the token of whoever runs the nexus.")
     if wanted.destination is not None and wanted.destination.agent_id != wanted.agent_id:
         raise ForbiddenError("The destination is another agent's.")
-    errand = exit_errand(nexus, by, wanted, str(request.base_url))
-    return await once(answers, by, key, errand, wait, _ON_ITS_WAY)
+    return await once.reply(idempotent_exit(nexus, wanted, str(request.base_url)), ON_ITS_WAY)
 
 
-def terms_of(wanted: shapes.EnterRequest) -> EntryRequest:
-    """Return what is asked for on entering a world."""
-    return EntryRequest(
-        tuple(wanted.goals),
-        wanted.exit_when,
-        wanted.steps,
-        wanted.spawn,
-        wanted.difficulty,
-        wanted.avatar,
-        wanted.respawn,
-    )
+def idempotent_enter(nexus: Nexus, wanted: shapes.EnterRequest, what: str, base: str) -> IdempotentRequest:
+    """Return the request to send an agent into a game.
 
-
-def enter_errand(
-    nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, what: str, base: str = ""
-) -> IdempotentRequest:
-    """Return what it is to send an agent into a game, for it to be done once."""
-    agent_id = wanted.agent_id
+    Args:
+        nexus: where the agent lives.
+        wanted: the game, and how to enter it.
+        what: identifies the request together with its body.
+        base: the URL of the nexus.
+    """
 
     async def do() -> Reply:
-        return reply_of(await _enter(nexus, wanted, terms, base), 201)
+        return reply_of(await _enter(nexus, wanted, base), 201)
 
     def recall(intent: Intent) -> Reply | None:
-        newest = _newest(nexus, agent_id)
+        newest = _newest(nexus, wanted.agent_id)
         if newest is None or newest.id == intent["last"]:
             return None
         return reply_of(_arrival(nexus, newest, base), 201)
 
     def intend() -> Intent:
-        last = _newest(nexus, agent_id)
+        last = _newest(nexus, wanted.agent_id)
         return {"last": last.id if last else None}
 
     return IdempotentRequest(f"{what} {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str) -> IdempotentRequest:
-    """Return what it is to bring an agent back, for it to be done once."""
+def idempotent_exit(nexus: Nexus, wanted: shapes.ExitRequest, base: str) -> IdempotentRequest:
+    """Return the request to bring an agent back, and on to its destination.
+
+    Args:
+        nexus: where the agent lives.
+        wanted: the agent, and how it leaves.
+        base: the URL of the nexus.
+    """
+
+    def departure(session: SessionRecord) -> dict[str, Any]:
+        package = receipts(nexus, session.id, "leave").get("package") or encode(TransitPackage(""))
+        return {"session": session, "package": package, "observation": None, "entered": None, "onward_error": None}
 
     async def do() -> Reply:
-        session = await _leave(nexus, by, wanted)
-        body: dict[str, Any] = {
-            "session": session,
-            "package": package_of(nexus, session.id),
-            "observation": None,
-            "entered": None,
-            "onward_error": None,
-        }
+        body = departure(await _leave(nexus, wanted))
         if wanted.destination is not None:
             try:
-                body["entered"] = await _enter(nexus, wanted.destination, terms_of(wanted.destination), base)
+                body["entered"] = await _enter(nexus, wanted.destination, base)
             except WsapError as error:
-                # It has left all the same, and that must be told.
+                # The agent has left all the same, so the reply has to say so.
                 body["onward_error"] = error_body(error.code, str(error), retry=error.retryable)["error"]
         if body["entered"] is None and _decides_outside(nexus, wanted.agent_id, "nexus"):
             body["observation"] = await next_observation(nexus, wanted.agent_id, _FIRST_SECONDS)
@@ -140,15 +109,13 @@ def exit_errand(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest, base: str)
             return None
         with nexus.ledger.look() as book:
             session = book.session(intent["session"])
-        if session.closed is None:
-            return None
-        body = {"session": session, "package": package_of(nexus, session.id), "observation": None}
-        return reply_of({**body, "entered": None, "onward_error": None})
+        return None if session.closed is None else reply_of(departure(session))
 
     return IdempotentRequest(f"exit {dumps(wanted.model_dump())}", intend, do, recall)
 
 
-async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest, base: str) -> dict[str, Any]:
+async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, base: str) -> dict[str, Any]:
+    terms = EntryRequest.from_json(wanted.model_dump(exclude={"agent_id", "game"}))
     stay = await nexus.enter(wanted.agent_id, wanted.game, terms)
     body = _arrival(nexus, stay.session, base)
     if _decides_outside(nexus, wanted.agent_id, wanted.game):
@@ -157,20 +124,19 @@ async def _enter(nexus: Nexus, wanted: shapes.EnterRequest, terms: EntryRequest,
 
 
 def _arrival(nexus: Nexus, session: SessionRecord, base: str) -> dict[str, Any]:
-    # Any, here and above: parts of the protocol, and JSON.
     with nexus.ledger.look() as book:
         bodies = [b.avatar for b in book.avatars(session.agent_id, session.game) if b.world_id == session.world_id]
     return {
         "session": session,
         "bridge_url": f"{base.rstrip('/')}/nexus/sessions/{session.id}",
         "avatar": next((body for body in bodies if body.avatar_id == session.avatar_id), None),
-        "receipt": receipt_of(nexus, session.id),
+        "receipt": receipts(nexus, session.id, "enter").get("receipt"),
         "observation": None,
     }
 
 
-async def _leave(nexus: Nexus, by: Caller, wanted: shapes.ExitRequest) -> SessionRecord:
-    """Bring an agent back; one that decides over the wire asks the world whether it is safe, unless forced."""
+async def _leave(nexus: Nexus, wanted: shapes.ExitRequest) -> SessionRecord:
+    # An agent that decides over the wire asks the world whether leaving is safe, unless forced.
     agent_id = wanted.agent_id
     leaving = nexus.await_exit(agent_id)
     game = nexus.live.sessions[agent_id].session.game
@@ -195,18 +161,8 @@ def _newest(nexus: Nexus, agent_id: str) -> SessionRecord | None:
     return found[0] if found else None
 
 
-def receipt_of(nexus: Nexus, session_id: str) -> dict[str, Any] | None:
-    """Return what the world let in at the beginning of a session. Any: a `Receipt` as JSON."""
-    return _settled(nexus, session_id, "enter").get("receipt")
-
-
-def package_of(nexus: Nexus, session_id: str) -> dict[str, Any]:
-    """Return what the world let out at the end of a session. Any: a `TransitPackage` as JSON."""
-    package: dict[str, Any] = _settled(nexus, session_id, "leave").get("package") or encode(TransitPackage(""))
-    return package
-
-
-def _settled(nexus: Nexus, session_id: str, kind: str) -> dict[str, Any]:
+def receipts(nexus: Nexus, session_id: str, kind: str) -> dict[str, Any]:
+    """Return what a completed transfer ("enter" or "leave") of a session recorded; empty if there is none."""
     with nexus.ledger.look() as book:
         session = book.session(session_id)
         where = (_TRANSFER.c.agent_id == session.agent_id) & (_TRANSFER.c.kind == kind) & (_TRANSFER.c.state == "done")
