@@ -23,7 +23,7 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
 PARTS = {
-    "wsap-check": {"wsap-core"},
+    "wsap-check": {"wsap-core", "wsap-matrix"},
     "wsap-llm": {"wsap-core"},
     "wsap-ollama": {"wsap-core", "wsap-llm"},
     "wsap-outlines": {"wsap-core", "wsap-llm"},
