@@ -23,14 +23,15 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 PLUGINS = sorted(ROOT.glob("plugins/*/pyproject.toml"))
 PARTS = {
-    "wsap-check": {"wsap-core", "wsap-matrix"},
+    "wsap-check": {"wsap-core"},
     "wsap-llm": {"wsap-core"},
+    "wsap-matrix": {"wsap-core"},
     "wsap-ollama": {"wsap-core", "wsap-llm"},
     "wsap-outlines": {"wsap-core", "wsap-llm"},
 }
-"""Plugins that bring no game -> the siblings that they need; the runtime is none of them."""
+"""Plugins that the runtime brings, and model backends -> the siblings that they need; the runtime is none of them."""
 WORLDS = [path for path in PLUGINS if path.parent.name not in PARTS]
-"""Plugins that bring a game."""
+"""Plugins that bring a game, and with it the runtime."""
 PROJECTS = [ROOT / "pyproject.toml", ROOT / "nexus" / "pyproject.toml", *PLUGINS]
 
 
@@ -103,7 +104,7 @@ def test_installing_a_world_brings_the_runtime(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "siblings"), PARTS.items())
-def test_a_plugin_without_a_game_brings_no_runtime(name: str, siblings: set[str]) -> None:
+def test_a_part_of_the_runtime_or_a_backend_does_not_require_the_runtime(name: str, siblings: set[str]) -> None:
     needed = {
         Requirement(item).name for item in load(ROOT / "plugins" / name / "pyproject.toml")["project"]["dependencies"]
     }
