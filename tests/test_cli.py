@@ -456,7 +456,9 @@ def test_the_seeds_limit_is_the_kernels() -> None:
 
 def test_ctrl_c_is_quiet_and_has_its_status(own_environment: dict[str, str], install: Install) -> None:
     install("wsap-failing", RAISING)
-    waits = "[click.echo('ready'), __import__('sys').stdout.flush(), __import__('signal').pause()]"
+    # A signal is handled between two short waits; one long wait could begin just after it came.
+    sleeps = "[__import__('time').sleep(0.05) for _ in iter(int, 1)]"
+    waits = f"[click.echo('ready'), __import__('sys').stdout.flush(), {sleeps}]"
     process = subprocess.Popen(
         [*WSAP, "fail", waits], env=own_environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

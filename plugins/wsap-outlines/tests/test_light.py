@@ -24,7 +24,7 @@ from wsap_outlines.plugin import wsap_backends
 @pytest.mark.parametrize("model", ["some/model", "vllm:some/model"])
 def test_a_backend_is_made_without_loading_torch_or_transformers(model: str) -> None:
     code = (
-        "import sys\nfrom wsap_core import Context\nfrom wsap_core.specs import build\n"
+        "import sys\nfrom wsap_core import Context\nfrom wsap_core.factories import build\n"
         "from wsap_outlines.plugin import wsap_backends\n[spec] = wsap_backends()\n"
         f"backend = build(spec.factory, Context(config={{'model': {model!r}}}))\nprint(backend.model)\n"
         "heavy = {'torch', 'transformers', 'tokenizers', 'numpy', 'vllm', 'llguidance', 'outlines_core'}\n"
