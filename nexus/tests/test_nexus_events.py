@@ -185,7 +185,7 @@ def test_an_old_world_failed_is_told_as_what_it_was() -> None:
 
 def test_every_reason_for_which_sessions_end_is_told_in_words() -> None:
     assert {"failed", "world_failed", "game_offline", "jack_out", "exit_game", "death", "finished", "condition",
-            "step_limit", "kicked"} == ENDINGS.keys()  # fmt: skip
+            "step_limit", "kicked", "interrupted", "run_failed"} == ENDINGS.keys()  # fmt: skip
     assert why_ended("failed") != why_ended("world_failed")
     assert why_ended("something_newer") == "something newer"
 
