@@ -76,14 +76,14 @@ def test_a_page_whose_name_was_made_to_point_here_reads_nothing(served: Served) 
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", "/dashboard/agents/ann/pause", {}),
-        ("POST", "/dashboard/agents/ann/resume", {}),
-        ("POST", "/dashboard/agents/ann/step", {}),
+        ("POST", "/nexus/agents/ann/pause", {}),
+        ("POST", "/nexus/agents/ann/resume", {}),
+        ("POST", "/nexus/agents/ann/step", {}),
         ("POST", "/dashboard/agents/ann/recall", {}),
         ("POST", "/dashboard/agents/ann/send", {"game": "echo"}),
-        ("POST", "/dashboard/agents/ann/talk", {"text": "hello"}),
-        ("POST", "/dashboard/agents/ann/settle", {"outcome": "returned", "transfer": "transfer-1"}),
-        ("PUT", "/dashboard/agents/ann/persona", {"persona": "someone else"}),
+        ("POST", "/nexus/agents/ann/talk", {"text": "hello"}),
+        ("POST", "/nexus/agents/ann/settle", {"outcome": "returned", "transfer": "transfer-1"}),
+        ("PATCH", "/nexus/agents/ann", {"persona": "someone else"}),
         ("GET", "/dashboard/token", None),
     ],
 )
@@ -96,7 +96,7 @@ def test_doing_needs_the_token(served: Served, method: str, path: str, body: obj
 
 def test_a_form_of_another_page_changes_nothing(served: Served) -> None:
     request = urllib.request.Request(
-        served.url + "dashboard/agents/ann/pause",
+        served.url + "nexus/agents/ann/pause",
         b"a=b",
         {"Content-Type": "application/x-www-form-urlencoded", "Authorization": f"Bearer {served.token}"},
     )
@@ -112,7 +112,7 @@ def test_an_agents_own_token_opens_nothing_here(served: Served) -> None:
     token = served.do(lambda: Tokens(served.nexus.ledger, served.token).issue("ann"))
     own = {"Authorization": f"Bearer {token}"}
     assert served.ask("/dashboard/data/overview", headers=own)[0] == 403
-    assert served.ask("/dashboard/agents/ben/pause", method="POST", body={}, headers=own)[0] == 403
+    assert served.ask("/dashboard/agents/ben/recall", method="POST", body={}, headers=own)[0] == 403
 
 
 def test_the_printed_key_opens_once(served: Served) -> None:

@@ -1,20 +1,19 @@
-"""What a person can do from the dashboard. Each needs the token in a header, so that no other page can do it."""
+"""Actions of the dashboard that the wire API lacks. All but unlocking need the token, in a header."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from wsap_nexus.agents.identity import set_persona
 from wsap_nexus.dashboard.keys import OneTimeKey
-from wsap_nexus.dashboard.serializers import json_response, shortened
+from wsap_nexus.dashboard.serializers import json_response
 from wsap_nexus.errors import NotInWorldError
+from wsap_nexus.http import replies
 from wsap_nexus.http.callers import Admin, TokenStore
 from wsap_nexus.http.refusals import UnauthorizedError
-from wsap_nexus.hub import reconciliation
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.store.entities import EntryRequest
 
@@ -24,43 +23,14 @@ TIMEOUT = 20.0
 """Seconds that an agent is given to leave a world, and to arrive in another."""
 
 
-class Key(BaseModel):
-    """The key of the address that was printed."""
-
-    model_config = ConfigDict(extra="forbid")
+class Key(replies.Request):
+    """The key of the printed address."""
 
     key: str = Field(max_length=100)
 
 
-class Settlement(BaseModel):
-    """What a person says became of a move."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    outcome: Literal["arrived", "returned"]
-    transfer: str = Field(min_length=1, max_length=200)
-
-
-class Persona(BaseModel):
-    """Who an agent is, in words."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    persona: str = Field(max_length=10_000)
-
-
-class Said(BaseModel):
-    """What a person says."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(min_length=1, max_length=2000)
-
-
-class Destination(BaseModel):
+class Destination(replies.Request):
     """Where an agent is sent."""
-
-    model_config = ConfigDict(extra="forbid")
 
     game: str = Field(max_length=200)
     goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
@@ -79,52 +49,21 @@ async def unlock(request: Request, given: Key, tokens: TokenStore) -> Response:
 
 @router.get("/token")
 async def check(by: Admin) -> Response:
-    """Say that a token is good."""
+    """Confirm that a token is valid."""
     return json_response({"good": True})
-
-
-@router.post("/agents/{agent_id}/pause")
-async def pause(nexus: Hub, agent_id: str, by: Admin) -> Response:
-    """Let an agent begin no further decision."""
-    nexus.pause(agent_id)
-    return json_response({"done": True})
-
-
-@router.post("/agents/{agent_id}/resume")
-async def resume(nexus: Hub, agent_id: str, by: Admin) -> Response:
-    """Let a paused agent go on."""
-    nexus.resume(agent_id)
-    return json_response({"done": True})
-
-
-@router.post("/agents/{agent_id}/step")
-async def step(nexus: Hub, agent_id: str, by: Admin) -> Response:
-    """Let a paused agent make one decision."""
-    with nexus.ledger.look() as book:
-        book.agent(agent_id)
-    nexus.step_once(agent_id)
-    return json_response({"done": True})
 
 
 @router.post("/agents/{agent_id}/recall")
 async def recall(nexus: Hub, agent_id: str, by: Admin) -> Response:
-    """Bring an agent back into the nexus after its present decision."""
+    """Bring an agent back into the nexus after its current decision."""
     if not nexus.recall(agent_id):
         raise NotInWorldError(f"{agent_id!r} is in no world.")
     return json_response({"done": True})
 
 
-@router.post("/agents/{agent_id}/settle")
-async def settle(nexus: Hub, agent_id: str, said: Settlement, by: Admin) -> Response:
-    """Decide about a move that is in doubt, because the game it led to can't be asked."""
-    with nexus.ledger.change() as book:
-        reconciliation.settle(book, agent_id, said.outcome, said.transfer)
-    return json_response({"done": True})
-
-
 @router.post("/agents/{agent_id}/send")
 async def send(nexus: Hub, agent_id: str, where: Destination, by: Admin) -> Response:
-    """Send an agent into a game, out of the world that it is in."""
+    """Send an agent into a game, from the nexus or from another world."""
     terms = EntryRequest(tuple(where.goals), where.exit_when, where.steps)
     nexus.game_info(where.game)
     try:
@@ -135,18 +74,3 @@ async def send(nexus: Hub, agent_id: str, where: Destination, by: Admin) -> Resp
     except TimeoutError:
         return json_response({"done": False, "message": "It is on its way; that takes longer than usual."})
     return json_response({"done": True, "world": stay.session.world_id})
-
-
-@router.put("/agents/{agent_id}/persona")
-async def persona(nexus: Hub, agent_id: str, new: Persona, by: Admin) -> Response:
-    """Write who an agent is anew; it plays by it from its next stay on."""
-    with nexus.ledger.change() as book:
-        set_persona(book, agent_id, new.persona)
-    return json_response({"done": True})
-
-
-@router.post("/agents/{agent_id}/talk")
-async def talk(nexus: Hub, agent_id: str, said: Said, by: Admin) -> Response:
-    """Say something to an agent, and return its answer."""
-    answer = await nexus.talk(agent_id, said.text)
-    return json_response({"done": True, "text": shortened(answer.text), "how": answer.how})

@@ -1,4 +1,4 @@
-"""The dashboard, put together: its pages, and what they are told."""
+"""Adds the dashboard to the application of a nexus."""
 
 from __future__ import annotations
 

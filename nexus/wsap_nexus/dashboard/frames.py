@@ -1,4 +1,4 @@
-"""What worlds look like now: drawn when somebody looks, at most five times a second, once for all who look."""
+"""Current views of worlds, rendered on demand, at most five times a second, and shared by all viewers."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
 
 PERIOD = 0.2
-"""Seconds between two drawings of one world."""
+"""Seconds between two renderings of one world."""
 
 KEPT = 64
-"""Worlds whose last drawing is kept."""
+"""Worlds whose last frame is kept."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A drawing."""
+    """A rendered view."""
 
-    view: dict[str, Any] | None  # Any: JSON-ready data
+    view: dict[str, Any] | None
     etag: str
     remark: str
-    """Why there is none; empty if there is."""
+    """Why there is no view; empty if there is one."""
     drawn: float
 
 
 class Frames:
-    """Draws the worlds of a nexus. Drawing changes nothing in a world: `render` may not, by its contract.
+    """Renders the worlds of a nexus; `render` must not change a world.
 
     Args:
-        nexus: whose worlds.
+        nexus: has the worlds.
         clock: seconds, going forward.
     """
 
@@ -46,7 +46,7 @@ class Frames:
         self._frames: OrderedDict[str, Frame] = OrderedDict()
 
     async def of_run(self, run_id: str) -> Frame:
-        """Return what the world looks like in which a run is played; no older than a fifth of a second."""
+        """Return the view of the world that a run is played in, at most `PERIOD` seconds old."""
         now = self._clock()
         known = self._frames.get(run_id)
         if known is not None and now - known.drawn < PERIOD:
@@ -64,7 +64,7 @@ class Frames:
             return Frame(None, "asleep", "Nobody is in this world now.", now)
         try:
             view = view_json(await face.render())
-        except Exception as error:  # the game's own code: a picture that fails is no reason to fail here
+        except Exception as error:  # the game's own code
             return Frame(None, "failed", f"The game drew nothing: {one_line(error)[:200]}", now)
         if view is None:
             return Frame(None, "none", "This game draws no picture of itself.", now)

@@ -1,12 +1,10 @@
-"""Who may look: anybody at this machine itself, and elsewhere whoever has the token.
+"""Read access to the dashboard: free on this machine, with the token from elsewhere.
 
-A page of another site can have its name resolve to this machine and ask from a visitor's browser
-(DNS rebinding). Its requests carry that name in their `Host`, and are refused for it.
+Requests with another machine's name in their `Host` header need the token, too (DNS rebinding).
 """
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -14,6 +12,7 @@ from fastapi import Depends, Header, Request, Response
 
 from wsap_nexus.http.auth import Tokens
 from wsap_nexus.http.callers import the_tokens
+from wsap_nexus.http.listening import is_loopback
 from wsap_nexus.http.refusals import ForbiddenError, UnauthorizedError
 
 HEADERS = {
@@ -27,7 +26,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""Sent with everything that a browser may show."""
+"""Sent with every response."""
 
 
 def reader(
@@ -36,11 +35,11 @@ def reader(
     tokens: Annotated[Tokens, Depends(the_tokens)],
     authorization: Annotated[str | None, Header()] = None,
 ) -> None:
-    """Let a request look.
+    """Check that a request may read.
 
     Raises:
-        UnauthorizedError: it comes from elsewhere without a token that is known.
-        ForbiddenError: the token is an agent's, which is good for that agent alone.
+        UnauthorizedError: it comes from elsewhere without a known token.
+        ForbiddenError: the token is an agent's.
     """
     if authorization is None:
         if not is_local(request):
@@ -51,16 +50,7 @@ def reader(
 
 
 def is_local(request: Request) -> bool:
-    """Return whether a request came in on the loopback interface and means this machine by its name."""
+    """Return whether a request came through the loopback interface and its Host header names this machine."""
     server = request.scope.get("server")
-    if not server or not _is_loopback(str(server[0])):
-        return False
     name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    return name == "localhost" or _is_loopback(name)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return server is not None and is_loopback(str(server[0])) and is_loopback(name)

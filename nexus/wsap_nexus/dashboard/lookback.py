@@ -1,4 +1,4 @@
-"""How to see more of a run that is over than its steps."""
+"""The command that shows more of a finished run than its steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from wsap_nexus.store.records import RunStatus
 
 
 def look_back(nexus: Nexus, run_id: str) -> str:
-    """Return the command that shows more of a run; empty where its game has none, or while it is not over."""
+    """Return the command that shows more of a finished run; empty if its game has none."""
     try:
         record = nexus.store.repository.get_run(run_id)
         spec = load_adapter_spec(str(record.config.get("game", record.game)), nexus.host)
-    except WsapError:  # the run is forgotten, or its game not installed any more, or the nexus itself
+    except WsapError:  # the run was deleted, is the nexus itself, or its game is not installed
         return ""
     over = record.status is RunStatus.FINISHED and nexus.playing(run_id) is None
     return spec.look_back_at(run_id) if over else ""

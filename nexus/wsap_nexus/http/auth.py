@@ -1,7 +1,6 @@
-"""Who may change what: one token for whoever runs the nexus, one for each agent that asks for one.
+"""Tokens: one for the admin of the nexus, and one for each agent that asks for one.
 
-Tokens are random and only their hashes are kept in the database. The nexus' own lies in a file
-that its owner alone can read.
+The database holds only hashes of agents' tokens. The admin's token is in a file that its owner alone can read.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ from wsap_nexus.store.tables import METADATA
 _TOKEN, _AGENT = METADATA.tables["token"], METADATA.tables["agent"]
 _KEPT = 10_000
 SHORTEST = 20
-"""Characters that a token must have."""
+"""Least characters of a token."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks."""
+    """Who sent a request."""
 
     agent_id: str | None
-    """The agent whose token it is; None for whoever runs the nexus."""
+    """The agent whose token it is; None for the admin."""
 
     @property
     def name(self) -> str:
-        """Whose keys these are."""
+        """The scope of the caller's idempotency keys."""
         return f"agent:{self.agent_id}" if self.agent_id is not None else "owner"
 
     def may_act_for(self, agent_id: str) -> None:
-        """Refuse another agent's affairs.
+        """Check that the caller may act for an agent.
 
         Raises:
-            ForbiddenError: the token is another's.
+            ForbiddenError: the token is another agent's.
         """
         if self.agent_id is not None and self.agent_id != agent_id:
             raise ForbiddenError(f"This token is good for {self.agent_id!r} alone.")
@@ -53,8 +52,8 @@ class Tokens:
     """The tokens of a nexus.
 
     Args:
-        ledger: where their hashes are kept.
-        own: the token of whoever runs the nexus.
+        ledger: stores the hashes.
+        own: the admin's token.
     """
 
     def __init__(self, ledger: NexusStore, own: str) -> None:
@@ -65,14 +64,14 @@ class Tokens:
 
     @property
     def own(self) -> str:
-        """The token of whoever runs the nexus."""
+        """The admin's token."""
         return self._own.decode()
 
     def check(self, header: str | None) -> Caller:
-        """Return who asks, by an `Authorization` header.
+        """Return the caller with an `Authorization` header.
 
         Raises:
-            UnauthorizedError: there is no token in it that is known.
+            UnauthorizedError: the header has no known token.
         """
         scheme, _, token = (header or "").partition(" ")
         token = token.strip()
@@ -84,7 +83,7 @@ class Tokens:
         if digest not in self._known:
             query = select(_TOKEN.c.agent_id).join(_AGENT, _AGENT.c.id == _TOKEN.c.agent_id)
             with self._ledger.look() as book:
-                # Who was taken out of the nexus has no business here any more.
+                # Tokens of removed agents are invalid.
                 where = (_TOKEN.c.hash == digest) & (_AGENT.c.state != "removed")
                 row = book.connection.execute(query.where(where)).one_or_none()
             if row is None:
@@ -95,7 +94,7 @@ class Tokens:
         return self._known[digest]
 
     def issue(self, agent_id: str) -> str:
-        """Return a new token for an agent; those that it had are good no longer."""
+        """Return a new token for an agent; its earlier tokens become invalid."""
         token = secrets.token_urlsafe(32)
         with self._ledger.change() as book:
             book.connection.execute(delete(_TOKEN).where(_TOKEN.c.agent_id == agent_id))
@@ -104,16 +103,15 @@ class Tokens:
         return token
 
     def _hear(self, event: NexusEvent) -> None:
-        """Look anew once somebody was taken out."""
         if isinstance(event, AgentRemoved):
             self._known.clear()
 
 
 def own_token(path: Path) -> str:
-    """Return the token in a file that its owner alone can read; made at the first time.
+    """Return the token in a file that its owner alone can read; make it the first time.
 
     Raises:
-        ConfigError: others can read the file, or there is no token in it.
+        ConfigError: others can read the file, or it holds no token.
     """
     token = secrets.token_urlsafe(32)
     try:

@@ -1,4 +1,4 @@
-"""Who calls: parameters of routes that check a token."""
+"""Parameters of routes that check the caller's token."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _BEARER = HTTPBearer(
 
 
 async def the_tokens(request: Request) -> Tokens:
-    """Return the tokens of the nexus."""
+    """Return the tokens that the application checks."""
     tokens: Tokens = request.app.state.tokens
     return tokens
 
 
 async def caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-    """Return who asks, by the token that `Guard` found."""
+    """Return the caller that `Guard` found by the token."""
     who: Caller | None = request.scope.get(CALLER)
     if who is None:
         raise UnauthorizedError("This needs a token: send the header Authorization: Bearer TOKEN.")
@@ -33,7 +33,7 @@ async def caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Ca
 
 
 async def admin(who: Annotated[Caller, Depends(caller)]) -> Caller:
-    """Return whoever runs the nexus, and nobody else."""
+    """Return the caller if it is the admin."""
     if who.agent_id is not None:
         raise ForbiddenError("This needs the token of whoever runs the nexus.")
     return who

@@ -28,7 +28,7 @@ CODES: Mapping[int, tuple[str, str]] = {
     405: ("METHOD_NOT_ALLOWED", "The path takes other methods; `Allow` names them."),
     500: ("INTERNAL_ERROR", "Something went wrong here; the log of the nexus has more under the id in `details`."),
 }
-"""What is answered where no error of the tree was raised: status -> code, and what it means."""
+"""Status -> code and meaning, of errors that the framework raises."""
 
 _LOG = logging.getLogger("wsap_nexus.server")
 
@@ -36,7 +36,7 @@ _LOG = logging.getLogger("wsap_nexus.server")
 def error_body(
     code: str, message: str, *, retry: bool = False, details: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return an error in the one form, JSON-ready. Any: details of an open shape."""
+    """Return an error as JSON-ready data."""
     return {
         "error": {
             "code": code,
@@ -57,13 +57,13 @@ def error_response(
     details: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an answer with an error in the one form."""
+    """Return a response with an error."""
     body = error_body(code, message, retry=retry, details=details)
     return Response(dumps(body), status, headers=dict(headers or {}), media_type="application/json")
 
 
 def of_error(error: WsapError) -> Response:
-    """Return the answer that tells of an error of the tree."""
+    """Return the response for an error."""
     details: dict[str, Any] = {}
     headers: dict[str, str] = {}
     after = getattr(error, "after", None)
@@ -82,7 +82,7 @@ def of_error(error: WsapError) -> Response:
 
 
 def unexpected(error: Exception, what: str) -> Response:
-    """Log an error that nobody foresaw, and return an answer that names it by an id alone."""
+    """Log an unexpected error, and return a response that gives only its id in the log."""
     error_id = secrets.token_hex(6)
     _LOG.error("Error %s at %s", error_id, what, exc_info=error)
     code = CODES[500][0]
@@ -91,7 +91,7 @@ def unexpected(error: Exception, what: str) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Have every error of an app answered in the one form; `Guard` answers for what nobody foresaw."""
+    """Have an app answer its errors in this form; `Guard` answers unexpected ones."""
 
     @app.exception_handler(WsapError)
     async def known(request: Request, error: WsapError) -> Response:
@@ -111,7 +111,7 @@ def install(app: FastAPI) -> None:
     async def refused(request: Request, error: HTTPException) -> Response:
         return _of_status(error.status_code, str(error.detail), error.headers)
 
-    # What the router itself refuses is of the base class, which FastAPI's derives from.
+    # The router raises Starlette's HTTPException, the base class of FastAPI's.
     app.add_exception_handler(HTTPException.__mro__[1], refused)  # type: ignore[arg-type]
 
 

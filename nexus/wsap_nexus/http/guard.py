@@ -1,17 +1,16 @@
-"""What every request passes before a route sees it, and what no answer gets around.
+"""Checks that every request passes before a route sees it.
 
-In this order: a path that climbs is nowhere; the Host header must name this machine where no token
-guards reading (against pages that point a name of theirs here); a token that is sent must be known,
-and where the nexus listens for others there must be one; a caller has a rate; a body comes in time,
-is JSON, and not too large. Whatever nobody foresaw is logged and answered in the one form.
+In this order: a path with `..` is not found; the Host header names this machine where reading needs no token (against
+DNS rebinding); a token that is sent is known, and there is one where the nexus listens for other machines; the caller
+keeps its rate; the body arrives in time, is JSON, and not too large. Unexpected errors are logged and answered with
+an id.
 
-Written as plain ASGI: it runs for every request, and what frameworks offer for it costs more than the rest.
+Plain ASGI, because it runs for every request and framework middleware costs more.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from fastapi import Response
 from wsap_core.errors import WsapError
 from wsap_nexus.http import errors
 from wsap_nexus.http.auth import Caller
+from wsap_nexus.http.listening import is_loopback
 from wsap_nexus.http.refusals import (
     HostRefusedError,
     TooLargeError,
@@ -41,54 +41,54 @@ Send = Callable[[Message], Any]
 App = Callable[[Scope, Receive, Send], Any]
 
 CALLER = "wsap.caller"
-"""Where the scope says who asks."""
+"""The key of the scope that holds the caller."""
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _CALLERS_KEPT = 10_000
 
 
 class Authenticator(Protocol):
-    """Knows who comes with which token."""
+    """Tells callers by their tokens."""
 
     def check(self, header: str | None) -> Caller:
-        """Return who asks, by an `Authorization` header.
+        """Return the caller with an `Authorization` header.
 
         Raises:
-            UnauthorizedError: there is no token in it that is known.
+            UnauthorizedError: the header has no known token.
         """
         ...
 
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """What one request, and one caller, may take."""
+    """Limits on requests, callers and connections."""
 
     body: int = 2**20
-    """Bytes of a body."""
+    """Largest body, in bytes."""
     body_seconds: float = 10.0
-    """How long a body may take to come."""
+    """Seconds within which a body must arrive."""
     rate: float = 200.0
-    """Requests a second of one agent, or of one address without a token; whoever runs the nexus has five times that."""
+    """Requests a second of one agent, or of one address without a token; the admin has five times that."""
     burst: float = 400.0
-    """Requests that may come at once after a pause."""
+    """Largest burst of requests."""
     streams: int = 256
-    """Streams of events that may be open."""
+    """Most open event streams."""
     send_seconds: float = 30.0
-    """How long a client may leave a part of a stream unread."""
+    """Seconds after which a stream is closed whose client reads nothing."""
     heartbeat: float = 15.0
-    """Seconds between two signs of life on a stream on which nothing happens."""
+    """Seconds between two heartbeats on an idle stream."""
     head_seconds: float = 15.0
-    """How long the head of a request may take to come, from the connection or the last request on."""
+    """Seconds within which the head of a request must arrive, from the connection or the last request on."""
     connections: int | None = None
-    """Connections that may be open; None for as many as the system lets a process hold, less what it needs itself."""
+    """Most open connections; None for the limit of open files, less what the nexus needs itself."""
 
 
 class Rates:
-    """How many requests each caller has left: a bucket that fills again.
+    """Token buckets, one for each caller.
 
     Args:
         rate: requests a second.
-        burst: the bucket's size.
-        clock: seconds, for telling how much has passed.
+        burst: the size of a bucket.
+        clock: seconds, going forward.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
@@ -98,7 +98,7 @@ class Rates:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, who: str, times: float = 1.0) -> None:
-        """Count a request of a caller, who has `times` the usual rate.
+        """Count a request of a caller with `times` the usual rate.
 
         Raises:
             TooManyRequestsError: the bucket is empty.
@@ -115,16 +115,16 @@ class Rates:
 
 
 class Guard:
-    """Stands before an ASGI application.
+    """Middleware that checks requests.
 
     Args:
-        app: what is guarded.
-        tokens: who may do what; None where nobody is asked for a token.
-        limits: what a request may take.
-        hosts: names that the Host header may have; None for any.
+        app: the ASGI application behind it.
+        tokens: tells callers by their tokens; None where tokens are not checked.
+        limits: limits on requests and callers.
+        hosts: names that the Host header may have besides loopback names; None for any.
         guarded: whether reading needs a token, too.
         clock: for the rates.
-        data_paths: beginnings of paths that need a token then; pages beside them hold no data.
+        data_paths: prefixes of the paths that need a token then.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Guard:
         self._rates = Rates(limits.rate, limits.burst, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it here."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -197,7 +197,7 @@ class Guard:
             return
         host = headers.get(b"host", b"").decode("latin-1").strip().lower()
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
-        if name not in self._hosts and not _is_loopback(name):
+        if name not in self._hosts and not (name.endswith(".localhost") or is_loopback(name.strip("[]"))):
             raise HostRefusedError("The Host header names another machine; use the address that the nexus printed.")
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> Receive:
@@ -232,7 +232,7 @@ class Guard:
 
 
 class _Nowhere(WsapError):
-    """The path climbs; there is nothing there."""
+    """The path has `..` or an encoded separator in it."""
 
     code = errors.CODES[404][0]
     http_status = 404
@@ -261,12 +261,3 @@ def _climbs(scope: Scope) -> bool:
     if b"\x00" in path or b"\\" in path or b"//" in path or b"%" in path:
         return True
     return any(part in (b"..", b".") for part in path.split(b"/"))
-
-
-def _is_loopback(name: str) -> bool:
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(name.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -1,4 +1,4 @@
-"""Where a server listens: its address, and the socket."""
+"""The address and the socket that a server listens on."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from wsap_core.errors import ConfigError, UsageError
 
 PORT = 9998
-"""Where a nexus listens if nothing else is said."""
+"""The default port of a nexus."""
 
 
 class PortInUseError(UsageError):
-    """Something else listens there."""
+    """The port is in use."""
 
     code = "PORT_IN_USE"
     http_status = 409
@@ -21,16 +21,16 @@ class PortInUseError(UsageError):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a nexus listens."""
+    """A host and port to listen on."""
 
     host: str = "127.0.0.1"
     port: int = PORT
 
     def check(self) -> None:
-        """Refuse a port that is none.
+        """Check the port.
 
         Raises:
-            ConfigError: it is not from 0 to 65535.
+            ConfigError: the port is not from 0 to 65535.
         """
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"A port is a number from 0 to 65535, not {self.port}.")
@@ -38,26 +38,31 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or IP address means this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the address by which it is reached from this machine."""
+    """Return the URL of a server on this machine."""
     near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 compared, not bound to
     return f"http://[{near}]:{port}/" if ":" in near else f"http://{near}:{port}/"
 
 
 def listen(address: Address) -> socket.socket:
-    """Return a socket that listens at an address.
+    """Return a socket that listens on an address.
 
     Raises:
-        PortInUseError: something else listens there.
+        PortInUseError: the port is in use.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # The protocol is named, because asyncio sends small answers at once (TCP_NODELAY) only where it is.
+    # asyncio sets TCP_NODELAY only on sockets whose protocol is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

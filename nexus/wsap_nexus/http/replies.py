@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Header, Query, Response
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,7 @@ from wsap_core.protocol.wire import dumps
 from wsap_nexus.errors import WorldFailedError
 
 WAIT_MOST = 60.0
-"""Seconds that a request may wait for something to happen."""
+"""Longest time that a request may wait, in seconds."""
 
 Wait = Annotated[float, Query(ge=0, le=WAIT_MOST, description="Seconds to wait before answering 202.")]
 Key = Annotated[
@@ -29,28 +29,24 @@ Key = Annotated[
 
 
 class Request(BaseModel):
-    """A body; names that it does not have are refused, so that a slip of the pen is noticed."""
+    """A request body; unknown fields are refused, so that misspellings are noticed."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer."""
+    """A reply that can be stored."""
 
     status: int
     body: str
     """Canonical JSON."""
     repeated: bool = False
-    """Whether it was given before."""
+    """Whether it was sent before under the same idempotency key."""
 
 
 def answer(body: object, status: int = 200) -> Response:
-    """Return parts of the protocol, or JSON-ready data, as canonical JSON.
-
-    Raises:
-        WorldFailedError: a game gave something that JSON has no word for.
-    """
+    """Return a response of canonical JSON; see `text_of`."""
     return Response(text_of(body), status, media_type="application/json")
 
 
@@ -58,7 +54,7 @@ def text_of(body: object) -> str:
     """Return parts of the protocol, or JSON-ready data, as canonical JSON text.
 
     Raises:
-        WorldFailedError: a game gave something that JSON has no word for.
+        WorldFailedError: a game returned something that JSON cannot hold.
     """
     try:
         return dumps(body)
@@ -67,10 +63,10 @@ def text_of(body: object) -> str:
 
 
 def pending(what: str) -> Response:
-    """Return the answer that something is not through yet."""
+    """Return the response that a request is still in progress."""
     return Response(dumps({"pending": True, "message": what}), 202, media_type="application/json")
 
 
-def reply_of(body: Any, status: int = 200) -> Reply:
-    """Return an answer that can be kept. Any: parts of the protocol, or JSON-ready data."""
+def reply_of(body: object, status: int = 200) -> Reply:
+    """Return a reply of canonical JSON; see `text_of`."""
     return Reply(status, text_of(body))

@@ -1,8 +1,7 @@
-"""JSON from strangers: read strictly, because what is read loosely is kept, compared and sent on.
+"""Strict parsing of JSON from clients.
 
-Refused, beside what is no JSON: NaN and Infinity, a key twice in one object, text that is half a
-character (a lone surrogate) or has a NUL in it, whole numbers beyond 64 bits, numbers that overflow
-to infinity, and more levels than anybody needs.
+Besides malformed JSON it refuses NaN and Infinity, duplicate keys, lone surrogates, NUL characters, integers beyond
+64 bits, numbers that overflow to infinity, and deep nesting.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from typing import Any
 from wsap_nexus.http.refusals import NotJsonError
 
 DEEPEST = 32
-"""Objects and lists within each other."""
+"""Deepest nesting of objects and lists."""
 _LARGEST = 2**63 - 1
 _LONGEST_NUMBER = 400
 """Digits; Python itself takes long over thousands, and floats have at most 309 before the point."""
 
 
 def read_json(body: bytes) -> Any:
-    """Return what a JSON text stands for. Any: JSON.
+    """Return the data of a JSON text.
 
     Raises:
-        NotJsonError: it can't be read; the message says why.
+        NotJsonError: the text is refused; the message says why.
     """
     try:
         text = body.decode("utf-8")

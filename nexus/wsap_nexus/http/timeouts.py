@@ -1,13 +1,14 @@
-"""How long a connection may take to say what it wants, and how many there may be.
+"""Connection timeouts and limits.
 
-uvicorn itself waits for the head of a request for ever, and takes connections until the process may open no more
-files, its database's among them.
+uvicorn itself waits for the head of a request without limit, and accepts connections until the process can open no
+more files, not even its database.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from wsap_core.protocol.wire import dumps
@@ -16,36 +17,36 @@ from wsap_nexus.http.guard import HttpLimits
 from wsap_nexus.http.refusals import TooManyConnectionsError
 
 OWN_FILES = 256
-"""Open files that are left to the nexus itself: its database, its workers, the games that it asks."""
+"""Open files reserved for the nexus itself: its database, its workers, remote games."""
 MOST = 10_000
-"""Connections that there are at most, however many files a process may open."""
+"""Most connections, however many files a process may open."""
 
 
 def most_connections() -> int:
-    """Return how many connections there may be, by how many files the system lets this process open."""
+    """Return the limit of connections, by the number of files that this process may open."""
     try:
         import resource
-    except ImportError:  # Windows, where sockets don't count as files
+    except ImportError:  # Windows, where sockets do not count as files
         return MOST
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST if files == resource.RLIM_INFINITY else min(MOST, max(OWN_FILES // 4, files - OWN_FILES))
 
 
 def protocol_with(limits: HttpLimits) -> type[TimeoutProtocol]:
-    """Return the protocol of connections that keeps to these limits."""
+    """Return a protocol class for uvicorn that enforces these limits."""
     most = most_connections() if limits.connections is None else limits.connections
     return type("LimitedProtocol", (TimeoutProtocol,), {"head_seconds": limits.head_seconds, "most": most})
 
 
 class TimeoutProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections on which no request comes, and those that are too many."""
+    """HTTP/1.1 that closes connections without a request, and those beyond the limit."""
 
     head_seconds = HttpLimits.head_seconds
     most = MOST
     _late: asyncio.TimerHandle | None = None
 
+    @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request; one connection too many is told so and closed."""
         super().connection_made(transport)
         if len(self.connections) > self.most:
             transport.write(_too_many())
@@ -53,17 +54,17 @@ class TimeoutProtocol(H11Protocol):
             return
         self._wait()
 
+    @override
     def data_received(self, data: bytes) -> None:
-        """Take in what came; wait on while it is no whole head."""
         super().data_received(data)
-        # h11's sentinels are told apart by name, so that h11 stays uvicorn's affair.
+        # Comparing h11's sentinels by name avoids importing h11.
         if repr(self.conn.their_state) == "IDLE":
             self._wait()
         else:
             self._came()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
         self._came()
         super().connection_lost(exc)
 

@@ -111,7 +111,7 @@ export async function agentPage(context) {
         el('div.buttons', {}, save, el('button.quiet', { type: 'button', onclick: () => showPersona(agent) }, 'Cancel')));
       form.addEventListener('submit', async (event) => {
         event.preventDefault();
-        const done = await perform('PUT', `/dashboard/agents/${encodeURIComponent(id)}/persona`, { persona: area.value }, 'Kept. It plays by it from its next stay on.');
+        const done = await perform('PATCH', `/nexus/agents/${encodeURIComponent(id)}`, { persona: area.value }, 'Kept. It plays by it from its next stay on.');
         if (done) showPersona({ ...agent, persona: area.value });
       });
       form.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); showPersona(agent); } });
@@ -200,7 +200,7 @@ export async function agentPage(context) {
       event.preventDefault();
       const text = area.value.trim();
       if (!text) return;
-      const answer = await perform('POST', `/dashboard/agents/${encodeURIComponent(id)}/talk`, { text }, '');
+      const answer = await perform('POST', `/nexus/agents/${encodeURIComponent(id)}/talk`, { text }, '');
       if (!answer) return;
       area.value = '';
       add(said, [el('li', {}, el('b', {}, 'You'), ` ${text}`), el('li', {}, el('b', {}, answer.how === 'words' ? name : 'The nexus'), ` ${answer.text}`)]);

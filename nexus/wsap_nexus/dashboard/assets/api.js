@@ -50,11 +50,18 @@ export async function get(path, signal) {
 
 export async function act(method, path, body) {
   if (!token() && !(await unlock(''))) return null;
-  const send = () => ask(path, {
-    method,
-    headers: { ...headers(), 'Content-Type': 'application/json' },
-    body: JSON.stringify(body || {}),
-  });
+  const key = `page-${Date.now()}-${Math.random()}`;
+  const send = async () => {
+    let answer;
+    do {
+      answer = await ask(path, {
+        method,
+        headers: { ...headers(), 'Content-Type': 'application/json', 'Idempotency-Key': key },
+        body: JSON.stringify(body || {}),
+      });
+    } while (answer?.pending); // asks again with the same key until it is done
+    return answer;
+  };
   try {
     return await send();
   } catch (error) {

@@ -5,13 +5,13 @@ import { el } from './dom.js';
 import { perform } from './actions.js';
 
 export function controls(context, agentId, state) {
-  const path = (what) => `/dashboard/agents/${encodeURIComponent(agentId)}/${what}`;
+  const path = (what) => `/nexus/agents/${encodeURIComponent(agentId)}/${what}`;
   const button = (title, f, hint) => el('button', { type: 'button', title: hint, onclick: f }, title);
   const pause = button('Pause', () => perform('POST', path('pause'), {}, 'It pauses after the decision it is making.'), 'Begin no further decision');
   const resume = button('Go on', () => perform('POST', path('resume'), {}, 'It goes on.'), 'Let it decide again');
   const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Let it make one decision, and wait again');
   const send = button('Send …', () => sendDialog(context, agentId), 'Send it into a game');
-  const recall = button('Call back', () => perform('POST', path('recall'), {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
+  const recall = button('Call back', () => perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/recall`, {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
   const node = el('div.buttons', { role: 'group', 'aria-label': 'What you can do' }, pause, resume, step, send, recall);
   const update = (now) => {
     pause.hidden = now.paused;
@@ -28,7 +28,7 @@ export function doubt(agentId, move, again) {
   const decide = (title, outcome, hint) => el('button', {
     type: 'button', title: hint,
     onclick: async () => {
-      const path = `/dashboard/agents/${encodeURIComponent(agentId)}/settle`;
+      const path = `/nexus/agents/${encodeURIComponent(agentId)}/settle`;
       if (await perform('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
     },
   }, title);
