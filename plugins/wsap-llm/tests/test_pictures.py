@@ -24,7 +24,7 @@ from wsap_core.specs import AdapterSpec
 from wsap_core.worlds import World
 from wsap_llm.agent import LLMAgent, LLMOptions
 from wsap_llm.keys import request_key
-from wsap_llm.pictures import in_words, picture_of, size_of
+from wsap_llm.pictures import picture_of, size_of
 from wsap_llm.scripted import ScriptedBackend
 from wsap_llm.styles import JsonStyle, Style, TagStyle
 from wsap_llm.tokens import estimate_request
@@ -103,12 +103,6 @@ def test_what_a_picture_shows_can_not_forge_a_turn() -> None:
 @given(st.integers(1, 300), st.integers(1, 300))
 def test_a_pictures_size_is_what_its_file_says(width: int, height: int) -> None:
     assert size_of(part(width=width, height=height)) == (width, height)
-
-
-def test_a_message_in_words_names_its_pictures_by_their_size() -> None:
-    assert in_words(Message("user", (TextPart("Look:"), part(width=64, height=48)))) == "Look:\n[image 64x48]"
-    assert in_words(Message("user", (TextPart("Look:"), ImagePart("AAAA")))) == "Look:\n[image]"
-    assert in_words(Message("user", "Nothing.")) == "Nothing."
 
 
 # --- what stays ---------------------------------------------------------------------------------------

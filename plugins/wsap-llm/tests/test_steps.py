@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
+from wsap_llm.patterns import json_pattern
 from wsap_llm.reply import Understood, read_reply
 from wsap_llm.reply.scanner import FinalTag, TagScanner
-from wsap_llm.reply.schema import reply_pattern, reply_schema
+from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.steps import NOTHING_SAID, Steps, repeatable, steps_in_json, steps_in_tags
 from wsap_llm.reply.tags import OPENING, TagTurn
 
@@ -25,6 +26,10 @@ LEAVE = ActionDef("leave", category="meta")
 DRUM = ActionDef("drum", parameters=[ParamDef("times", "1-3")])
 ACTIONS = (WAIT, MOVE, SAY, LEAVE)
 TOOLS = (Tool("clock"),)
+
+
+def reply_pattern(*args: Any, **options: Any) -> str:
+    return json_pattern(reply_schema(*args, **options))
 
 
 def fits(value: Any, **options: Any) -> bool:

@@ -158,13 +158,9 @@ def _blocked(
         found.append(Difference("blocked", f"it failed: {outcome.message}" if outcome.message else "it failed"))
     if action is not None and action.name not in {a.name for a in legal}:
         found.append(Difference("blocked", f"{action.name} is not possible any more"))
-    elif not found and action is not None and action.category == "movement" and _is_stuck(seen, now):
+    elif not found and action is not None and action.category == "movement" and now.place == seen.place is not None:
         found.append(Difference("blocked", "you got no further"))
     return found
-
-
-def _is_stuck(seen: ObservationDigest, now: ObservationDigest) -> bool:
-    return now.place is not None and now.place == seen.place
 
 
 def _hurts(seen: ObservationDigest, now: ObservationDigest, observation: Observation) -> list[Difference]:

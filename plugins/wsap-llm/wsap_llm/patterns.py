@@ -35,23 +35,6 @@ def text_pattern(limit: int, *, least: int = 0) -> str:
     return rf"[^<\s{FORBIDDEN}][^<{FORBIDDEN}]{{{least - 1},{max(limit, least) - 1}}}"
 
 
-def latin(pattern: str) -> str:
-    """Return a pattern of this module whose free text is in Latin letters only.
-
-    In an automaton over bytes a character of any script takes some nine states, and one of these
-    takes two; where a pattern is compiled for each new set of legal actions, that is the time it takes.
-    """
-    for wide, narrow in (
-        (_JSON_CHARACTER, r"[ !#-;=-\[\]-~\u00a0-\u024f]"),
-        (rf"[^<\s{FORBIDDEN}]", r"[!-;=-~\u00a1-\u024f]"),
-        (f"[^<{FORBIDDEN}]", r"[\t\n -;=-~\u00a0-\u024f]"),
-    ):
-        pattern = pattern.replace(
-            wide, narrow.replace(r"\u00a0", "\u00a0").replace(r"\u00a1", "¡").replace(r"\u024f", "ɏ")
-        )
-    return pattern
-
-
 def integer_pattern(low: int, high: int) -> str:
     """Return the expression for the whole numbers from low to high, without leading zeros."""
     if low > high:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from wsap_core.protocol.views import ImageBlock, View
-from wsap_core.seams.model import ImagePart, Message, Part, Request, TextPart
+from wsap_core.seams.model import ImagePart, Part, Request, TextPart
 from wsap_core.seams.model_errors import BadRequestError
 from wsap_core.untrusted import harmless
 
@@ -69,17 +69,3 @@ def refused_picture(model: str, words: str) -> BadRequestError | None:
     return BadRequestError(
         f"{model} does not take pictures here ({words.rstrip('. ')}); leave --pictures out, or take a model that sees."
     )
-
-
-def named(picture: ImagePart) -> str:
-    """Return a picture in words: `[image 64x64]`."""
-    size = size_of(picture)
-    return f"[image {size[0]}x{size[1]}]" if size is not None else "[image]"
-
-
-def in_words(message: Message) -> str:
-    """Return a message as people read it, each picture named by its size."""
-    if isinstance(message.content, str):
-        return message.content
-    pieces = [part.text if isinstance(part, TextPart) else named(part) for part in message.content]
-    return "\n".join(piece for piece in pieces if piece)

@@ -116,9 +116,6 @@ def clean(error: BaseException, secrets: Sequence[str]) -> None:
             waiting += current.exceptions
 
 
-# --- inside -----------------------------------------------------------------------------------
-
-
 def _mapped(value: Any, path: tuple[str, ...], secret: bool, change: Change) -> Any:
     if isinstance(value, str):
         if secret:

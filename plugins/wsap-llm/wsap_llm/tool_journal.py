@@ -71,8 +71,6 @@ class ToolJournal:
         except (KeyError, TypeError) as error:
             raise WireError(f"A recorded call to a tool is damaged: {error}.") from error
 
-    # --- what a source offers ------------------------------------------------------------------
-
     def offered(self, source: str) -> tuple[Tool, ...] | None:
         """Return what a source offered when the run was begun; None where nothing is recorded of it."""
         return self._offers.get(source)
@@ -83,8 +81,6 @@ class ToolJournal:
         if source not in self._noted:
             self._noted.add(source)
             self._recorder.tools(self._seat, {"offers": source, "tools": list(known)})
-
-    # --- calls -----------------------------------------------------------------------------------
 
     def next(self, name: str, parameters: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the recorded call that this one is, and count it; None if there is no more of them.
@@ -196,16 +192,13 @@ class RecordedSource:
         if offered is None:
             offered = tuple(tool.definition for tool in live.values())
         self._journal.note_offer(self._name, offered)
-        return [recorded(_as_offered(definition, live.get(definition.name)), self._journal) for definition in offered]
+        tools = ((definition, live.get(definition.name)) for definition in offered)
+        return [recorded(t if t is not None and t.definition == d else _Offered(d, t), self._journal) for d, t in tools]
 
     async def aclose(self) -> None:
         """Close the source."""
         if self._source is not None:
             await self._source.aclose()
-
-
-def _as_offered(definition: Tool, tool: AgentTool | None) -> AgentTool:
-    return tool if tool is not None and tool.definition == definition else _Offered(definition, tool)
 
 
 class _Offered:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
-from wsap_llm.reply.schema import reply_pattern
+from wsap_llm.kit import json_pattern
+from wsap_llm.reply.schema import reply_schema
 from wsap_llm.reply.tags import TagLimits, TagTurn
 from wsap_outlines.closing import Closing
 
@@ -28,7 +29,7 @@ PATTERNS = [
     r"[^<]{0,9}é",
     TURN.pattern(),
     TURN.continuation_pattern(0),
-    reply_pattern(ACTIONS, TOOLS, reasoning_limit=20, text_limit=9),
+    json_pattern(reply_schema(ACTIONS, TOOLS, reasoning_limit=20, text_limit=9)),
 ]
 
 
@@ -84,7 +85,11 @@ def test_no_limit_of_tokens_cuts_a_bound_reply(model: Any, tokenizer: Any, style
     small = TagTurn(TOOLS, ACTIONS, limits=TagLimits(thinking=90, argument=8, final=20))
     # outlines-core works out every state beforehand, so its expressions are kept small.
     turn, limit = (roomy, 300) if engine == "llguidance" else (small, 60)
-    pattern = turn.pattern() if style == "tags" else reply_pattern(ACTIONS, reasoning_limit=limit, text_limit=limit)
+    pattern = (
+        turn.pattern()
+        if style == "tags"
+        else json_pattern(reply_schema(ACTIONS, reasoning_limit=limit, text_limit=limit))
+    )
     backend = OutlinesBackend(
         "tiny", Options(engine=engine), loader=lambda _, options: adopt(model, tokenizer, options)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -63,7 +63,6 @@ class ServerConfig:
 
 
 _TELLING = ("command", "url", "env", "headers")
-_OPTIONS = frozenset(ServerConfig.__dataclass_fields__) - {"name", "secrets"}
 
 
 def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
@@ -99,24 +98,12 @@ def _read(name: str, options: Any, prefix: str) -> ServerConfig:
     if not isinstance(options, Mapping):
         raise ConfigError(f"The options of {where} must be a table.")
     for option in options:
-        if option not in _OPTIONS:
-            listed = ", ".join(sorted(_OPTIONS))
+        if option not in _READERS:
+            listed = ", ".join(sorted(_READERS))
             raise ConfigError(f"There is no option {str(option)[:60]!r} of {where}; there are: {listed}.")
-    tools = options.get("tools")
-    read = ServerConfig(
-        name,
-        command=_texts(where, "command", options.get("command", ())),
-        url=_text(where, "url", options.get("url", "")),
-        env=_table(where, "env", options.get("env", {})),
-        cwd=_text(where, "cwd", options["cwd"]) if options.get("cwd") is not None else None,
-        headers=_table(where, "headers", options.get("headers", {})),
-        prefix=_text(where, "prefix", options.get("prefix", prefix)),
-        tools=_texts(where, "tools", tools) if tools is not None else None,
-        timeout=_number(where, "timeout", options.get("timeout", 30.0), 0.01, 3600),
-        start_timeout=_number(where, "start_timeout", options.get("start_timeout", 30.0), 0.01, 3600),
-        restarts=int(_number(where, "restarts", options.get("restarts", 3), 0, 1000)),
-        longest=int(_number(where, "longest", options.get("longest", 4000), 100, 100_000)),
-    )
+    given = {option: value for option, value in options.items() if value is not None or option not in ("cwd", "tools")}
+    found = {option: _READERS[option](where, option, value) for option, value in {"prefix": prefix, **given}.items()}
+    read = ServerConfig(name, **found)
     read = replace(read, secrets=secrets_in({o: getattr(read, o) for o in _TELLING}, surely=True))
     if bool(read.command) == bool(read.url):
         raise ConfigError(f"Give {where} either command, a list such as ['python', 'server.py'], or url.")
@@ -157,10 +144,25 @@ def _table(where: str, option: str, value: Any) -> dict[str, str]:
     return {_text(where, option, k): _text(where, option, v) for k, v in value.items()}
 
 
-def _number(where: str, option: str, value: Any, low: float, high: float) -> float:
+def _number(where: str, option: str, value: Any) -> float:
+    low, high, kind = _NUMBERS[option]
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             value = float(value)
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         raise ConfigError(f"The option {option} of {where} must be a number from {low:g} to {high:g}.")
-    return float(value)
+    return kind(value)
+
+
+_NUMBERS: Mapping[str, tuple[float, float, Callable[[float], float]]] = {
+    "timeout": (0.01, 3600, float),
+    "start_timeout": (0.01, 3600, float),
+    "restarts": (0, 1000, int),
+    "longest": (100, 100_000, int),
+}
+_READERS: Mapping[str, Callable[[str, str, Any], Any]] = {
+    **dict.fromkeys(("command", "tools"), _texts),
+    **dict.fromkeys(("url", "cwd", "prefix"), _text),
+    **dict.fromkeys(("env", "headers"), _table),
+    **dict.fromkeys(_NUMBERS, _number),
+}

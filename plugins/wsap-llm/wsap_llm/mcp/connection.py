@@ -104,8 +104,6 @@ class Connection:
         async with self._lock:
             await self._drop()
 
-    # --- inside ------------------------------------------------------------------------------
-
     async def _asked(self, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT

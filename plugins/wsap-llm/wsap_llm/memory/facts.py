@@ -12,11 +12,12 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.untrusted import one_line
-from wsap_llm.memory import options
 from wsap_llm.memory.cells import FACT, Cell, CellMemory, cell_of, cut, listed, overlap, pack, unpack, within, words
+from wsap_llm.memory.options import Whole, read_options
 
 FACTS, PLANS, HISTORY = 200, 20, 50
 """Most facts, plans and steps that are kept; the oldest go first."""
+OPTIONS = {"facts": Whole(FACTS, 1, 5000), "plans": Whole(PLANS, 1, 1000), "history": Whole(HISTORY, 1, 1000)}
 
 
 class FactsMemory(CellMemory):
@@ -137,10 +138,4 @@ def _text(item: JsonValue) -> str:
 def create(context: Context) -> FactsMemory:
     """Return a memory of facts, plans and history; the options `facts` (200), `plans` (20) and `history` (50) say how
     many of each are kept. Raises ConfigError if an option is wrong."""
-    what, config = "facts memory", context.config
-    options.check_known(what, config, ("facts", "plans", "history"))
-    return FactsMemory(
-        facts=options.whole(what, config, "facts", FACTS, low=1, high=5000),
-        plans=options.whole(what, config, "plans", PLANS, low=1, high=1000),
-        history=options.whole(what, config, "history", HISTORY, low=1, high=1000),
-    )
+    return FactsMemory(**read_options("facts memory", context.config, OPTIONS))

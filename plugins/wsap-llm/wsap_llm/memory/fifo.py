@@ -14,8 +14,8 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
 from wsap_core.seams.model import Backend
 from wsap_core.untrusted import one_line
-from wsap_llm.memory import options
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, cost, listed, pack, unpack, within
+from wsap_llm.memory.options import Whole, read_options
 from wsap_llm.memory.summary import FAILURES, ModelSummary, Summary, fold_plainly
 
 CELLS = 5
@@ -28,6 +28,13 @@ WAITING = 64
 """Most cells that wait for a model; more are folded without one, so that memory stays bounded."""
 ASKED = 16
 """Most cells that a model is asked to fold at a time, so that the request fits into small contexts."""
+OPTIONS = {
+    "cells": Whole(CELLS, 1, 1000),
+    "summary_chars": Whole(SUMMARY, 100, 20_000),
+    "notes": Whole(NOTES, 1, 1000),
+    "batch": Whole(1, 1, WAITING),
+    "summary_model": None,
+}
 
 
 class FifoMemory(CellMemory):
@@ -166,8 +173,6 @@ class FifoMemory(CellMemory):
         self._generation += 1  # an answer that is still to come is about another life
         self._settle()
 
-    # --- inside ------------------------------------------------------------------------------
-
     def _settle(self) -> None:
         while len(self._cells) > self._size:
             self._overflow.append(self._cells.pop())
@@ -219,16 +224,12 @@ def create(context: Context) -> FifoMemory:
     that writes the summaries; without one they are made by picking lines. Raises ConfigError if an option is wrong, and
     MissingServiceError if a model is named, and nothing installed can ask one.
     """
-    what, config = "fifo memory", context.config
-    options.check_known(what, config, ("cells", "summary_chars", "notes", "batch", "summary_model"))
-    model = options.text(what, config, "summary_model")
-    backend: Backend | None = None
-    if model is not None:
-        backend = context.services.require("models").backend(model)
+    given = read_options("fifo memory", context.config, OPTIONS)
+    model = given["summary_model"]
     return FifoMemory(
-        options.whole(what, config, "cells", CELLS, low=1, high=1000),
-        backend=backend,
-        summary_limit=options.whole(what, config, "summary_chars", SUMMARY, low=100, high=20_000),
-        batch=options.whole(what, config, "batch", 1, low=1, high=WAITING),
-        notes=options.whole(what, config, "notes", NOTES, low=1, high=1000),
+        given["cells"],
+        backend=context.services.require("models").backend(model) if model is not None else None,
+        summary_limit=given["summary_chars"],
+        batch=given["batch"],
+        notes=given["notes"],
     )

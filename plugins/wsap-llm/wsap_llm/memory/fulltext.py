@@ -13,8 +13,8 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import HistoryEntry
 from wsap_core.seams.context import Context
 from wsap_core.seams.memory import Recollection
-from wsap_llm.memory import options
 from wsap_llm.memory.cells import Cell, CellMemory, cell_of, pack, unpack, within
+from wsap_llm.memory.options import Whole, read_options
 from wsap_llm.memory.store import Lived, Store, words_of
 
 KEEP = 10_000
@@ -69,9 +69,8 @@ class FullTextMemory(CellMemory):
         *,
         keep: int = KEEP,
         weights: Weights = DEFAULT_WEIGHTS,
-        store: Store | None = None,
     ) -> None:
-        self._store = store if store is not None else Store(path)
+        self._store = Store(path)
         self._keep = keep
         self._weights = weights
 
@@ -176,7 +175,6 @@ def create(context: Context) -> FullTextMemory:
     Options: `path`, a file to live in across runs (each agent needs its own), and `keep` (10,000). Raises ConfigError
     if an option is wrong, MissingServiceError if SQLite has no FTS5, and StorageError if the file can't be used.
     """
-    what, config = "fulltext memory", context.config
-    options.check_known(what, config, ("path", "keep"))
-    keep = options.whole(what, config, "keep", KEEP, low=1, high=1_000_000)
-    return FullTextMemory(options.text(what, config, "path"), keep=keep)
+    return FullTextMemory(
+        **read_options("fulltext memory", context.config, {"path": None, "keep": Whole(KEEP, 1, 1_000_000)})
+    )

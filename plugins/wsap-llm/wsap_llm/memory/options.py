@@ -1,40 +1,42 @@
-"""Reading and checking the options of memories and tools."""
+"""Reading the options of memories and tools from a table of what there is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from wsap_core.errors import ConfigError
 from wsap_core.protocol.values import JsonValue
 
 
-def check_known(what: str, config: Mapping[str, JsonValue], known: Iterable[str]) -> None:
-    """Refuse options that are not known. Raises ConfigError if there is one; the message lists those there are."""
-    names = tuple(known)
+@dataclass(frozen=True)
+class Whole:
+    """An option that is a whole number, which may be given as text."""
+
+    default: int
+    low: int
+    high: int
+
+
+def read_options(what: str, config: Mapping[str, JsonValue], known: Mapping[str, Whole | None]) -> dict[str, JsonValue]:
+    """Return the value of each known option; one that is text (None in the table) is None where it is not given.
+
+    Raises ConfigError if an option is not known (the message lists those there are), of another kind, or out of bounds.
+    """
+    found: dict[str, JsonValue] = {}
     for name in config:
-        if name not in names:
-            listed = ", ".join(names) if names else "none"
+        if name not in known:
+            listed = ", ".join(known)
             raise ConfigError(f"The {what} has no option {str(name)[:60]!r}; its options: {listed}.")
-
-
-def whole(what: str, config: Mapping[str, JsonValue], name: str, default: int, *, low: int, high: int) -> int:
-    """Return an option that is a whole number; text such as "5" is read as one. Raises ConfigError if it is something
-    else, or out of bounds."""
-    value = config.get(name, default)
-    if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            value = None
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ConfigError(f"The option {name} of the {what} must be a whole number from {low} to {high}.")
-    return value
-
-
-def text(what: str, config: Mapping[str, JsonValue], name: str) -> str | None:
-    """Return an option that is text, or None where it is not given. Raises ConfigError if it is something else, or
-    empty."""
-    value = config.get(name)
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ConfigError(f"The option {name} of the {what} must be text.")
-    return value
+    for name, kind in known.items():
+        found[name] = value = config.get(name, None if kind is None else kind.default)
+        if kind is None:
+            if value is not None and (not isinstance(value, str) or not value):
+                raise ConfigError(f"The option {name} of the {what} must be text.")
+            continue
+        with contextlib.suppress(ValueError):
+            found[name] = value = int(value) if isinstance(value, str) else value
+        if not isinstance(value, int) or isinstance(value, bool) or not kind.low <= value <= kind.high:
+            raise ConfigError(f"The option {name} of the {what} must be a whole number from {kind.low} to {kind.high}.")
+    return found

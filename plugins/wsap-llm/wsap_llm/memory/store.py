@@ -161,8 +161,6 @@ class Store:
                 self._insert(row.moment, row.cell)
         self.newest, self._count = newest, len(rows)
 
-    # --- inside ------------------------------------------------------------------------------
-
     def _prepare(self, path: str | None) -> None:
         run = self._db.execute
         if path is not None:

@@ -31,10 +31,7 @@ _ANNOUNCES = re.compile(
 _NEXT_KEY = re.compile(r"""[\s,}\]]{0,9}["']\w{1,20}["']\s{0,3}:""")
 _SAYING = re.compile(r"\b(?:said|says|told|wrote|writes|asked|asks|wants|claims)\b", re.IGNORECASE)
 # "Mira told me this." above a call.
-_POINTS_ON = re.compile(
-    r"\b(?:said|says|told|wrote|writes|asked|asks|wants|claims)\b[^.!?\n]{0,40}\b(?:this|that|so|following)\W{0,9}$",
-    re.I,
-)
+_POINTS_ON = re.compile(_SAYING.pattern + r"[^.!?\n]{0,40}\b(?:this|that|so|following)\W{0,9}$", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?,;\n]")
 _DOUBT = re.compile(
     r"\b(?:not?|never|would|could|might|should|wrong|if|unless|said|says|told|tells|wrote|writes|asked|asks|wants?"
@@ -67,7 +64,7 @@ def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
     elif before.rstrip("*_`\"' ").endswith(":"):
         if not _announced(before.rstrip("*_`\"' ")):
             return False
-    elif before.rstrip()[-1:] not in (".", "!") or ":" in before or _told(before):
+    elif before.rstrip()[-1:] not in (".", "!") or ":" in before or _SAYING.search(before):
         return False
     line_end = text.find("\n", end, end + 400)
     after = text[end : line_end if line_end >= 0 else end + 400]
@@ -80,10 +77,6 @@ def stands_alone(text: str, start: int, end: int, before_it: int = 0) -> bool:
 
 def _announced(text: str) -> bool:
     return _ANNOUNCES.fullmatch(_CLAUSE.split(text.removesuffix(":"))[-1]) is not None
-
-
-def _told(text: str) -> bool:
-    return _SAYING.search(text) is not None
 
 
 def taken_back(text: str, end: int) -> bool:

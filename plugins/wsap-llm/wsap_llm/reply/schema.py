@@ -17,7 +17,6 @@ from wsap_core.protocol import ActionDef, ActionSpace, Observation, ParamDef, To
 from wsap_core.protocol.availability import choices_of
 from wsap_core.protocol.values import JsonValue
 from wsap_core.worlds.legality import narrowed
-from wsap_llm.patterns import json_pattern
 from wsap_llm.reply.steps import json_members, repeatable
 from wsap_llm.strict_schema import wrapped
 
@@ -100,28 +99,6 @@ def reply_schema(
         branches.append(_branch("tool", [tool.name], params, None, first=False))
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
     return wrapped(schema) if strict_openai else schema
-
-
-def reply_pattern(
-    actions: Sequence[ActionDef],
-    tools: Sequence[Tool] = (),
-    *,
-    reasoning_limit: int = 300,
-    text_limit: int = 400,
-    reasoning: ReasoningPlace = "last",
-    steps: int = 1,
-) -> str:
-    """Return a regular expression for the same reply, for backends whose JSON Schema leaves bounds out.
-
-    outlines-core, for one, keeps no bounds of numbers and no number of items. Lengths, whole-number
-    ranges and numbers of items are part of the expression. It has neither lookaround nor
-    backreferences, and the reasoning is in it once, however many actions there are.
-    """
-    return json_pattern(
-        reply_schema(
-            actions, tools, reasoning_limit=reasoning_limit, text_limit=text_limit, reasoning=reasoning, steps=steps
-        )
-    )
 
 
 def _branch(kind: str, names: list[str], params: JsonSchema, explain: JsonSchema | None, *, first: bool) -> JsonSchema:

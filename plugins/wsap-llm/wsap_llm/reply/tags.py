@@ -83,14 +83,11 @@ class TagTurn:
             if name.lower() in seen:
                 raise ValueError(f"The tag {name!r} has two meanings; rename the tool or the action.")
             seen.add(name.lower())
+        self._by_tag = {name.lower(): definition for name, definition in (self.tools | self.finals).items()}
 
     def find(self, tag: str) -> ActionDef | None:
         """Return the tool or final action of a tag, in any case of letters."""
         return self._by_tag.get(tag.lower())
-
-    @property
-    def _by_tag(self) -> dict[str, ActionDef]:
-        return {name.lower(): definition for name, definition in (*self.tools.items(), *self.finals.items())}
 
     def limit(self, name: str) -> int:
         """Return the longest text between a tag and its end, in characters; a longer declared length counts."""

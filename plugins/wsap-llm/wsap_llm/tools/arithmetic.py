@@ -147,10 +147,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "e": math.e}
 _OF_ONE = ("ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "tan")
 _FUNCTIONS: Mapping[str, tuple[int, int, Callable[..., Number]]] = {
-    **{
-        name: (1, 1, getattr(math, name))
-        for name in ["ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "tan"]
-    },
+    **{name: (1, 1, getattr(math, name)) for name in _OF_ONE},
     "abs": (1, 1, abs),
     "ln": (1, 1, math.log),
     "log": (1, 2, math.log),

@@ -10,7 +10,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
 from wsap_core.untrusted import one_line
-from wsap_llm.memory import options
+from wsap_llm.memory.options import Whole, read_options
 
 TOKENS = 200
 """About how many tokens an answer has at most."""
@@ -42,8 +42,7 @@ class Recall:
 def create(context: ToolContext) -> Recall:
     """Return a search of the agent's memory; the option `tokens` (200) bounds its answers. Raises ConfigError if the
     agent has no memory, or the option is wrong."""
-    options.check_known("recall tool", context.config, ("tokens",))
-    tokens = options.whole("recall tool", context.config, "tokens", TOKENS, low=20, high=4000)
+    given = read_options("recall tool", context.config, {"tokens": Whole(TOKENS, 20, 4000)})
     if context.memory is None:
         raise ConfigError("The tool recall needs a memory to search; give the agent one, such as fulltext or fifo.")
-    return Recall(context.memory, tokens)
+    return Recall(context.memory, **given)
