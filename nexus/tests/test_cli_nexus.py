@@ -36,7 +36,7 @@ def test_a_fresh_nexus_says_where_it_is_and_has_two_agents_that_need_no_model(en
         found = hub.status()
         assert (found["running"], found["answers"], found["url"]) == (True, True, hub.ready["url"])
         assert [(a["id"], a["state"], a["decided_by"]) for a in found["agents"]] == [
-            ("ada", "active", "the game's own"), ("bob", "active", "the game's own"),
+            ("ada", "active", "the game's default agent"), ("bob", "active", "the game's default agent"),
         ]  # fmt: skip
         installed = {row["name"] for row in json.loads(wsap(environ, "games", "--json").stdout)}
         assert {row["game"] for row in nexus_json(environ, "games")} == installed
@@ -76,7 +76,7 @@ def test_a_kill_leaves_a_state_file_that_counts_for_nothing(environ: dict[str, s
         hub.kill()
     assert list(home(environ).glob("*.nexus.json")), "nobody could remove it"
     assert nexus_json(environ, "status")["running"] is False
-    assert "No nexus runs" in nexus(environ, "stop")
+    assert "No nexus is running" in nexus(environ, "stop")
     with running(environ) as hub:
         assert hub.status()["pid"] == hub.process.pid
 
@@ -140,7 +140,7 @@ def test_a_second_signal_ends_it_at_once(environ: dict[str, str], tmp_path: Path
         assert "Stopping" in hub.process.stderr.readline()
         hub.tell(signal.SIGINT)
         code, errors = hub.ended()
-        assert (code, errors) == (130, "Ended at once; nothing is lost. Go on with: wsap nexus start\n")
+        assert (code, errors) == (130, "Ended at once; nothing is lost. Continue with: wsap nexus start\n")
     assert nexus_json(environ, "status")["running"] is False
 
 
@@ -181,7 +181,7 @@ def test_a_second_nexus_on_the_database_is_refused_and_changes_nothing(environ: 
         before = path.read_text()
         code, sentence = refused(environ, "start", *QUICK)
         assert code == 6
-        assert f"A nexus runs already on the database {home(environ) / 'wsap.db'}: {hub.ready['url']}" in sentence
+        assert f"A nexus is already running on the database {home(environ) / 'wsap.db'}: {hub.ready['url']}" in sentence
         assert refused(environ, "start", "--detach") == (code, sentence), "also where its port would be in the way"
         assert path.read_text() == before
         kinds = nexus_json_events(environ)
@@ -257,9 +257,9 @@ def test_in_the_background_it_gives_the_address_that_opens_the_controls_as_in_th
     said = nexus(environ, "start", "--detach", *QUICK).splitlines()
     try:
         url = nexus_json(environ, "status")["url"]
-        assert said[0].startswith(f"The nexus is up: {url}  (wsap nexus stop ends it")
+        assert said[0].startswith(f"The nexus is up: {url}  (stop it with: wsap nexus stop")
         address, _, key = (
-            said[1].removeprefix("To steer agents as well as watch them, open this once: ").partition("#key=")
+            said[1].removeprefix("To control agents as well as watch them, open this once: ").partition("#key=")
         )
         assert address == url
         request = urllib.request.Request(
@@ -287,7 +287,7 @@ def test_all_that_is_said_of_how_it_is_run_goes_into_the_background_too() -> Non
 
 
 def test_where_there_is_none_status_says_how_to_begin(environ: dict[str, str]) -> None:
-    assert nexus(environ, "status").strip() == "There is no nexus yet; begin one with: wsap nexus start"
+    assert nexus(environ, "status").strip() == "There is no nexus yet; start one with: wsap nexus start"
     assert not home(environ).exists() or not (home(environ) / "wsap.db").exists()
 
 

@@ -64,7 +64,7 @@ def in_doubt(path: Path) -> str:
 def test_a_move_in_doubt_is_shown_and_settled_while_no_nexus_runs(environ: dict[str, str]) -> None:
     nexus(environ, "agents", "add", "cleo")
     transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
-    assert f"in doubt: {transfer} to far with 1 item" in nexus(environ, "agents", "show", "cleo")
+    assert f"unresolved transfer: {transfer} to far with 1 item" in nexus(environ, "agents", "show", "cleo")
     code, sentence = refused(environ, "agents", "remove", "cleo", "--yes")
     assert "in doubt" in sentence
     (settled,) = nexus_json(environ, "agents", "settle", "cleo", "--as", "arrived")["settled"]
@@ -114,7 +114,7 @@ def test_an_agent_is_called_back_from_its_world(environ: dict[str, str]) -> None
 
 def test_one_talks_with_an_agent_and_reads_its_diary(environ: dict[str, str]) -> None:
     nexus(environ, "agents", "add", "cleo", "--policy", "*=external")
-    assert "Nothing was said to cleo yet" in nexus(environ, "agents", "talk", "cleo")
+    assert "There is no conversation with cleo yet" in nexus(environ, "agents", "talk", "cleo")
     assert "cleo has written nothing yet" in nexus(environ, "agents", "diary", "cleo")
     with running(environ):
         said = nexus(environ, "agents", "talk", "cleo", "Mind the cow.")

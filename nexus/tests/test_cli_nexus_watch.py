@@ -113,7 +113,7 @@ def test_a_pipe_gets_each_event_once_until_the_nexus_stops(tmp_path: Path) -> No
     # Of a nexus that does not run, how it was left is told.
     left = wsap(hub.environ, "nexus", "watch", "ada")
     assert left.returncode == 0
-    assert "No nexus runs" in left.stdout.splitlines()[-1]
+    assert "No nexus is running" in left.stdout.splitlines()[-1]
     code, sentence = refused(hub.environ, "watch", "nobody")
     assert (code, "nobody" in sentence) == (2, True)
 

@@ -1,41 +1,45 @@
-"""What the runtime registers. Light: nothing of it is imported before it is used."""
+"""The registrations of the runtime. Light: implementations are imported when they are used."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AgentSpec, CommandSpec
+from wsap_core.specs import AgentSpec, CommandSpec, OptionDef
 
 
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
-    """Offer what plays, looks back and takes data out."""
+    """Offer the commands that play, look back and run the nexus."""
     return [
-        CommandSpec("play", "Play a game: agents in one world, recorded.", "wsap_nexus.cli.play:play"),
+        CommandSpec("play", "Play a game and record the run.", "wsap_nexus.cli.play:play"),
         CommandSpec("runs", "List the recorded runs.", "wsap_nexus.cli.runs:runs"),
         CommandSpec("replay", "Look back at a run, step by step.", "wsap_nexus.cli.replay:replay"),
-        CommandSpec("export", "Take a run's data out.", "wsap_nexus.cli.export:export"),
-        CommandSpec("nexus", "The hub: agents live there and go into worlds.", "wsap_nexus.cli.nexus.group:nexus"),
-        CommandSpec("models", "List the language models that can be asked.", "wsap_nexus.cli.models:models"),
-        CommandSpec("doctor", "Is this machine ready?", "wsap_nexus.cli.doctor:doctor"),
+        CommandSpec("export", "Export a run.", "wsap_nexus.cli.export:export"),
+        CommandSpec("nexus", "Run the nexus, where agents live and enter worlds.", "wsap_nexus.cli.nexus.group:nexus"),
+        CommandSpec("models", "List the language models and what they can do.", "wsap_nexus.cli.models:models"),
+        CommandSpec("doctor", "Check whether this machine is ready to play.", "wsap_nexus.cli.doctor:doctor"),
     ]
 
 
 @hookimpl
 def wsap_agents() -> Iterable[AgentSpec]:
-    """Offer the person at the keyboard."""
+    """Offer the person at the keyboard, and the wanderer."""
     return [
         AgentSpec(
             "human",
-            "You: plays by the keys you press, at a terminal.",
+            "You play, with the keyboard, at a terminal.",
             "wsap_nexus.human:create",
             interactive=True,
         ),
         AgentSpec(
             "wanderer",
-            "Goes from world to world, and needs no model.",
+            "Enters one game after another; needs no model.",
             "wsap_nexus.hub.wanderer:create",
             games=("nexus",),
+            options=(
+                OptionDef("exit_when", "When it leaves a game.", "step >= 400", "an exit condition"),
+                OptionDef("curiosity", "How often it chooses a game at random.", "0.25", "0-1"),
+            ),
         ),
     ]

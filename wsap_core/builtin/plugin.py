@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from wsap_core.cli.commands import KERNEL_COMMANDS
 from wsap_core.hookspecs import hookimpl
 from wsap_core.protocol import Action
-from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec
+from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, OptionDef
 
 
 @hookimpl
@@ -23,6 +23,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             default_action=Action("wait"),
             genre="sandbox",
             dimensions="text",
+            options=(OptionDef("length", "Steps of an episode.", "20", "1 or more"),),
         ),
     ]
 
@@ -45,9 +46,10 @@ def wsap_agents() -> Iterable[AgentSpec]:
         ),
         AgentSpec(
             "always",
-            "Does the same thing every time: the option `action`, or the first there is.",
+            "Repeats one action.",
             "wsap_core.builtin.random_agents:create_always",
             abilities=("seed", "snapshot"),
+            options=(OptionDef("action", "The action to repeat.", "the game's first action", "an action"),),
         ),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AdapterSpec, AgentSpec, ScoreMetric
+from wsap_core.specs import AdapterSpec, AgentSpec, OptionDef, ScoreMetric
 from wsap_crafter.catalogue import ACHIEVEMENTS, SKILLS, TRANSFER_RULES
 
 _SCORE = ScoreMetric(
@@ -45,6 +45,11 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             transfer_rules=TRANSFER_RULES,
             genre="survival",
             dimensions="2D",
+            options=(
+                OptionDef("length", "Steps of an episode; 0 for no limit.", "10000", "0 or more"),
+                OptionDef("frame_size", "Width and height of frames in pixels; 0 for no frames.", "360", "0-4096"),
+                OptionDef("longest_sleep", "Maximum steps that pass while the agent is away.", "300", "0-10000"),
+            ),
         )
     ]
 

@@ -11,6 +11,7 @@ from wsap_core.errors import ConfigError
 from wsap_core.seams.context import Context
 from wsap_core.seams.model import DEFAULT_SAMPLING, Sampling
 from wsap_core.textfile import read_text
+from wsap_llm.option_table import NUMBERS
 
 
 @dataclass(frozen=True)
@@ -52,28 +53,6 @@ class LLMOptions:
     """How many of the newest pictures that the world draws the model is shown; 0 for none."""
 
 
-@dataclass(frozen=True)
-class Range:
-    """A number that a user may set."""
-
-    default: float
-    low: float
-    high: float
-    whole: bool = True
-
-
-NUMBERS: Mapping[str, Range] = {
-    "max_tokens": Range(300, 1, 1_000_000),
-    "temperature": Range(0.7, 0, 5, whole=False),
-    "top_p": Range(0.9, 0, 1, whole=False),
-    "window": Range(16, 0, 1000),
-    "max_steps": Range(1, 1, 64),
-    "tool_calls": Range(3, 0, 20),
-    "recall_tokens": Range(200, 0, 100_000),
-    "reflect_every": Range(0, 0, 1_000_000),
-    "pictures": Range(0, 0, 100),
-}
-"""The options that are numbers."""
 FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.specs import AgentSpec, BackendSpec, MemorySpec, ToolSpec
+from wsap_llm.option_table import OPTIONS
 
 
 @hookimpl
@@ -14,9 +15,10 @@ def wsap_agents() -> Iterable[AgentSpec]:
     return [
         AgentSpec(
             "llm",
-            "A language model: --model ADDRESS, see wsap models.",
+            "A language model decides; name it with --model ADDRESS (wsap models lists them).",
             "wsap_llm.create:create",
             abilities=("snapshot",),
+            options=OPTIONS,
         ),
     ]
 

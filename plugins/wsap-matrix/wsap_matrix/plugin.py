@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wsap_core.hookspecs import hookimpl
-from wsap_core.specs import AdapterSpec, AgentSpec, ScoreMetric, Timing
+from wsap_core.specs import AdapterSpec, AgentSpec, OptionDef, ScoreMetric, Timing
 
 _SEATS = ("row", "column")
+_GAMES = ("prisoners-dilemma", "matching-pennies", "rock-paper-scissors")
 
 
 def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
@@ -31,6 +32,12 @@ def _matrix(name: str, timing: Timing, summary: str) -> AdapterSpec:
         ),
         genre="matrix game",
         dimensions="text",
+        options=(
+            OptionDef(
+                "game", "The payoffs.", "prisoners-dilemma", "prisoners-dilemma|matching-pennies|rock-paper-scissors"
+            ),
+            OptionDef("rounds", "Rounds of an episode.", "10", "1 or more"),
+        ),
     )
 
 

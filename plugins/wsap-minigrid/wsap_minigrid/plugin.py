@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.protocol import Achievement, Bonus, TransferRule
-from wsap_core.specs import AdapterSpec, AgentSpec, EpisodeSummary, ScoreMetric
+from wsap_core.specs import AdapterSpec, AgentSpec, EpisodeSummary, OptionDef, ScoreMetric
 
 LEVELS: Mapping[str, str] = {
     "key": "MiniGrid-DoorKey-5x5-v0",
@@ -73,6 +73,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             transfer_rules=TRANSFER_RULES,
             genre="puzzle",
             dimensions="2D",
+            options=(OptionDef("level", "The level to begin with.", "1", f"1-{len(LEVELS)}"),),
         )
     ]
 

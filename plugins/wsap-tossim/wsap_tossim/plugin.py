@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wsap_core.hookspecs import hookimpl
 from wsap_core.protocol import Achievement, Action
-from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, EpisodeSummary, ScoreMetric
+from wsap_core.specs import AdapterSpec, AgentSpec, CommandSpec, EpisodeSummary, OptionDef, ScoreMetric
 
 ACHIEVEMENTS = (
     Achievement("speak_up", "Say something to the town.", "common"),
@@ -28,6 +28,18 @@ SKILLS = {
     "survival": ("survive_attack", "see_the_end"),
 }
 """Skill domain -> achievements that are evidence for it."""
+
+OPTIONS = (
+    OptionDef("mode", "The role list.", "classic", "classic|ranked|any|vampires|twelve|nine|seven|five|lesson"),
+    OptionDef("roles", "A role list of your own, separated by commas, in place of mode."),
+    OptionDef("rules", "The rule set.", "classic", "classic|parity|quick|older"),
+    OptionDef("names", "Names of the players, separated by commas."),
+    OptionDef("tool_calls", "Maximum tool calls of a player in one turn.", "8", "0-50"),
+    OptionDef("watch", "What spectators see.", "public", "public|all"),
+    OptionDef("own_summaries", "Whether players are reminded to sum up each day.", "false", "true|false"),
+    OptionDef("past", "The history of a game to continue, as `wsap tossim fork` gives it.", "", "a history"),
+    OptionDef("SWITCH", "Any switch of the rule set by its name, such as nomination_rounds=2.", "as in the rule set"),
+)
 
 
 def share_of_wins(episodes: Sequence[EpisodeSummary]) -> float:
@@ -63,6 +75,7 @@ def wsap_adapters() -> Iterable[AdapterSpec]:
             look_back="wsap tossim replay {run}",
             genre="social deduction",
             dimensions="text",
+            options=OPTIONS,
         )
     ]
 

@@ -9,18 +9,21 @@ from pathlib import Path
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_nexus.cli.common import database_option, json_option
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand, examples=("wsap nexus backup wsap-backup.db", "wsap nexus backup wsap-backup.db --force --json")
+)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @database_option
 def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> None:
-    """Copy the database into FILE, also while the nexus runs; the copy is of one moment, and is checked.
+    """Copy the database to FILE, also while the nexus is running. The copy is consistent, and is verified.
 
-    It holds everything: agents, worlds, recordings. The token of the nexus is not in it.
+    It contains everything: agents, worlds, recordings. The token of the nexus is not in it.
     """
     from wsap_core.errors import StorageError
     from wsap_nexus.cli.doctor import _bytes
@@ -29,27 +32,27 @@ def backup(*, file: Path, force: bool, as_json: bool, database: str | None) -> N
 
     opened = open_for_reading(database)
     if opened is None:
-        raise StorageError("There is nothing to copy yet; begin with: wsap nexus start")
+        raise StorageError("There is no database to copy yet; begin with: wsap nexus start")
     with opened:
         progress = Progress("Copying")
         size = back_up(opened, file.absolute(), force=force, progress=progress.tell)
         progress.done()
         where = opened.where
     facts = {"file": str(file), "bytes": size, "database": where}
-    click.echo(
-        json.dumps(facts) if as_json else f"{where} is copied to {file} ({_bytes(size)}), and the copy is whole."
-    )
+    click.echo(json.dumps(facts) if as_json else f"Copied {where} to {file} ({_bytes(size)}), and verified the copy.")
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand, examples=("wsap nexus restore wsap-backup.db", "wsap nexus restore wsap-backup.db --yes")
+)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Ask no question.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @json_option
 @database_option
 def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> None:
-    """Put the copy in FILE in the place of the database; what was there is kept beside it.
+    """Replace the database by the copy in FILE. The old database is kept beside it.
 
-    No nexus may run meanwhile.
+    No nexus may be running.
     """
     from wsap_core.errors import UsageError
     from wsap_nexus.paths import database_location, is_url, prepare_home
@@ -57,22 +60,22 @@ def restore(*, file: Path, yes: bool, as_json: bool, database: str | None) -> No
 
     where = database_location(database, os.environ)
     if is_url(where) and not where.startswith("sqlite:///"):
-        raise UsageError("This database is on a server; put its copy back with the server's own means: pg_restore.")
+        raise UsageError("This database is on a server; restore it with the server's own tool: pg_restore.")
     path = Path(where.removeprefix("sqlite:///"))
     if not yes and not as_json and path.exists():
-        click.confirm(f"Put {file} in the place of {path}? (what is there now is kept beside it)", abort=True)
+        click.confirm(f"Replace {path} by {file}? (The present database is kept beside it.)", abort=True)
     prepare_home(str(path), os.environ)
     kept = put_back(file.absolute(), path)
     facts = {"database": str(path), "file": str(file), "kept": None if kept is None else str(kept)}
-    text = f"{file} is in the place of {path} now." + (f" What was there is kept as {kept}." if kept else "")
+    text = f"Replaced {path} by {file}." + (f" The old database is kept as {kept}." if kept else "")
     click.echo(json.dumps(facts) if as_json else text)
 
 
 class Progress:
-    """One line on a terminal's standard error that is written over as work goes on, once it takes a while.
+    """A progress line on standard error, at a terminal, for work of more than a second.
 
     Args:
-        what: what is being done.
+        what: the work, in one word.
     """
 
     def __init__(self, what: str) -> None:
@@ -84,7 +87,7 @@ class Progress:
         self._shown = False
 
     def tell(self, done: int, of: int) -> None:
-        """Say how far it is."""
+        """Show the progress."""
         now = self._clock()
         if now - self._began < 1.0 or now - self._said < 0.2 or not sys.stderr.isatty() or not of:
             return
@@ -92,6 +95,6 @@ class Progress:
         click.echo(f"\r{self._what}: {100 * done // of} % ", err=True, nl=False)
 
     def done(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self._shown:
             click.echo("", err=True)

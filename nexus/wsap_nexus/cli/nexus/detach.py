@@ -1,4 +1,4 @@
-"""`wsap nexus start --detach`: a process of its own, with its output in a file."""
+"""`wsap nexus start --detach`: the nexus in a background process, with its output in a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 from wsap_nexus.paths import database_location
 
 LOG_NAME = "nexus.log"
-"""The file below the home folder that a nexus in the background writes to."""
+"""The file in the home folder that holds the output of a nexus in the background."""
 
 SAID_WITHIN = 5.0
-"""Seconds that the address of its controls has to appear in that file once it is ready."""
+"""Seconds to wait for the address of the controls in that file once the nexus is ready."""
 
-PATIENCE = 120.0
-"""Seconds that it has to be ready."""
+TIMEOUT = 120.0
+"""Seconds to wait until it is ready."""
 
 
 class NotStartedError(WsapError):
@@ -61,14 +61,14 @@ def start_detached(request: StartRequest) -> None:
     if request.as_json:
         say_ready(request, running, str(state.token_file(os.environ)))
     else:
-        click.echo(f"The nexus is up: {running.url}  (wsap nexus stop ends it; it writes to {log})")
+        click.echo(f"The nexus is up: {running.url}  (stop it with: wsap nexus stop; its output is in {log})")
         if steering := _steering(log, began, running.url):
             click.echo(f"{STEER}{steering}")
 
 
 def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Running | None:
     path = state.state_file(database_location(request.database, os.environ), os.environ)
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while process.poll() is None and time.monotonic() < end:
         running = state.read(path)
         if running is not None and running.pid == process.pid:
@@ -80,10 +80,10 @@ def _ready(process: subprocess.Popen[bytes], request: StartRequest) -> state.Run
 
 
 def _steering(log: Path, began: int, url: str) -> str:
-    """Return the address that opens the dashboard's controls once, which the new process says right after it is ready;
-    empty if it says nothing.
+    """Return the one-time address of the dashboard's controls, which the new process prints when it is ready;
+    empty if it prints none.
 
-    It comes by the log, which its owner alone can read, and is good once, as in the foreground.
+    It is read from the log, which only its owner can read.
     """
     end = time.monotonic() + SAID_WITHIN
     while True:
@@ -101,12 +101,12 @@ def _why(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
         lines = file.read()[-20_000:].decode("utf-8", "replace").strip().splitlines()
-    last = one_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without a word."
+    last = one_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without output."
     return f"{last} (The nexus did not start; its output is in {log}.)"
 
 
 def words_of(request: StartRequest) -> list[str]:
-    """Return what is to be typed to start the same nexus in the foreground."""
+    """Return the arguments that start the same nexus in the foreground."""
     words = ["--host", request.host, "--port", str(request.port), "--seed", str(request.seed),
              "--pace", str(request.pace), "--keep-days", str(request.keep_days)]  # fmt: skip
     for name in request.games:

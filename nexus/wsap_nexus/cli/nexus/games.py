@@ -1,4 +1,4 @@
-"""`wsap nexus games`: what agents can enter, and how it stands."""
+"""`wsap nexus games`: the games that agents can enter, and their status."""
 
 from __future__ import annotations
 
@@ -6,17 +6,31 @@ import json
 from typing import Any
 
 import click
+from typing_extensions import override
 
+from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.nexus.status import plural
 
 
-@click.group(invoke_without_command=True)
+class _GamesGroup(GroupedCommand, click.Group):
+    @override
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(
+    cls=_GamesGroup,
+    invoke_without_command=True,
+    examples=("wsap nexus games", "wsap nexus games --json", "wsap nexus games offline crafter --reason maintenance"),
+)
 @json_option
 @database_option
 @click.pass_context
 def games(context: click.Context, *, as_json: bool, database: str | None) -> None:
-    """List the games that agents can enter: how they stand, and how many agents are in them."""
+    """List the games that agents can enter: status, agents and worlds of each."""
     if context.invoked_subcommand is not None:
         return
     rows = _rows(database)
@@ -25,44 +39,44 @@ def games(context: click.Context, *, as_json: bool, database: str | None) -> Non
         return
     widest = max((len(row["game"]) for row in rows), default=0)
     for row in rows:
-        inside = f"{row['agents']} in it, {row['worlds']} world{'' if row['worlds'] == 1 else 's'}"
+        inside = f"{plural(row['agents'], 'agent')} in {plural(row['worlds'], 'world')}"
         why = f": {one_line(row['reason'])}" if row["reason"] else ""
         click.echo(f"{one_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})")
     if not rows:
-        click.echo("No game is installed; see wsap games.")
+        click.echo("No game is installed; check with: wsap plugins")
 
 
-@games.command()
-@click.argument("game")
+@games.command(cls=GroupedCommand, examples=("wsap nexus games online crafter",))
+@click.argument("game", shell_complete=complete_games)
 @json_option
 @database_option
 def online(*, game: str, as_json: bool, database: str | None) -> None:
-    """Let agents enter GAME again; its failures so far are forgotten."""
+    """Let agents enter GAME again, and reset its count of failures."""
     _put(game, "available", "", as_json=as_json, database=database)
 
 
-@games.command()
-@click.argument("game")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for agents and people who ask.")
+@games.command(cls=GroupedCommand, examples=("wsap nexus games offline crafter --reason maintenance",))
+@click.argument("game", shell_complete=complete_games)
+@click.option("--reason", default="", metavar="TEXT", help="The reason, shown to agents and people.")
 @json_option
 @database_option
 def offline(*, game: str, reason: str, as_json: bool, database: str | None) -> None:
-    """Let nobody enter GAME, and bring those who are in it back."""
+    """Let no agent enter GAME, and bring back the agents in it."""
     _put(game, "offline", reason, as_json=as_json, database=database)
 
 
 def _rows(database: str | None) -> list[dict[str, Any]]:
     # Any: JSON.
     from wsap_core.host import PluginHost
+    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
     from wsap_nexus.cli.nexus.report import running_on, worlds_of
-    from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.hub.catalog import CircuitBreaker
     from wsap_nexus.store.nexus_store import NexusStore
 
     running = running_on(database)
     if running is not None:
-        names = [str(g["id"]) for g in Wire(running).get("nexus", "games")["games"]]
+        names = [str(g["id"]) for g in NexusHttp(running).get("nexus", "games")["games"]]
     else:
         names = list(PluginHost.discovered().games.names())
     opened = open_for_reading(database)
@@ -86,16 +100,16 @@ def _rows(database: str | None) -> list[dict[str, Any]]:
 
 def _put(game: str, status: str, reason: str, *, as_json: bool, database: str | None) -> None:
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.reach import writing
+    from wsap_nexus.cli.nexus.connection import writing
+    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
     from wsap_nexus.cli.nexus.report import running_on
-    from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.hub.catalog import CircuitBreaker
 
     running = running_on(database)
     if running is not None:
-        Wire(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
+        NexusHttp(running).put("nexus", "games", game, "status", body={"status": status, "reason": reason})
     else:
         PluginHost.discovered().games.get(game)
-        with writing(database, lead=True) as ledger:
+        with writing(database, lock=True) as ledger:
             CircuitBreaker(ledger, 1, 1.0).put(game, status, reason)
     click.echo(json.dumps({"game": game, "status": status, "reason": reason}) if as_json else f"{game} is {status}.")

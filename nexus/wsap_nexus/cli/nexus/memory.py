@@ -1,4 +1,4 @@
-"""`wsap nexus agents memory` and `forget`: what an agent remembers."""
+"""`wsap nexus agents memory` and `forget`: an agent's memory."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ import json
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option
-from wsap_nexus.cli.nexus.reach import looking, wire_to, writing
+from wsap_nexus.cli.nexus.connection import http_to, reading, writing
+from wsap_nexus.cli.nexus.status import plural
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap nexus agents memory ada", "wsap nexus agents memory ada --search 'iron pickaxe'"),
+)
 @click.argument("name")
 @click.option("--search", metavar="WORDS", default="", help="Show the best matches for these words first.")
-@click.option("--limit", type=STEPS, default=30, show_default=True, help="How many memories to show.")
+@click.option("--limit", type=STEPS, default=30, show_default=True, help="Maximum number of memories to show.")
 @json_option
 @database_option
 def memory(*, name: str, search: str, limit: int, as_json: bool, database: str | None) -> None:
-    """Show what the agent NAME remembers: its lessons, then the newest; and from which run each is.
+    """Show what the agent NAME remembers: its lessons, then the newest memories; with --json, the run of each.
 
-    While it plays, that is what it remembered before.
+    The memories of a session are added when the session ends.
     """
     from wsap_core.errors import UnknownNameError
     from wsap_core.host import PluginHost
     from wsap_nexus.agents.memory import SavedMemories, recollections
 
-    with looking(database) as ledger:
+    with reading(database) as ledger:
         if ledger is None:
             raise UnknownNameError("agent", name, ())
         with ledger.look() as book:
@@ -40,22 +45,22 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
         click.echo(json.dumps({**facts, "unreadable": missing}, indent=2))
         return
     kinds = " and ".join(map(one_line, saved.memories)) or "nothing yet"
-    click.echo(f"{agent.name} remembers with {kinds}, from {saved.lives} run{'' if saved.lives == 1 else 's'}.")
+    click.echo(f"{agent.name} remembers with {kinds}, from {plural(saved.lives, 'run')}.")
     for why in missing:
         click.echo(f"  can't be shown: {one_line(why)}")
     for item in found:
         click.echo(f"  {one_line(item.kind)}: {one_line(item.text)}")
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap nexus agents forget ada",))
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Ask no question.")
+@click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 @json_option
 @database_option
 def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None:
-    """Delete what the agent NAME remembers. Its skills, achievements, items and runs stay.
+    """Delete what the agent NAME remembers. Its skills, achievements, items and runs are kept.
 
-    If it is in a world of a running nexus, it is brought back for that.
+    An agent in a world of a running nexus is brought back first.
     """
     from wsap_nexus.agents import portable
     from wsap_nexus.cli.nexus.report import running_on
@@ -65,16 +70,16 @@ def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
         click.confirm(f"Delete what {one_line(name)[:80]!r} remembers?", abort=True)
     running = running_on(database)
     if running is not None:
-        with looking(database) as ledger:
+        with reading(database) as ledger:
             assert ledger is not None, "a nexus runs on it"
             with ledger.look() as book:
                 active = book.agent(name).state == "active"
-        wire_to(running).post("nexus", "agents", name, "halt")
-    with writing(database, lead=running is None) as ledger, ledger.change() as book:
+        http_to(running).post("nexus", "agents", name, "halt")
+    with writing(database, lock=running is None) as ledger, ledger.change() as book:
         portable.check_not_removed(book, name)
         if book.agent(name).session_id is not None:
             raise AlreadyInWorldError(f"{name!r} is in a world; bring it back first.")
         book.update_agent(name, mind=None)
     if running is not None and active:
-        wire_to(running).post("nexus", "agents", name, "resume")
+        http_to(running).post("nexus", "agents", name, "resume")
     click.echo(json.dumps({"agent": name, "forgotten": True}) if as_json else f"{name} remembers nothing now.")

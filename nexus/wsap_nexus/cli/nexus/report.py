@@ -1,4 +1,4 @@
-"""What is to be told of a nexus, running or not, as its database has it."""
+"""The state of a nexus, running or not, from its database."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SESSION, _AGENT, _WORLD = METADATA.tables["session"], METADATA.tables["agent"],
 
 @dataclass(frozen=True)
 class AgentRow:
-    """One agent, as it is listed."""
+    """One agent in a list."""
 
     id: str
     name: str
     state: str
     """"active" or "paused"."""
     place: str
-    """The game that it is in, or "nexus"."""
+    """The game it is in, or "nexus"."""
     session: str | None
     since: str | None
     """When the session was opened."""
@@ -41,7 +41,7 @@ class AgentRow:
     """Decisions in the session."""
     lifetime_steps: int
     decided_by: str
-    """Who decides for it where nothing else is said."""
+    """The model or agent that decides for it by default."""
     paused_because: str = ""
     """Why it is paused, if it failed; empty if a person paused it."""
 
@@ -73,15 +73,15 @@ class Status:
     """Seconds since it was started."""
     database: str
     bytes: int | None
-    """What the database takes on the disk."""
+    """Size of the database on disk."""
     keep_days: float | None
-    """Days after which a running nexus forgets; None where it does not, or none runs."""
+    """Days after which a running nexus deletes recordings; None if it does not, or is not running."""
     agents: list[AgentRow] = field(default_factory=list)
     worlds: list[WorldLine] = field(default_factory=list)
     events: int = 0
     """Events in the nexus' log."""
     sessions: int = 0
-    """Stays, open and over."""
+    """Sessions, open and closed."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
@@ -89,12 +89,12 @@ class Status:
 
 
 def running_on(database: str | None) -> state.Running | None:
-    """Return the nexus that runs on a database, None if none does."""
+    """Return the nexus that is running on a database; None if there is none."""
     return state.read(state.state_file(database_location(database, os.environ), os.environ))
 
 
 def status_of(database: Database | None, running: state.Running | None, where: str, *, answers: bool) -> Status:
-    """Return how a nexus stands."""
+    """Return the status of a nexus."""
     found = Status(
         running is not None,
         answers,
@@ -122,7 +122,7 @@ def status_of(database: Database | None, running: state.Running | None, where: s
 
 
 def agent_rows(book: Transaction) -> list[AgentRow]:
-    """Return every agent with where it is."""
+    """Return all agents."""
     opened = {
         row.id: row
         for row in book.connection.execute(
@@ -135,9 +135,9 @@ def agent_rows(book: Transaction) -> list[AgentRow]:
 
 
 def agent_row(book: Transaction, agent: AgentIdentity, session: Any) -> AgentRow:
-    """Return an agent with where it is. Any: a row, or a record, of its open session."""
+    """Return one agent. Any: a row, or a record, of its open session."""
     policy = agent.policies.get("*") or agent.policies.get(GAME)
-    decides = "the game's own" if policy is None or policy.agent == "wanderer" else policy.agent
+    decides = "the game's default agent" if policy is None or policy.agent == "wanderer" else policy.agent
     if policy is not None and policy.options.get("model"):
         decides = str(policy.options["model"])
     return AgentRow(
@@ -155,13 +155,13 @@ def agent_row(book: Transaction, agent: AgentIdentity, session: Any) -> AgentRow
 
 
 def last_step(connection: Connection, run_id: str) -> int:
-    """Return how many decisions a recording has; a walk back from its end to the last one."""
+    """Return the number of decisions in a recording."""
     query = select(_EVENT.c.step).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")
     return int(connection.execute(query.order_by(_EVENT.c.seq.desc()).limit(1)).scalar() or 0)
 
 
 def worlds_of(connection: Connection) -> list[WorldLine]:
-    """Return every game that has worlds, with how many are in them."""
+    """Return every game that has worlds, with its numbers of worlds and agents."""
     made: dict[str, int] = dict(
         connection.execute(select(_WORLD.c.game, func.count()).group_by(_WORLD.c.game)).tuples().all()
     )

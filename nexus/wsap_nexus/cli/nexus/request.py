@@ -1,4 +1,4 @@
-"""The options of `wsap nexus start`, and what it prints once the nexus is ready."""
+"""The options of `wsap nexus start`, and its output once the nexus is ready."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import click
 
 from wsap_nexus.state import Running
 
-STEER = "To steer agents as well as watch them, open this once: "
-"""What stands before the address that opens the controls."""
+STEER = "To control agents as well as watch them, open this once: "
+"""The text before the address that opens the controls."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartRequest:
-    """What was typed."""
+    """The options of one command line."""
 
     host: str
     port: int
@@ -34,15 +34,15 @@ class StartRequest:
 
     @property
     def keep(self) -> float | None:
-        """How many days are kept; None for all."""
+        """Days to keep; None for all."""
         return self.keep_days or None
 
 
 def say_ready(request: StartRequest, running: Running, tokens: str) -> None:
-    """Print where the nexus is, once it is ready."""
+    """Print the address of the nexus, which is ready."""
     if request.as_json:
         line = {"url": running.url, "pid": running.pid, "database": running.database, "token_file": tokens}
         click.echo(json.dumps(line))
     else:
-        click.echo(f"The nexus is up: {running.url}  (Ctrl-C stops it; it goes on where it was)")
+        click.echo(f"The nexus is up: {running.url}  (Ctrl-C stops it; the next start continues)")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Signals for a command that runs until it is told to stop: the first asks, the second insists."""
+"""Signals for a command that runs until it is stopped: the first one asks it to stop, the second ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wsap nexus start`: bring the hub up."""
+"""`wsap nexus start`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import SEED
 from wsap_nexus.cli.common import database_option, json_option
 from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
@@ -28,53 +29,74 @@ EMBEDDED = (("ada", "Ada"), ("bob", "Bob"))
 """The agents of a fresh nexus; they need no model."""
 
 KEEP_DAYS = 90.0
-"""Days after which what happened is forgotten, unless another number is given."""
+"""Days after which recordings and events are deleted, unless another number is given."""
 
 SLOW = 2.0
-"""Seconds after which it is said what takes so long."""
+"""Seconds after which the user is told what takes so long."""
 
 
-_STOPPING = "Stopping: agents finish their decisions. Ctrl-C again ends it at once.\n"
-_INSISTED = "Ended at once; nothing is lost. Go on with: wsap nexus start\n"
+_STOPPING = "Stopping: agents finish their decisions. Press Ctrl-C again to end at once.\n"
+_INSISTED = "Ended at once; nothing is lost. Continue with: wsap nexus start\n"
 
 
-@click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; elsewhere needs --expose.")
+@click.command(
+    cls=GroupedCommand,
+    sections={
+        "Agents": ("model", "pace", "seed"),
+        "Games": ("games", "game_hosts", "workers", "worker_memory"),
+        "Network": ("host", "port", "expose"),
+        "Recording": ("database", "keep_days"),
+    },
+    examples=(
+        "wsap nexus start",
+        "wsap nexus start --model ollama/qwen3:8b --game crafter",
+        "wsap nexus start --detach",
+    ),
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; others than this machine's own need --expose.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=9998, show_default=True,
-              help="The port; 0 for any that is free.")  # fmt: skip
-@click.option("--expose", is_flag=True, help="Let other machines reach it; they need the token, for everything.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="What chance follows from.")
+              help="The port; 0 for any free one.")  # fmt: skip
+@click.option(
+    "--expose", is_flag=True, help="Accept connections from other machines; every request then needs the token."
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed.")
 @click.option("--pace", type=click.FloatRange(0, 10_000), default=4.0, show_default=True,
-              help="Most decisions a second of each agent, so that one can watch; 0 for full speed.")  # fmt: skip
+              help="Maximum decisions per second of each agent; 0 for full speed.")  # fmt: skip
 @click.option(
     "--game",
     "games",
     multiple=True,
     metavar="NAME",
-    help="A game that may be entered, installed or ./file.py:Name; all that are installed if not given.",
+    help="A game that agents may enter: an installed one or ./file.py:Name; may be repeated. "
+    "All installed games if not given.",
 )
-@click.option("--model", metavar="ADDRESS", help="A language model for new agents; they need none if not given.")
-@click.option("--workers", type=click.IntRange(0, 64), show_default="one for each processor, at most 4",
-              help="Processes that worlds run in, so that a game that fails harms no other; 0 runs them in the "
-              "nexus itself, which then hangs or ends with them.")  # fmt: skip
+@click.option("--model", metavar="ADDRESS", help="The language model of new agents; none if not given.")
+@click.option("--workers", type=click.IntRange(0, 64), show_default="one per processor, up to 4",
+              help="Number of worker processes for worlds, which keep a failing game from affecting the others; "
+              "0 runs worlds in the process of the nexus.")  # fmt: skip
 @click.option("--worker-memory", type=click.IntRange(64, 1_048_576), metavar="MIB", show_default="no limit",
-              help="Most memory of one such process; one that takes more is ended, and its worlds are made "
-              "again in another.")  # fmt: skip
+              help="Maximum memory of a worker process; one that exceeds it is ended, and its worlds are "
+              "restored in another.")  # fmt: skip
 @click.option("--game-host", "game_hosts", multiple=True, metavar="HOST",
-              help="A host besides this machine that games in other processes may be on; may be repeated.")  # fmt: skip
+              help="A host, other than this machine, on which remote games may run; may be repeated.")  # fmt: skip
 @click.option("--keep-days", type=click.FloatRange(0, 100_000), default=KEEP_DAYS, show_default=True,
-              help="Forget what is older, once a day; 0 keeps everything.")  # fmt: skip
-@click.option("--detach", is_flag=True, help="Leave it running in the background; wsap nexus stop ends it.")
+              help="Delete what is older than this once a day; 0 keeps everything.")  # fmt: skip
+@click.option("--detach", is_flag=True, help="Run in the background; wsap nexus stop ends it.")
 @json_option
 @database_option
 def start(*, detach: bool, **given: object) -> None:
-    """Bring the hub up and keep it running until Ctrl-C.
+    """Start the nexus and keep it running until Ctrl-C.
 
-    A fresh one has two agents that need no model and every game that is installed. Whatever happens
-    to it, it goes on where it was when it is started again. Ctrl-C, or wsap nexus stop, lets every
-    agent finish its decision, and the exit status is 0; a second Ctrl-C ends it at once.
+    A new nexus has two agents that need no model, and every installed game. However it ends, it
+    continues where it was when it is started again. At Ctrl-C or wsap nexus stop every agent finishes
+    its decision, and the exit status is 0; a second Ctrl-C ends it at once.
 
-    With --json one line is printed when it is ready: url, pid, database, token_file.
+    With --json one line is printed when the nexus is ready: url, pid, database, token_file.
     """
     request = StartRequest(**given)  # type: ignore[arg-type]  # click gives what the options say
     _check(request)
@@ -87,10 +109,10 @@ def start(*, detach: bool, **given: object) -> None:
 
 
 def _check(request: StartRequest) -> None:
-    """Refuse what can be seen to be wrong before anything is opened.
+    """Refuse invalid options before anything is opened.
 
     Raises:
-        UsageError: others could reach it, and nobody said so.
+        UsageError: `--host` without `--expose`, or `--worker-memory` without workers.
         UnknownNameError: no backend serves such a model.
         NexusRunningError: a nexus runs on the database.
     """
@@ -101,7 +123,7 @@ def _check(request: StartRequest) -> None:
 
     if not Address(request.host, request.port).is_loopback and not request.expose:
         raise UsageError(
-            f"--host {request.host} lets other machines reach the nexus; say so with --expose, "
+            f"--host {request.host} lets other machines reach the nexus; confirm it with --expose, "
             "or leave --host out to listen on this machine alone."
         )
     if request.model is not None:
@@ -109,10 +131,12 @@ def _check(request: StartRequest) -> None:
         from wsap_llm.backends.pool import find_backend
 
         find_backend(PluginHost.discovered(), request.model)
+    if request.workers == 0:
+        refuse_given("with --workers 0", "worker_memory")
     running = running_on(request.database)
     if running is not None:
         raise NexusRunningError(
-            f"A nexus runs already on the database {running.database}: {running.url} Look at it with: "
+            f"A nexus is already running on the database {running.database}: {running.url} Look at it with: "
             "wsap nexus status, or stop it with: wsap nexus stop"
         )
 
@@ -134,7 +158,7 @@ def _start(request: StartRequest) -> None:
         tune_gc()
         asyncio.run(_serve(request, hub))
     if not request.as_json:
-        click.echo("The nexus has stopped. Go on with: wsap nexus start")
+        click.echo("The nexus has stopped. Continue with: wsap nexus start")
 
 
 def _prepare_folder(folder: object) -> None:
@@ -156,7 +180,7 @@ def _prepare_folder(folder: object) -> None:
 
 
 def settings_of(request: StartRequest) -> Settings:
-    """Return how the nexus is to be run."""
+    """Return the settings of the nexus."""
     from wsap_nexus.hub.settings import Settings
     from wsap_nexus.paths import home
     from wsap_nexus.worlds.workers.pool import WorkerTimeouts, sensible_workers
@@ -186,7 +210,7 @@ def _hub(request: StartRequest, host: PluginHost, store: Store) -> Nexus:
 
 
 def _embed(book: Transaction, model: str | None) -> None:
-    """Give a fresh nexus its first agents."""
+    """Add the first agents of a new nexus."""
     from wsap_nexus.store.entities import Policy
 
     for agent_id, name in EMBEDDED:
@@ -260,7 +284,7 @@ class _SaidIfSlow:
             self._timer.start()
 
     def done(self) -> None:
-        """Say nothing any more."""
+        """Cancel the message."""
         self._timer.cancel()
 
 

@@ -1,4 +1,4 @@
-"""`wsap nexus status`: who is where, whether the nexus runs or not."""
+"""`wsap nexus status`: where the agents are, whether the nexus is running or not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option
 
@@ -15,25 +16,25 @@ if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.report import AgentRow, Status
 
 SHOWN = 50
-"""Agents that are listed at most for a person."""
+"""Maximum number of agents that are listed for a person."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap nexus status", "wsap nexus status --json"))
 @json_option
 @database_option
 def status(*, as_json: bool, database: str | None) -> None:
-    """Show whether a nexus runs, where, who is in which world, and how large its database is.
+    """Show whether the nexus is running, its address, where its agents are, and the size of its database.
 
-    Of one that does not run, the last state is shown. The exit status is 0 either way.
+    If it is not running, its last state is shown. The exit status is 0 either way.
     """
     from wsap_core.cli.output import print_json
+    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
     from wsap_nexus.cli.nexus.report import running_on, status_of
-    from wsap_nexus.cli.nexus.wire import Wire
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
 
     running = running_on(database)
-    answers = Wire(running).answers() if running is not None else False
+    answers = NexusHttp(running).answers() if running is not None else False
     opened = open_for_reading(database)
     try:
         found = status_of(opened, running, database_location(database, os.environ), answers=answers)
@@ -48,30 +49,33 @@ def status(*, as_json: bool, database: str | None) -> None:
 
 
 def status_lines(found: Status) -> list[str]:
-    """Return a nexus' status, line by line."""
+    """Return the status as lines."""
     from wsap_nexus.cli.doctor import _bytes
 
     if found.running:
         since = f"for {duration(found.uptime or 0)}, process {found.pid}"
-        lines = [f"The nexus is up at {found.url} ({since})" + ("." if found.answers else ", and does not answer.")]
+        lines = [f"The nexus is up at {found.url} ({since})" + ("." if found.answers else ", and does not respond.")]
     elif found.bytes is None and not found.agents:
-        return ["There is no nexus yet; begin one with: wsap nexus start"]
+        return ["There is no nexus yet; start one with: wsap nexus start"]
     else:
-        lines = ["No nexus runs; this is how it was left. Go on with: wsap nexus start"]
+        lines = ["No nexus is running; this is its last state. Continue with: wsap nexus start"]
     size = f", {_bytes(found.bytes)}" if found.bytes is not None else ""
-    lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'stay')}")
+    lines.append(f"{found.database}{size}: {plural(found.events, 'event')}, {plural(found.sessions, 'session')}")
     if found.running:
-        kept = f"What is older than {found.keep_days:g} days is forgotten once a day."
-        lines.append(kept if found.keep_days else "Nothing is forgotten by itself; see wsap nexus prune.")
+        kept = f"What is older than {found.keep_days:g} days is deleted once a day."
+        lines.append(kept if found.keep_days else "Nothing is deleted automatically; see wsap nexus prune.")
     lines.append("")
     lines += agent_lines(found.agents)
     if found.worlds:
-        lines += ["", *(f"{one_line(w.game)}: {plural(w.worlds, 'world')}, {w.agents} in it" for w in found.worlds)]
+        lines += [
+            "",
+            *(f"{one_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
+        ]
     return lines
 
 
 def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> list[str]:
-    """Return agents in columns that fit together, at most so many."""
+    """Return agents as lines in columns, at most `limit` of them."""
     if not agents:
         return ["There are no agents; add one with: wsap nexus agents add NAME"]
     rows = [
@@ -89,7 +93,7 @@ def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> lis
 
 
 def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
+    """Return a duration in its largest whole unit: "3 hours"."""
     whole = int(seconds)
     for size, name in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if whole >= size:

@@ -1,4 +1,4 @@
-"""`wsap nexus stop`: let a running nexus end in good order."""
+"""`wsap nexus stop`."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ import signal
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.errors import WsapError
 from wsap_nexus.cli.common import database_option, json_option
 
 
 class StillRunningError(WsapError):
-    """The nexus was told to stop, and has not yet."""
+    """The nexus was told to stop, and is still running."""
 
     code = "STILL_RUNNING"
     retryable = True
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap nexus stop", "wsap nexus stop --force"))
 @click.option("--wait", type=click.FloatRange(0, 3600), default=60.0, show_default=True,
-              help="Seconds that it has for it.")  # fmt: skip
-@click.option("--force", is_flag=True, help="End it at once; it goes on where it was when it is started again.")
+              help="Seconds to wait for it to stop.")  # fmt: skip
+@click.option("--force", is_flag=True, help="End it at once; when started again it continues where it was.")
 @json_option
 @database_option
 def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> None:
-    """Let a running nexus end: agents finish their decisions, and everything is kept.
+    """Stop a running nexus: agents finish their decisions, and everything is kept.
 
-    The exit status is 0 if none runs any more, also if none did before.
+    The exit status is 0 if no nexus is running any more, even if none was running before.
     """
     from wsap_nexus import state
     from wsap_nexus.cli.nexus.start import _said_if_slow
@@ -37,7 +38,7 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
     path = state.state_file(where, os.environ)
     running = state.read(path)
     if running is None:
-        _say(as_json, stopped=False, text=f"No nexus runs on {where}.")
+        _say(as_json, stopped=False, text=f"No nexus is running on {where}.")
         return
     with _said_if_slow("Waiting for agents to finish their decisions"):
         _signal(running.pid, force=force)
@@ -48,7 +49,7 @@ def stop(*, wait: float, force: bool, as_json: bool, database: str | None) -> No
             )
     if force:
         state.remove(path)
-    _say(as_json, stopped=True, text="The nexus has stopped. Go on with: wsap nexus start")
+    _say(as_json, stopped=True, text="The nexus has stopped. Continue with: wsap nexus start")
 
 
 def _signal(pid: int, *, force: bool) -> None:

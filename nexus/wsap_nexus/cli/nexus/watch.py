@@ -1,4 +1,4 @@
-"""`wsap nexus watch`: see what happens, live, in the terminal."""
+"""`wsap nexus watch`: a running nexus, live in the terminal."""
 
 from __future__ import annotations
 
@@ -12,58 +12,61 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_nexus.cli.common import database_option, is_dumb, output_console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.onlooker import Following, Onlooker
     from wsap_nexus.cli.nexus.report import AgentRow
+    from wsap_nexus.cli.nexus.watch_client import Following, WatchClient
 
 EVERY = 0.25
-"""Seconds between two looks; longer where a look takes long."""
+"""Seconds between two updates; longer where an update takes long."""
 
 RECENT = 10
-"""Events that are told at the beginning where there is no terminal."""
+"""Past events that are printed first where there is no terminal."""
 
 SMALLEST = (24, 8)
-"""Columns and rows that the screen needs at least."""
+"""Minimum columns and rows of the screen."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap nexus watch", "wsap nexus watch ada", "wsap nexus watch --json"))
 @click.argument("agent", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
 @click.option("--lines", is_flag=True, help="Print lines, also at a terminal.")
 @database_option
 def watch(*, agent: str | None, as_json: bool, lines: bool, database: str | None) -> None:
-    """Show who is where and what happens; or what AGENT sees and does.
+    """Show where the agents are and what happens; or what AGENT sees and does.
 
-    At a terminal the last line names the keys; elsewhere lines are printed as things happen, until
-    the nexus stops. To leave changes nothing: the nexus goes on.
+    At a terminal the bottom line names the keys; elsewhere a line is printed for each event, until the
+    nexus stops. Leaving does not stop the nexus.
     """
     from wsap_core.errors import StorageError
     from wsap_core.host import PluginHost
-    from wsap_nexus.cli.nexus.onlooker import Onlooker
+    from wsap_nexus.cli.nexus.watch_client import WatchClient
     from wsap_nexus.cli.runs import open_for_reading
     from wsap_nexus.paths import database_location
     from wsap_nexus.state import state_file
     from wsap_nexus.store.nexus_store import NexusStore
 
+    if as_json:
+        refuse_given("with --json", "lines")
     opened = open_for_reading(database)
     if opened is None:
-        raise StorageError("There is no nexus yet; begin one with: wsap nexus start")
+        raise StorageError("There is no nexus yet; start one with: wsap nexus start")
     with opened:
         if agent is not None:
             with NexusStore(opened).look() as book:
                 book.agent(agent)  # one that there is not is refused
-        onlooker = Onlooker(opened, state_file(database_location(database, os.environ), os.environ))
+        client = WatchClient(opened, state_file(database_location(database, os.environ), os.environ))
         host = PluginHost.discovered()
         with contextlib.suppress(KeyboardInterrupt):
             if as_json or lines or not _has_screen():
-                _print_lines(onlooker, host, agent, as_json=as_json)
+                _print_lines(client, host, agent, as_json=as_json)
             else:
-                asyncio.run(_Live(onlooker, host, agent).show())
+                asyncio.run(_Live(client, host, agent).show())
 
 
 def _has_screen() -> bool:
@@ -76,15 +79,15 @@ def _has_screen() -> bool:
 # --- lines ------------------------------------------------------------------------------------
 
 
-def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
+def _print_lines(client: WatchClient, host: PluginHost, agent: str | None, *, as_json: bool) -> None:
     from wsap_core.protocol.wire import dumps
-    from wsap_nexus.cli.nexus.onlooker import following
     from wsap_nexus.cli.nexus.status import agent_lines
+    from wsap_nexus.cli.nexus.watch_client import following
     from wsap_nexus.cli.nexus.watch_screen import clock
     from wsap_nexus.store.events import sentences
     from wsap_nexus.terminal.plain import note_line
 
-    sight, events = onlooker.look(recent=RECENT)
+    sight, events = client.look(recent=RECENT)
     if not as_json:
         for line in agent_lines(sight.agents):
             click.echo(line)
@@ -98,7 +101,7 @@ def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_
             for event, sentence in sentences(wanted, sight.names):
                 click.echo(f"{clock(event.time)} {sentence}")
         if agent is not None:
-            before, follow = follow, following(onlooker, agent, host, follow)
+            before, follow = follow, following(client, agent, host, follow)
             notes = follow.refresh() if follow is not None else []
             # Of what was done before, the last few.
             for note in notes if follow is before else notes[-RECENT:]:
@@ -108,22 +111,22 @@ def _print_lines(onlooker: Onlooker, host: PluginHost, agent: str | None, *, as_
         sys.stdout.flush()
         if sight.running is None:
             if not as_json:
-                click.echo("No nexus runs; start it with: wsap nexus start")
+                click.echo("No nexus is running; start it with: wsap nexus start")
             return
         time.sleep(EVERY)
-        sight, events = onlooker.look()
+        sight, events = client.look()
 
 
 # --- the screen -------------------------------------------------------------------------------
 
 
 class _Live:
-    """The live screen: what is chosen, and what each key does about it."""
+    """The live screen: the selected agent, and the effect of each key."""
 
-    def __init__(self, onlooker: Onlooker, host: PluginHost, agent: str | None) -> None:
-        self._onlooker = onlooker
+    def __init__(self, client: WatchClient, host: PluginHost, agent: str | None) -> None:
+        self._client = client
         self._host = host
-        self._sight, _ = onlooker.look()
+        self._sight, _ = client.look()
         self._chosen = agent
         self._close = agent is not None
         self._follow: Following | None = None
@@ -134,7 +137,7 @@ class _Live:
         self._asked: set[asyncio.Task[None]] = set()
 
     async def show(self) -> None:
-        """Show it until the person leaves."""
+        """Show it until the user leaves."""
         from rich.live import Live
 
         from wsap_nexus.terminal import keys
@@ -161,7 +164,7 @@ class _Live:
                     await asyncio.wait_for(self._dirty.wait(), max(EVERY - spent, 3 * spent, 0.02))
 
     def press(self, key: str) -> None:
-        """Do what a key stands for."""
+        """Handle a key."""
         self._dirty.set()
         self._note = ""
         if self._help:
@@ -194,18 +197,18 @@ class _Live:
             self._chosen = rows[(rows.index(row) + by) % len(rows)].id
 
     def _ask(self, what: str) -> None:
-        """Ask the nexus for something, beside the screen."""
+        """Send a request to the nexus in the background."""
         from wsap_core.errors import WsapError
-        from wsap_nexus.cli.nexus.wire import Wire
+        from wsap_nexus.cli.nexus.nexus_http import NexusHttp
 
         running, row = self._sight.running, self._agent()
         if running is None or row is None:
-            self._note = "No nexus runs; start it with: wsap nexus start"
+            self._note = "No nexus is running; start it with: wsap nexus start"
             return
 
         async def ask() -> None:
             try:
-                await asyncio.to_thread(Wire(running).post, "nexus", "agents", row.id, what)
+                await asyncio.to_thread(NexusHttp(running).post, "nexus", "agents", row.id, what)
             except WsapError as error:
                 self._note = str(error)
             self._dirty.set()
@@ -215,24 +218,24 @@ class _Live:
         task.add_done_callback(self._asked.discard)
 
     def _look(self) -> None:
-        from wsap_nexus.cli.nexus.onlooker import following
+        from wsap_nexus.cli.nexus.watch_client import following
 
-        self._sight, _ = self._onlooker.look()
+        self._sight, _ = self._client.look()
         row = self._agent()
         if self._close and row is not None:
-            self._follow = following(self._onlooker, row.id, self._host, self._follow)
+            self._follow = following(self._client, row.id, self._host, self._follow)
             if self._follow is not None:
                 self._follow.refresh()
 
     def _screen(self, width: int, height: int, *, plain: bool) -> RenderableType:
         from rich.text import Text
 
-        from wsap_nexus.cli.nexus.watch_screen import overview, portrait
+        from wsap_nexus.cli.nexus.watch_screen import agent_screen, overview
 
         row = self._agent()
         if width < SMALLEST[0] or height < SMALLEST[1]:
-            return Text(f"{width}x{height} is too small; q leaves.")
+            return Text(f"{width}x{height} is too small; press q to leave.")
         if self._close and row is not None:
-            return portrait(self._follow, row, width, height, plain=plain, note=self._note, helping=self._help)
+            return agent_screen(self._follow, row, width, height, plain=plain, note=self._note, helping=self._help)
         chosen = self._sight.agents.index(row) if row is not None else 0
         return overview(self._sight, chosen, width, height, now=time.time(), note=self._note, helping=self._help)

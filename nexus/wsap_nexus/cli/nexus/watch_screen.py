@@ -1,4 +1,4 @@
-"""A nexus on one screen: who is where, what happens; or one agent, with its map and its last actions."""
+"""The screens of `wsap nexus watch`: all agents and events, or one agent with its map and last actions."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from rich.text import Text
 
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.doctor import _bytes
-from wsap_nexus.cli.nexus.onlooker import Following, Sight
 from wsap_nexus.cli.nexus.report import AgentRow, held
 from wsap_nexus.cli.nexus.status import duration, plural
+from wsap_nexus.cli.nexus.watch_client import Following, Sight
 from wsap_nexus.store.events import NexusEvent, sentences
 from wsap_nexus.terminal.panels import actions
 from wsap_nexus.terminal.screen import Look, compose, fits
 
 KEYS = (
-    ("↑ ↓", "choose an agent"),
-    ("Enter", "look at it: its map, its last actions"),
-    ("Esc", "back to everybody"),
+    ("↑ ↓", "select an agent"),
+    ("Enter", "show its map and its last actions"),
+    ("Esc", "back to all agents"),
     ("Tab", "the next agent"),
-    ("space", "pause the agent, and let it go on"),
+    ("space", "pause or resume the agent"),
     ("s", "let a paused agent make one decision"),
-    ("q", "leave; the nexus goes on"),
+    ("q", "leave; the nexus keeps running"),
     ("?", "this help"),
 )
 """What the keys do."""
 
 WIDE = 76
-"""Columns from which on agents and events stand beside each other."""
+"""Minimum columns to show agents and events side by side."""
 
-_ALL_KEYS = "↑↓ choose  Enter look at it  space pause  ? help  q leave"
-_ONE_KEYS = "Esc everybody  Tab next  space pause  s step  ? help  q leave"
+_ALL_KEYS = "↑↓ select  Enter show  space pause  ? help  q leave"
+_ONE_KEYS = "Esc all agents  Tab next  space pause  s step  ? help  q leave"
 _BORDER = "grey42"
 
 
 def overview(
     sight: Sight, chosen: int, width: int, height: int, *, now: float, note: str = "", helping: bool = False
 ) -> RenderableType:
-    """Return the screen with everybody.
+    """Return the screen with all agents.
 
     Args:
-        sight: what is shown.
-        chosen: which agent is chosen.
+        sight: the state of the nexus.
+        chosen: index of the selected agent.
         width: columns of the terminal.
         height: its rows.
         now: seconds since 1970.
-        note: something to say, in place of the keys.
-        helping: whether the keys are shown.
+        note: a message in place of the keys.
+        helping: whether to show the keys.
     """
     root = Layout()
     body = _help() if helping else _body(sight, chosen, width, height - 2)
@@ -72,9 +72,9 @@ def headline(sight: Sight, now: float) -> Text:
         line.append(" The nexus ", "bold green").append(sight.running.url.partition("#")[0], "underline")
         line.append(f"  up {duration(max(0.0, now - sight.running.started))}", "dim")
     else:
-        line.append(" The nexus does not run ", "bold yellow").append("this is how it was left", "dim")
+        line.append(" The nexus is not running ", "bold yellow").append("this is its last state", "dim")
     inside = sum(a.session is not None for a in sight.agents)
-    line.append(f"  {plural(len(sight.agents), 'agent')}, {inside} in worlds", "dim")
+    line.append(f"  {plural(len(sight.agents), 'agent')}, {inside} in games", "dim")
     if sight.bytes is not None:
         line.append(f"  {_bytes(sight.bytes)}", "dim")
     return line
@@ -88,19 +88,19 @@ def _body(sight: Sight, chosen: int, width: int, height: int) -> RenderableType:
         column = Layout(size=left)
         agents = Layout(_panel(_agents(sight.agents, chosen, left - 4, height - worlds - 2), "Agents"))
         column.split_column(agents, *([Layout(_panel(_worlds(sight), "Worlds"), size=worlds)] if worlds else []))
-        layout.split_row(column, Layout(_panel(_happened(sight, height - 2), "What happens")))
+        layout.split_row(column, Layout(_panel(_happened(sight, height - 2), "Events")))
         return layout
     rows = max(3, min(len(sight.agents) + 2, height // 2))
     layout.split_column(
         Layout(_panel(_agents(sight.agents, chosen, width - 4, rows - 2), "Agents"), size=rows),
-        Layout(_panel(_happened(sight, height - rows - 2), "What happens")),
+        Layout(_panel(_happened(sight, height - rows - 2), "Events")),
     )
     return layout
 
 
 def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) -> RenderableType:
     if not agents:
-        return Text("nobody yet: wsap nexus agents add NAME", "dim")
+        return Text("no agents yet: wsap nexus agents add NAME", "dim")
     height = max(1, height)
     first = max(0, min(chosen - height // 2, len(agents) - height))
     names = [one_line(a.name) if a.name.lower() == a.id else f"{one_line(a.name)} ({a.id})" for a in agents]
@@ -122,7 +122,8 @@ def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) ->
 def _worlds(sight: Sight) -> RenderableType:
     return Group(
         *(
-            Text.assemble((f"{one_line(w.game)} ", "cyan"), (f"{plural(w.worlds, 'world')}, {w.agents} in it", "dim"),
+            Text.assemble((f"{one_line(w.game)} ", "cyan"),
+                          (f"{plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}", "dim"),
                           no_wrap=True, overflow="ellipsis")
             for w in sight.worlds[:6]
         )
@@ -150,19 +151,19 @@ def clock(moment: float) -> str:
     return datetime.fromtimestamp(moment).astimezone().strftime("%H:%M:%S")
 
 
-def portrait(
+def agent_screen(
     follow: Following | None, agent: AgentRow, width: int, height: int, *, plain: bool, note: str, helping: bool
 ) -> RenderableType:
     """Return the screen with one agent; in a small terminal, lines in place of the map.
 
     Args:
-        follow: what it does; None where there is nothing yet.
-        agent: how it is listed.
+        follow: its recording; None if there is none yet.
+        agent: its row in the list.
         width: columns of the terminal.
         height: its rows.
-        plain: whether colours are left out.
-        note: something to say, in place of the keys.
-        helping: whether the keys are shown.
+        plain: whether to leave out colours.
+        note: a message in place of the keys.
+        helping: whether to show the keys.
     """
     if follow is None:
         return Text(f" {one_line(agent.id)} has done nothing yet.", "dim")

@@ -1,4 +1,4 @@
-"""One agent, told for a person or a program."""
+"""All about one agent, as JSON or as lines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from wsap_nexus.store.nexus_store import Transaction
 # Any, in this module: JSON-ready data.
 
 
-def portrait(book: Transaction, name: str) -> dict[str, Any]:
-    """Return everything that is kept of an agent, JSON-ready.
+def agent_report(book: Transaction, name: str) -> dict[str, Any]:
+    """Return all that is stored about an agent, JSON-ready.
 
     Raises:
         UnknownNameError: there is no such agent.
@@ -42,33 +42,33 @@ def portrait(book: Transaction, name: str) -> dict[str, Any]:
     }
 
 
-def portrait_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return an agent, line by line, for a person."""
+def report_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the same as lines for a person."""
     where = f"in {found['place']}" + (f", {plural(found['steps'], 'decision')} so far" if found["session"] else "")
     state = "" if found["state"] == "active" else f", {found['state']}"
     lines = [f"{found['name']} ({found['id']}), {where}{state}"]
     if found["persona"]:
         lines.append(found["persona"])
-    lines.append(f"{plural(found['lifetime_steps'], 'decision')} in worlds, {found['playtime']:.0f} seconds; "
-                 f"here since {found['created'][:10]}")  # fmt: skip
+    lines.append(f"{plural(found['lifetime_steps'], 'decision')} in games, {found['playtime']:.0f} seconds; "
+                 f"created {found['created'][:10]}")  # fmt: skip
     deciders = [f"{game}: {_decider(policy)}" for game, policy in found["policies"].items()]
-    lines.append("decided by: " + (", ".join(deciders) or "each game's own agent"))
+    lines.append("decided by: " + (", ".join(deciders) or "each game's default agent"))
     skills = sorted(found["skills"].items(), key=lambda pair: -pair[1])
     lines.append("skills: " + (", ".join(f"{name} {level:.2f}" for name, level in skills) or "none yet"))
     for title, entries in (
         ("achievements", [f"{a['name']} ({a['game']})" for a in found["achievements"]]),
         ("items", [f"{i['item']['name']} ({i['place']})" for i in found["items"] if i["place"] != "lost"]),
-        ("bodies", [f"{b['avatar']['avatar_id']} in {b['world']}, {b['avatar']['state']}" for b in found["bodies"]]),
+        ("avatars", [f"{b['avatar']['avatar_id']} in {b['world']}, {b['avatar']['state']}" for b in found["bodies"]]),
     ):
         if entries:
             lines.append(f"{title}: {', '.join(entries)}")
     lines += [
-        f"in doubt: {move['transfer']} to {move['game']} with {plural(len(move['items']), 'item')}: {move['why']} "
-        f"(decide with: wsap nexus agents settle {found['id']} --as arrived|returned)"
+        f"unresolved transfer: {move['transfer']} to {move['game']} with {plural(len(move['items']), 'item')}: "
+        f"{move['why']} (decide with: wsap nexus agents settle {found['id']} --as arrived|returned)"
         for move in found["in_doubt"]
     ]
     if found["sessions"]:
-        lines.append("last stays:")
+        lines.append("last sessions:")
     for session in found["sessions"][:5]:
         ended = why_ended(session["reason"]) if session["closed"] else "still there"
         steps = plural(session["steps"], "decision") if session["closed"] else "open"

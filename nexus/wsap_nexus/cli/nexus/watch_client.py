@@ -1,4 +1,4 @@
-"""What there is to see of a nexus from outside: read from its database, which is no burden to it."""
+"""The state of a nexus as `wsap nexus watch` shows it, read from its database without load on the process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wsap_nexus.terminal.recorded import _game, _note
 from wsap_nexus.terminal.story import Note, SeatStory, Stage
 
 KEPT = 200
-"""Events that are kept to be shown."""
+"""Number of events that are kept to be shown."""
 
 _LONG = 4000
 # Events of a recording that are read from its beginning on; of a longer one, the last ones are.
@@ -46,28 +46,28 @@ class Sight:
 
     @property
     def names(self) -> Names:
-        """How the agents are called."""
+        """The names of the agents."""
         return Names({row.id: row.name for row in self.agents})
 
 
-class Onlooker:
-    """Looks at a nexus again and again.
+class WatchClient:
+    """Reads the state of a nexus repeatedly.
 
     Args:
         database: opened for reading.
-        path: the file that tells whether it runs.
+        path: the state file, which tells whether it is running.
     """
 
     def __init__(self, database: Database, path: Any) -> None:
         self.database = database
-        """What is looked at."""
+        """The database."""
         self._ledger = NexusStore(database)
         self._path = path
         self._events: deque[NexusEvent] = deque(maxlen=KEPT)
         self._seq = -1
 
     def look(self, *, recent: int = KEPT) -> tuple[Sight, list[NexusEvent]]:
-        """Return how it stands, and the events since the last look; at the first, the last `recent` ones."""
+        """Return the present state, and the events since the last call; at the first call, the last `recent` ones."""
         running = state.read(self._path)
         with self._ledger.look() as book:
             if self._seq < 0:
@@ -81,7 +81,7 @@ class Onlooker:
         return sight, new
 
     def run_of(self, agent_id: str) -> str | None:
-        """Return the recording of what an agent does now: its stay, or its visit in the nexus."""
+        """Return the recording that an agent is in now: of its session in a game, or in the nexus."""
         with self._ledger.look() as book:
             agent = book.agent(agent_id)
             if agent.session_id is not None:
@@ -117,10 +117,10 @@ class Following:
     """One agent in one recording, followed while it is written.
 
     Args:
-        repository: where it is.
+        repository: of the recordings.
         run: the recording.
         seat: the agent's seat.
-        host: the plugins, which know the game's own kinds of observation.
+        host: the plugins, which declare the game's types of observation.
     """
 
     def __init__(self, repository: Repository, run: RunRecord, seat: str, host: PluginHost) -> None:
@@ -128,7 +128,7 @@ class Following:
         """The recording."""
         self._repository = repository
         self.spec, self._codec, self.remark = _game(run, host)
-        """`remark` says what can't be shown, and why."""
+        """`remark` says what can't be shown and why."""
         self._story = SeatStory(seat, run.agent)
         self._counts: dict[str, int] = {}
         last = repository.last_event(run.id)
@@ -139,7 +139,7 @@ class Following:
             break
 
     def refresh(self) -> list[Note]:
-        """Take in what was recorded since the last time, and return it."""
+        """Read what was recorded since the last call, and return it."""
         new: list[Note] = []
         seen: Any = None  # Any: an observation as JSON
         seat = self._story.name
@@ -155,7 +155,7 @@ class Following:
         return new
 
     def stage(self, title: str = "") -> Stage:
-        """Return what is shown now."""
+        """Return the present state as the terminal shows it."""
         game = self.spec.display_title if self.spec is not None else self.run.game
         catalogue = self.spec.achievements if self.spec is not None else ()
         scene = self._story.scene()
@@ -173,8 +173,8 @@ class Following:
         return self._codec.decode(Observation, data, where="recorded observation")
 
 
-def following(look: Onlooker, agent_id: str, host: PluginHost, before: Following | None = None) -> Following | None:
-    """Return what an agent does now, followed: `before` if that is still it, None if there is nothing yet."""
+def following(look: WatchClient, agent_id: str, host: PluginHost, before: Following | None = None) -> Following | None:
+    """Return the recording that an agent is in now: `before` if it is unchanged, None if there is none yet."""
     name = look.run_of(agent_id)
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""`wsap nexus agents talk` and `diary`: what agents say to people, and what they write for themselves."""
+"""`wsap nexus agents talk` and `diary`: conversations with agents, and their diaries."""
 
 from __future__ import annotations
 
@@ -7,35 +7,43 @@ from typing import Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import database_option, json_option
-from wsap_nexus.cli.nexus.reach import looking, needed
+from wsap_nexus.cli.nexus.connection import reading, require_nexus
 
-_LIMIT = click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many at most.")
-_NO_WORDS = "(It has no words of its own just now; this is what the nexus knows.)"
+_LIMIT = click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Maximum number of entries."
+)
+_NO_WORDS = "(No language model answered; these are facts that the nexus knows.)"
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=("wsap nexus agents talk ada 'How was Crafter?'", "wsap nexus agents talk ada --limit 5"),
+)
 @click.argument("name")
 @click.argument("text", required=False)
 @_LIMIT
 @json_option
 @database_option
 def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: str | None) -> None:
-    """Say TEXT to the agent NAME and hear its answer; without TEXT, show what was said so far.
+    """Say TEXT to the agent NAME and print its answer; without TEXT, show the conversation so far.
 
-    In the nexus it answers, in its own words where a language model decides for it. In a world it hears
-    a whisper, at its next decision.
+    An agent in the nexus answers at once; one with a language model answers in its own words. An agent in
+    a world receives TEXT as a whisper, with its next decision.
     """
     if text is None:
         _show_talk(name, limit, as_json, database)
         return
     from wsap_core.cli.output import print_json
-    from wsap_nexus.cli.nexus.wire import NoAnswerError
+    from wsap_nexus.cli.nexus.nexus_http import NoAnswerError
 
-    told = needed(database, "talk with an agent").post("nexus", "agents", name, "talk", body={"text": text})
+    refuse_given("with a TEXT", "limit")
+
+    told = require_nexus(database, "talk with an agent").post("nexus", "agents", name, "talk", body={"text": text})
     if told.get("pending"):
-        raise NoAnswerError(f"{name!r} has not answered yet; see what it says with: wsap nexus agents talk {name}")
+        raise NoAnswerError(f"{name!r} has not answered yet; check with: wsap nexus agents talk {name}")
     if as_json:
         print_json({"agent": name, "text": told["text"], "how": told["how"]})
         return
@@ -51,19 +59,19 @@ def _show_talk(name: str, limit: int, as_json: bool, database: str | None) -> No
     if as_json:
         _as_json(name, "exchanges", found)
         return
-    none = f"Nothing was said to {name} yet; say something with: wsap nexus agents talk {name} TEXT"
+    none = f"There is no conversation with {name} yet; begin with: wsap nexus agents talk {name} TEXT"
     _tell([(each.time, f"you: {each.said}", each.reply) for each in found], none)
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap nexus agents diary ada", "wsap nexus agents diary ada --json"))
 @click.argument("name")
 @_LIMIT
 @json_option
 @database_option
 def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None:
-    """Show what the agent NAME wrote about its stays in worlds, the newest last.
+    """Show what the agent NAME wrote about its sessions in worlds, the newest last.
 
-    An agent without words of its own has entries that are put together from the log.
+    For an agent without a language model, the entries are composed from the log.
     """
     from wsap_nexus.agents.diary import entries
 
@@ -71,19 +79,19 @@ def diary(*, name: str, limit: int, as_json: bool, database: str | None) -> None
     if as_json:
         _as_json(name, "entries", found)
         return
-    none = f"{name} has written nothing yet; it does after each stay in a world."
+    none = f"{name} has written nothing yet; it writes after each session in a world."
     _tell([(each.time, each.game, each.text) for each in found], none)
 
 
 def _read(name: str, database: str | None, read: Any) -> list[Any]:
-    """Return what is read of an agent in the nexus' records. Any: a function of a book, whose class is heavy to import.
+    """Return what `read` gives for an agent. Any: a function of a `Transaction`, whose class is heavy to import.
 
     Raises:
         UnknownNameError: there is no such agent.
     """
     from wsap_core.errors import UnknownNameError
 
-    with looking(database) as ledger:
+    with reading(database) as ledger:
         if ledger is None:
             raise UnknownNameError("agent", name, ())
         with ledger.look() as book:
@@ -100,7 +108,7 @@ def _as_json(name: str, what: str, found: Sequence[Any]) -> None:
 
 
 def _tell(found: Sequence[tuple[str, str, str]], none: str) -> None:
-    """Print when, a heading and a text of each, the newest last; or what is said where there are none."""
+    """Print time, heading and text of each, the newest last; or `none` if there are none."""
     for time, heading, text in reversed(found):
         when = time[:16].replace("T", " ")
         click.echo(f"{when}  {one_line(heading)}")

@@ -1,0 +1,95 @@
+"""The connection of a command to a nexus: over HTTP to a running one, else to its database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
+    from wsap_nexus.store.nexus_store import NexusStore
+
+
+@contextmanager
+def reading(database: str | None) -> Iterator[NexusStore | None]:
+    """Give the store of the nexus for reading; None if there is none yet."""
+    from wsap_nexus.cli.runs import open_for_reading
+    from wsap_nexus.store.nexus_store import NexusStore
+
+    opened = open_for_reading(database)
+    if opened is None:
+        yield None
+        return
+    with opened:
+        yield NexusStore(opened)
+
+
+@contextmanager
+def writing(database: str | None, *, lock: bool) -> Iterator[NexusStore]:
+    """Give the store of the nexus for writing; with `lock` no nexus can be started meanwhile.
+
+    Raises:
+        NexusRunningError: a nexus is running, and `lock` is asked for.
+    """
+    from wsap_nexus.runs.store import open_database
+    from wsap_nexus.store.lock import instance_lock
+    from wsap_nexus.store.nexus_store import NexusStore
+
+    with open_database(database) as opened:
+        instance = instance_lock(opened)
+        if lock:
+            instance.acquire()
+        try:
+            ledger = NexusStore(opened)
+            if lock:
+                _settle(ledger)
+            yield ledger
+        finally:
+            if lock:
+                instance.release()
+
+
+def _settle(ledger: NexusStore) -> None:
+    """Close the sessions of runs outside the nexus whose process was killed."""
+    with ledger.look() as book:
+        if not book.run_sessions():
+            return
+    from wsap_core.host import PluginHost
+    from wsap_nexus.hub.run_sessions import settle_runs
+    from wsap_nexus.store.repository import Repository
+
+    settle_runs(ledger, Repository(ledger.database), PluginHost.discovered())
+
+
+def locked(database: str | None) -> Any:
+    """Give the store of the nexus for writing; no nexus can be started meanwhile."""
+    # Any: a context manager over a ledger.
+    return writing(database, lock=True)
+
+
+def http_to(running: Any) -> NexusHttp:
+    """Return the HTTP client of a running nexus."""
+    # Any: the state of a running nexus, whose module is not needed for anything else here.
+    from wsap_nexus.cli.nexus.nexus_http import NexusHttp
+
+    return NexusHttp(running)
+
+
+def require_nexus(database: str | None, what: str) -> NexusHttp:
+    """Return the HTTP client of the nexus that runs on a database.
+
+    Args:
+        database: the database.
+        what: what the nexus is needed for, in the message.
+
+    Raises:
+        UsageError: none is running.
+    """
+    from wsap_core.errors import UsageError
+    from wsap_nexus.cli.nexus.report import running_on
+
+    running = running_on(database)
+    if running is None:
+        raise UsageError(f"No nexus is running, and one is needed to {what}; start it with: wsap nexus start")
+    return http_to(running)

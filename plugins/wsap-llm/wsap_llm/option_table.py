@@ -1,0 +1,67 @@
+"""The options of the agent `llm`: their ranges, and what a listing says of them. Light, as the plugin imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wsap_core.specs import OptionDef
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number that a user may set."""
+
+    default: float
+    low: float
+    high: float
+    whole: bool = True
+
+
+NUMBERS: Mapping[str, Range] = {
+    "max_tokens": Range(300, 1, 1_000_000),
+    "temperature": Range(0.7, 0, 5, whole=False),
+    "top_p": Range(0.9, 0, 1, whole=False),
+    "window": Range(16, 0, 1000),
+    "max_steps": Range(1, 1, 64),
+    "tool_calls": Range(3, 0, 20),
+    "recall_tokens": Range(200, 0, 100_000),
+    "reflect_every": Range(0, 0, 1_000_000),
+    "pictures": Range(0, 0, 100),
+}
+"""The options that are numbers."""
+
+
+def _number(name: str, summary: str) -> OptionDef:
+    allowed = NUMBERS[name]
+    return OptionDef(name, summary, f"{allowed.default:g}", f"{allowed.low:g}-{allowed.high:.0f}")
+
+
+OPTIONS = (
+    OptionDef("model", "The model's address, such as ollama/qwen3:8b; the same as --model."),
+    OptionDef("style", "The format of replies.", "json", "json|tags"),
+    OptionDef("persona", "The character to play; @FILE reads it from a file."),
+    OptionDef("memory", "The kind of memory.", "none", "none|fifo|facts|fulltext|..."),
+    OptionDef("tools", "Tools that the model may use, separated by commas.", "", "calculator,notes,recall,mcp,..."),
+    OptionDef("thinking", "Whether the model thinks before it replies.", "as the model does", "yes|no"),
+    _number("window", "Past steps in the prompt: from half as many to twice as many."),
+    OptionDef("pictures", "Newest images of the game in the prompt.", "no", "yes|no|0-100"),
+    _number("max_tokens", "Maximum tokens of a reply."),
+    _number("temperature", "Sampling temperature."),
+    _number("top_p", "Nucleus sampling: the probability mass to sample from."),
+    OptionDef("sampling_seed", "Whether to send the agent's seed to the model.", "yes", "yes|no"),
+    _number("max_steps", "Maximum steps that one decision may cover."),
+    OptionDef("plan", "Whether to ask for a plan at the start of an episode and when goals change.", "yes", "yes|no"),
+    OptionDef("reflect", "Whether to ask for lessons at the end of an episode; needs a memory.", "yes", "yes|no"),
+    _number("reflect_every", "Ask for lessons after so many decisions, too; 0 for never."),
+    _number("tool_calls", "Maximum tool calls in a decision."),
+    _number("recall_tokens", "Approximate tokens of memories in each prompt."),
+    OptionDef("constrain", "Whether to constrain replies to legal actions where the backend can.", "yes", "yes|no"),
+    OptionDef("strict", "Whether to refuse models that can't be constrained.", "no", "yes|no"),
+    OptionDef("fallback", "The action taken when two replies in a row can't be read.", "one that waits", "an action"),
+    OptionDef("prompts", "A folder with prompt templates.", "", "a folder"),
+    OptionDef("model.KEY", "An option of the model's backend, such as model.num_ctx; the same as --model-option."),
+    OptionDef("memory.KEY", "An option of the memory, such as memory.keep."),
+    OptionDef("TOOL.KEY", "An option of a tool, such as mcp.servers."),
+)
+"""The options, as `wsap agents llm` lists them."""
