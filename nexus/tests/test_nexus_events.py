@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from wsap_core.protocol import DeathEvent, RespawnOption
-from wsap_nexus.cli.nexus.watch_client import Sight
 from wsap_nexus.cli.nexus.report import AgentRow
+from wsap_nexus.cli.nexus.watch_client import Sight
 from wsap_nexus.cli.nexus.watch_screen import overview
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.events import (
