@@ -1,0 +1,168 @@
+"""The worlds of one game in a process that serves them; see `wsap_nexus.worlds.serve_world`."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Response
+
+from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.protocol import Entry
+from wsap_core.protocol.values import JsonValue
+from wsap_core.protocol.wire import Codec
+from wsap_core.seams.context import Context
+from wsap_core.specs import AdapterSpec
+from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.http.refusals import AbilityMissingError, KeyReusedError
+from wsap_nexus.http.replies import Reply, pending, reply_of
+from wsap_nexus.worlds.port import LocalWorld
+from wsap_nexus.worlds.seats import SeatPort
+
+ANSWERS_KEPT = 4096
+"""Answers kept for repeated requests, by idempotency key."""
+WORLDS_MOST = 1000
+"""Worlds that one process may hold."""
+_SPEC_FIELDS = (
+    "name", "summary", "title", "abilities", "seats", "seat_names", "timing", "deadline", "default_action",
+    "achievements", "skills", "transfer_rules", "max_avatars", "max_worlds", "genre", "dimensions", "persistent",
+    "protocol_version",
+)  # fmt: skip
+
+
+@dataclass
+class HostedWorld:
+    """A world in this process, with its open seats."""
+
+    port: LocalWorld
+    seats: dict[str, SeatPort] = field(default_factory=dict)
+
+    def seat(self, name: str) -> SeatPort:
+        """Return an open seat.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+        """
+        if name not in self.seats:
+            raise UnknownNameError("seat", name, self.seats)
+        return self.seats[name]
+
+    def states(self) -> dict[str, Any]:
+        """Return the state of each open seat."""
+        return {name: state_of(seat) for name, seat in sorted(self.seats.items())}
+
+
+def state_of(seat: SeatPort) -> dict[str, Any]:
+    """Return whether a seat's episode is over, and how its agent left."""
+    return {"done": seat.done, "left": seat.left}
+
+
+class GameHost:
+    """The worlds of one game in this process, with the answers by idempotency key and the entries by transfer.
+
+    Args:
+        spec: the game.
+    """
+
+    def __init__(self, spec: AdapterSpec) -> None:
+        self.spec = spec
+        self.process_id = secrets.token_hex(8)
+        """New for each process, so that a nexus notices a restart, which loses all worlds."""
+        self.worlds: dict[str, HostedWorld] = {}
+        self.codec = Codec()
+        self._answers: OrderedDict[str, tuple[str, asyncio.Task[Reply]]] = OrderedDict()
+        self._admitted: dict[str, tuple[str, str]] = {}
+        self._withdrawn: set[str] = set()
+
+    def about(self) -> dict[str, Any]:
+        """Return the game's description."""
+        return {
+            "protocol_version": PROTOCOL_VERSION,
+            "boot": self.process_id,
+            "game": {name: getattr(self.spec, name) for name in _SPEC_FIELDS},
+        }
+
+    def world(self, world_id: str) -> HostedWorld:
+        """Return a world.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+        """
+        if world_id not in self.worlds:
+            raise UnknownNameError("world", world_id, ())
+        return self.worlds[world_id]
+
+    async def begin(
+        self, world_id: str, *, world_seed: int, seed: int, options: Mapping[str, JsonValue]
+    ) -> dict[str, Any]:
+        """Make a world and begin its first episode; a world of the same name is closed first."""
+        if world_id not in self.worlds and len(self.worlds) >= WORLDS_MOST:
+            raise UsageError(f"This process has {WORLDS_MOST} worlds, which is its limit.")
+        await self.end(world_id)
+        hosted = self.worlds[world_id] = HostedWorld(LocalWorld(self.spec, world_seed, options, Context()))
+        try:
+            await hosted.port.begin(seed)
+        except BaseException:
+            await self.end(world_id)
+            raise
+        return {"can_snapshot": hosted.port.can_snapshot}
+
+    async def end(self, world_id: str) -> None:
+        """Close a world if there is one of that name."""
+        hosted = self.worlds.pop(world_id, None)
+        self._admitted = {t: where for t, where in self._admitted.items() if where[0] != world_id}
+        if hosted is not None:
+            await hosted.port.close()
+
+    async def admit(self, world_id: str, avatar_id: str, entry: Entry) -> dict[str, Any]:
+        """Import skills and items, unless the transfer was withdrawn."""
+        if entry.transfer_id in self._withdrawn:
+            raise UsageError(f"The transfer {entry.transfer_id!r} was withdrawn.")
+        hosted = self.world(world_id)
+        self.needs("transit")
+        receipt = await hosted.port.admit(avatar_id, entry)
+        self._admitted[entry.transfer_id] = (world_id, avatar_id)
+        return {"receipt": receipt, "seats": hosted.states()}
+
+    async def withdraw(self, transfer_id: str) -> dict[str, Any]:
+        """Undo the import of a transfer, and refuse any later import of it."""
+        self._withdrawn.add(transfer_id)
+        where = self._admitted.pop(transfer_id, None)
+        if where is None or where[0] not in self.worlds:
+            return {"known": False, "boot": self.process_id, "package": None}
+        package = await self.worlds[where[0]].port.release(where[1], f"{transfer_id}:back")
+        return {"known": True, "boot": self.process_id, "package": package}
+
+    def needs(self, ability: str) -> None:
+        """Check that the game declares an ability.
+
+        Raises:
+            AbilityMissingError: it does not.
+        """
+        if ability not in self.spec.abilities:
+            raise AbilityMissingError(f"{self.spec.display_title} has no ability {ability!r}.")
+
+    async def once(self, key: str | None, what: str, do: Callable[[], Awaitable[Any]], wait: float) -> Response:
+        """Run an operation once for an idempotency key; answer with its result, or 202 while it runs."""
+        kept = self._answers.get(key) if key is not None else None
+        if kept is not None and kept[0] != what:
+            raise KeyReusedError("The idempotency key was used for another request.")
+        if kept is None:
+
+            async def run() -> Reply:
+                return reply_of(await do())
+
+            kept = (what, asyncio.ensure_future(run()))
+            self._answers[key or secrets.token_hex(8)] = kept
+            while len(self._answers) > ANSWERS_KEPT:
+                self._answers.popitem(last=False)
+        task = kept[1]
+        done, _ = await asyncio.wait({task}, timeout=wait)
+        if not done:
+            return pending("It is not through yet; ask again with the same key.")
+        reply = task.result()
+        return Response(reply.body, reply.status, media_type="application/json")
