@@ -28,7 +28,6 @@ __all__ = ["RecordedRun", "RecordedStep", "RunSummary", "list_runs", "play", "re
 
 
 def __getattr__(name: str) -> Any:
-    # Any: the names are classes and functions; TYPE_CHECKING above tells the type checker which.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("wsap_nexus.api"), name)

@@ -1,12 +1,13 @@
-"""Runs and their events, kept in a database.
+"""The database: runs with their events, and the records of the nexus.
 
-    Database      opens the file (or server), brings it up to date, says clearly what is wrong
+    Database      opens and migrates the file (or server), and explains its errors
     LogWriter     appends events: the hot path, a thread that compresses and commits in groups
-    Repository    creates and reads back runs and events, as `RunRecord` and `EventRecord`
+    Repository    creates and reads runs and events, as `RunRecord` and `EventRecord`
+    NexusStore    transactions on the records of the nexus
     export_jsonl  a run as JSON lines
     RecordedRuns  the same for plugins: the kernel's `RunReader`
 
-The names are loaded at first use, so that importing this package brings in no database library.
+Names are imported at first use, so that importing this package imports no database library.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ __all__ = sorted(_WHERE)
 
 
 def __getattr__(name: str) -> Any:
-    # Any: the names are classes and functions; TYPE_CHECKING above tells the type checker which.
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -1,4 +1,4 @@
-"""What may be recorded, checked before it is handed to the writer's thread."""
+"""Validation of events before they are queued for the writer's thread."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from wsap_core.errors import StorageError
 from wsap_nexus.store.bodies import LARGEST_BODY
 from wsap_nexus.store.tables import LONGEST_NAME
 
-_REMEMBERED = 10_000
-# So many kinds and seats are remembered as fit; more are checked each time.
+_REMEMBERED = 10_000  # valid kinds and seats; further ones are checked each time
 
 
 class Admission:
-    """Checks the kinds and seats of events, each once."""
+    """Validates the kinds and seats of events, each once."""
 
     def __init__(self) -> None:
         self._fit: set[str | None] = {None}
 
     def check_names(self, kind: str, seat: str | None) -> None:
-        """Do nothing if a kind and seat can be recorded.
+        """Check a kind and a seat.
 
         Raises:
             StorageError: one is not text of 1 to 200 printable characters.
@@ -38,7 +37,7 @@ def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
     """Return the form of a body, "json" or "bytes", and its bytes.
 
     Raises:
-        StorageError: it is something else, or too large.
+        StorageError: it is neither text nor bytes, or too large.
     """
     if type(body) is str:
         form, packed = "json", _encoded(kind, body)
@@ -53,7 +52,7 @@ def packed_body(kind: str, body: str | bytes) -> tuple[str, bytes]:
 
 
 def checked_count(what: str, value: Any) -> int:
-    """Return a number that counts from 0 as an int; numpy's integers are welcome, too."""
+    """Return a count as an int; integers of numpy are converted."""
     try:
         number = operator.index(value)
     except TypeError:

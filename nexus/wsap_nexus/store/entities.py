@@ -1,4 +1,4 @@
-"""What the nexus keeps, as plain data."""
+"""The records of the nexus, as plain data."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 from wsap_core.protocol import Avatar, PortableItem
 
 AGENT_ID = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-"""What an agent's id looks like."""
+"""The pattern of an agent's id."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Who decides for an identity: an agent that is installed, with its options."""
+    """The decider of an agent of the nexus: an installed agent, with its options."""
 
     agent: str
-    """A registered agent, `./file.py:Name`, or `external` for one that comes over the wire."""
-    options: Mapping[str, Any] = field(default_factory=dict)  # Any: as the agent reads them
+    """A registered agent, `./file.py:Name`, or `external` for a client of the wire API."""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def external(self) -> bool:
-        """Whether somebody outside decides, over the wire."""
+        """Whether a client of the wire API decides."""
         return self.agent == "external"
 
 
@@ -31,7 +31,7 @@ EXTERNAL = Policy("external")
 
 @dataclass(frozen=True)
 class AgentIdentity:
-    """Who an agent is: it stays the same in every world, and for good."""
+    """An agent, the same in every world."""
 
     id: str
     name: str
@@ -43,9 +43,9 @@ class AgentIdentity:
     session_id: str | None = None
     """The open session, when in a world."""
     persona: str = ""
-    """Who it is, in words that a person can edit."""
+    """Its description, which a person can edit."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    """Game (or "nexus") -> who decides there; "*" for everywhere else."""
+    """Game (or "nexus", or "*" for all others) -> decider."""
     core_memories: tuple[str, ...] = ()
     strategies: tuple[str, ...] = ()
     lifetime_steps: int = 0
@@ -54,7 +54,7 @@ class AgentIdentity:
     """Seconds in worlds."""
 
     def policy(self, game: str) -> Policy | None:
-        """Return who decides in a game, or None if nobody was named."""
+        """Return the decider in a game; None if none is set."""
         return self.policies.get(game) or self.policies.get("*")
 
 
@@ -74,7 +74,7 @@ class WorldRecord:
 
 @dataclass(frozen=True)
 class AvatarRecord:
-    """A body, as the nexus knows it: its world knows better while somebody is in it."""
+    """An avatar, as it was when its agent last left it."""
 
     world_id: str
     agent_id: str
@@ -86,7 +86,7 @@ class AvatarRecord:
 
 @dataclass(frozen=True)
 class EntryRequest:
-    """What was asked for on entering a world."""
+    """The request with which a world was entered."""
 
     goals: tuple[str, ...] = ()
     exit_when: str = ""
@@ -98,12 +98,12 @@ class EntryRequest:
     difficulty: str = "normal"
     """"easy", "normal", "hard" or "adaptive"."""
     avatar: str | None = None
-    """The avatar to enter, by id or by its world's; None for the one that sleeps, or a new one; "new" for a new one."""
+    """The avatar to enter, by its id or its world's; "new" for a new one; None for a dormant one, else a new one."""
     respawn: str | None = None
-    """How a dead avatar is to live again, by the option's id; None for the first there is."""
+    """The respawn option of a dead avatar; None for the first."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return them as JSON-ready data."""
+        """Return it as JSON-ready data."""
         return {
             "goals": list(self.goals),
             "exit_when": self.exit_when,
@@ -116,13 +116,13 @@ class EntryRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EntryRequest:
-        """Return the terms of `to_json`."""
+        """Return the request of `to_json`."""
         return cls(**{**data, "goals": tuple(data.get("goals", ()))})
 
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """One stay of an agent in a world."""
+    """A session: one stay of an agent in a world."""
 
     id: str
     agent_id: str
@@ -133,7 +133,7 @@ class SessionRecord:
     opened: str
     closed: str | None = None
     reason: str | None = None
-    """Why it ended; see `wsap_nexus.store.events.endings`. None while it is open."""
+    """The reason of its end; see `wsap_nexus.store.events.endings`. None while it is open."""
     steps: int = 0
     terms: EntryRequest = EntryRequest()
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class SessionRecord:
 
 @dataclass(frozen=True)
 class ItemRecord:
-    """A portable item and where it is."""
+    """A portable item and its place."""
 
     item: PortableItem
     agent_id: str
@@ -154,13 +154,13 @@ class ItemRecord:
 
 @dataclass(frozen=True)
 class SkillGain:
-    """A step up in a domain, with what it is for."""
+    """An increase of a skill, with its source."""
 
     domain: str
     source: str
     """`achievement:NAME` or `action:NAME`."""
     times: int
-    """How often it was done in the session."""
+    """Times in the session."""
     gain: float
     level: float
     """The level after it."""

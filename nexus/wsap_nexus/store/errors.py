@@ -1,4 +1,4 @@
-"""What a database driver complains of, said in WSAP's own errors."""
+"""Errors of database drivers as WSAP's own errors."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ _SENTENCES: dict[type[StorageError], str] = {
 
 @contextmanager
 def said_clearly(where: str) -> Iterator[None]:
-    """Turn what SQLAlchemy or sqlite3 raises inside into a `StorageError` that names the place.
+    """Raise errors of SQLAlchemy and sqlite3 as a `StorageError` that names the database.
 
     Args:
-        where: the path or URL for a reader, without a password.
+        where: the path or URL, without a password.
 
     Raises:
-        StorageError: or the subclass that fits, with the driver's error as its cause.
+        StorageError: or a subclass, with the driver's error as its cause.
     """
     try:
         yield
@@ -77,7 +77,7 @@ def said_clearly(where: str) -> Iterator[None]:
 
 
 def translate(error: BaseException, where: str) -> WsapError:
-    """Return the error to tell a person; a `WsapError` is returned as it is."""
+    """Return WSAP's error for an error; a `WsapError` is returned unchanged."""
     if isinstance(error, WsapError):
         return error
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -103,12 +103,12 @@ def translate(error: BaseException, where: str) -> WsapError:
 
 
 def is_damage(cause: BaseException | None) -> bool:
-    """Tell whether SQLite found the file damaged."""
+    """Return whether SQLite found the file damaged."""
     return isinstance(cause, sqlite3.Error) and _code(cause) == sqlite3.SQLITE_CORRUPT
 
 
 def _is_taken(cause: BaseException) -> bool:
-    """Tell whether an event's number was taken: keys are given out once, by one writer for a run."""
+    # A run has one writer, so a duplicate key means that there are two.
     code = getattr(cause, "sqlite_errorcode", None)
     return code in _TAKEN or getattr(cause, "sqlstate", None) == "23505"
 
@@ -132,6 +132,5 @@ def _kind(cause: BaseException) -> type[StorageError] | None:
 
 
 def _code(cause: BaseException) -> int | None:
-    """Return SQLite's primary result code: the lower eight bits of the extended one."""
     extended = getattr(cause, "sqlite_errorcode", None)
     return None if extended is None else extended & 0xFF

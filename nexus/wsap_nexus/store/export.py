@@ -13,20 +13,19 @@ from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 
 FORMAT = "wsap-run"
-"""What the first line calls itself."""
+"""The format's name in the first line."""
 FORMAT_VERSION = 1
-"""Raised when a reader of the old form could not read the new one."""
+"""Increased by each incompatible change."""
 
 
 def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] | None = None) -> Iterator[str]:
-    """Give a run line by line, without line ends: one that describes it, then one for each event.
+    """Yield a run line by line, without line ends: a description, then one line for each event.
 
-    Each line is a JSON object in canonical form; `docs/reference/event-log.md` describes them.
-    The same run gives the same lines.
+    Each line is canonical JSON; `docs/reference/event-log.md` describes them. The same run gives the same lines.
 
     Args:
-        repository: where the run is.
-        run_id: its id, or what `Repository.get_run` takes for one.
+        repository: has the run.
+        run_id: its id, or another name for `Repository.get_run`.
         kinds: only events of these kinds; None for all.
 
     Raises:
@@ -40,13 +39,13 @@ def export_jsonl(repository: Repository, run_id: str, *, kinds: Collection[str] 
 
 
 class RecordedRuns:
-    """Recorded runs, read back: the kernel's `RunReader`."""
+    """Reads recorded runs: the kernel's `RunReader`."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
 
     def events(self, run: str) -> Iterator[Mapping[str, Any]]:
-        """Give the events of a run, oldest first, in the form of the export's lines.
+        """Yield the events of a run, oldest first, as the lines of the export.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -79,10 +78,9 @@ def _header(run: RunRecord) -> dict[str, Any]:
 
 
 def event_data(event: EventRecord) -> dict[str, Any]:
-    """Return an event as JSON-ready data, its body decoded.
+    """Return an event as JSON-ready data.
 
-    Text is under `body`, or under `body_text` if it is not JSON that can be written again; bytes
-    are under `body_base64`.
+    The body is under `body` if it is strict JSON, else under `body_text`; bytes are under `body_base64`.
     """
     head: dict[str, Any] = {
         "run": event.run_id,
@@ -96,7 +94,7 @@ def event_data(event: EventRecord) -> dict[str, Any]:
     if not event.is_text:
         return {**head, "body_base64": base64.b64encode(event.body).decode()}
     try:
-        # Infinity and NaN are no JSON, whatever json.loads takes them for.
+        # json.loads accepts Infinity and NaN, which are not JSON.
         return {**head, "body": json.loads(event.body, parse_constant=_refuse, parse_float=_finite)}
     except ValueError:
         return {**head, "body_text": event.body.decode(errors="replace")}

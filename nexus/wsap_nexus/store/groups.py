@@ -1,4 +1,4 @@
-"""Groups: what the log writer commits together, ready to be stored."""
+"""Groups of events that the log writer commits together."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ EventValues = tuple[str, int, str, str | None, int, int | None, float, str, str,
 
 @dataclass
 class Group:
-    """What is committed together."""
+    """The rows of one commit."""
 
     events: list[EventValues] = field(default_factory=list)
     """New rows."""
     dictionaries: list[NewDictionary] = field(default_factory=list)
-    """New dictionaries that the rows need."""
+    """New dictionaries of the rows."""
     states: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    """For each run whose status changes: the status, and the summary as JSON text or None to keep it."""
+    """Run -> new status, and the summary as JSON text or None to keep it."""
     touched: dict[str, str] = field(default_factory=dict)
-    """For each run concerned: when, ISO 8601."""
+    """Run -> time of its last event, ISO 8601."""
 
 
 def make_group(batch: Iterable[Item | State], encoder: BodyEncoder) -> Group:
-    """Return a batch with its bodies compressed, those of one kind in one run at once."""
+    """Return the rows of a batch, with the bodies of one kind in one run compressed together."""
     group = Group()
     streams: dict[tuple[str, str], list[int]] = {}
     events: list[Item] = []

@@ -1,4 +1,4 @@
-"""Names for runs: short enough to type, sorted by day, telling what was played."""
+"""Ids of runs: short enough to type, sorted by day, with the game's name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def new_run_id(game: str, now: datetime, token: Callable[[], str]) -> str:
     Args:
         game: the game's name, or `path:attribute`; only letters and digits of it are used.
         now: the day is taken from it.
-        token: gives the part that tells runs of one day apart.
+        token: returns the last part, which distinguishes runs of one day.
     """
     return f"{now:%Y%m%d}-{_slug(game)}-{token()}"
 

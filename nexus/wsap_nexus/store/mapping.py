@@ -1,4 +1,4 @@
-"""Rows of the nexus' tables: checked on the way in, and mapped to records on the way out."""
+"""Validation of the nexus' rows before they are written, and their mapping to records."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from wsap_llm.secrets import redacted
 from wsap_nexus.errors import ConservationError
 from wsap_nexus.store.entities import AgentIdentity, AvatarRecord, EntryRequest, ItemRecord, Policy, SessionRecord
 
-# Any, in this module: values as columns hold them.
-
 LONGEST_TEXT = 200_000
-"""Characters in a column without a limit of its own: a persona, a note, an event."""
+"""Characters in a column without its own limit: a persona, a note, an event."""
 LARGEST_ITEM = 20_000
 """Characters of an item as JSON."""
 
@@ -40,7 +38,7 @@ def checked(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a row, or of some columns of it, validated.
 
     Raises:
-        StorageError: one is not what its column is for; the message says which and why.
+        StorageError: one does not fit its column; the message says which and why.
     """
     for name, value in values.items():
         if isinstance(value, ColumnElement):
@@ -52,7 +50,6 @@ def checked(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problem(table: Table, name: str, value: Any) -> str:
-    """Return what is wrong with a value, or an empty text."""
     column = table.c[name]
     if value is None:
         return "" if column.nullable else "is missing"
@@ -93,10 +90,10 @@ def _json_problem(value: Any) -> str:
 
 
 def checked_item(item: PortableItem, transfer_id: str | None) -> PortableItem:
-    """Return a new item, if it may be taken in; one that came out of a world bears the transfer's id.
+    """Return a new item if it is valid; the id of one that a world created begins with the transfer's id.
 
     Raises:
-        ConservationError: its id, category, tier or size is not what an item may have.
+        ConservationError: its id, category, tier or size is invalid.
     """
     if transfer_id is not None and not item.item_id.startswith(f"{transfer_id}:"):
         raise ConservationError(f"the id of a new item has to begin with {transfer_id}:")
@@ -136,7 +133,7 @@ def item_of(row: Row[Any]) -> ItemRecord:
 
 
 def avatar_of(row: Row[Any]) -> AvatarRecord:
-    """Return the body of a row."""
+    """Return the avatar of a row."""
     return AvatarRecord(row.world_id, row.agent_id, row.game, _CODEC.decode(Avatar, row.data), row.left_at)
 
 
@@ -147,5 +144,5 @@ def session_of(row: Row[Any]) -> SessionRecord:
 
 
 def recorded(policy: Policy) -> Any:
-    """Return a policy as it is recorded: with nothing confidential in it."""
+    """Return a policy as it is stored: without secrets."""
     return encode(replace(policy, options=redacted(policy.options)))

@@ -1,4 +1,4 @@
-"""What the storage gives and takes: runs and events as plain frozen values."""
+"""Runs and events as plain frozen data."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from enum import StrEnum
 from typing import Any
 
 from wsap_core.errors import StorageError
+from wsap_core.protocol.values import JsonValue
 
 
 class RunStatus(StrEnum):
-    """How a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
-    """Being played, or its process died without a word: compare `RunRecord.updated`."""
+    """Being played, or its process was killed: compare `RunRecord.updated`."""
     FINISHED = "finished"
     """Played to its end."""
     INTERRUPTED = "interrupted"
     """Stopped by a person or a limit; can be resumed."""
     FAILED = "failed"
-    """Ended by an error, which the summary or the last event tells."""
+    """Ended by an error; the summary or the last event has it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
-    """What is known of a run when it starts."""
+    """The description of a run at its start."""
 
     game: str
     """The game's name, or `path:attribute` for one that is not packaged."""
     agent: str
-    """A label for a reader: the agent's name, or the seats and theirs."""
+    """A label: the agent's name, or the seats with their agents."""
     seed: int = 0
     """From 0 to 2**31 - 1."""
     step_limit: int | None = None
@@ -42,26 +43,26 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run as the database has it."""
+    """A run in the database."""
 
     id: str
     """Short, readable, sorted by day: `20261120-crafter-7f3a`."""
     game: str
     """The game's name."""
     agent: str
-    """A label of who plays."""
+    """A label of its agents."""
     seed: int
-    """The seed it was started with."""
+    """The seed."""
     step_limit: int | None
-    """The most steps it may take; None for one episode to its end."""
+    """The limit of steps; None for one episode to its end."""
     config: Mapping[str, Any]
     """Everything needed to start it again."""
     status: RunStatus
-    """How it stands."""
+    """The status."""
     created: str
     """When it started: wall clock, ISO 8601, UTC."""
     updated: str
-    """When something of it was last committed: wall clock, ISO 8601, UTC."""
+    """When something was last committed: wall clock, ISO 8601, UTC."""
     wsap_version: str
     """The version of wsap-nexus that started it."""
     protocol_version: str
@@ -72,35 +73,34 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventRecord:
-    """One event of a run, with its body exactly as it was appended."""
+    """An event of a run, with its body as it was appended."""
 
     run_id: str
-    """The run it belongs to."""
+    """The run."""
     seq: int
     """Its number in the run: 0, 1, 2, ... without gaps."""
     kind: str
     """"episode", "step", "snapshot", "death", "end", "run", ...; open."""
     seat: str | None
-    """Whose it is; None for the run's own."""
+    """The seat; None for an event of the run."""
     episode: int
     """Counted from 0."""
     step: int | None
-    """The step in the episode, where the event has one."""
+    """The step in the episode; None where the event has none."""
     time: float
     """Wall clock when it was appended, seconds since 1970, UTC."""
     body: bytes
-    """JSON text in UTF-8 or, where `is_text` is false, whatever bytes were appended."""
+    """JSON text in UTF-8, or any bytes where `is_text` is false."""
     is_text: bool
     """Whether it was appended as text."""
 
     @property
-    def data(self) -> Any:
+    def data(self) -> JsonValue:
         """Return the body, decoded from JSON.
 
         Raises:
             StorageError: the body is not JSON.
         """
-        # Any: bodies are open; who asks knows what the kind holds.
         try:
             return json.loads(self.body)
         except ValueError:

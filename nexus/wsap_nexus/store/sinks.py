@@ -1,4 +1,4 @@
-"""Where the log writer's groups go: plain sqlite3 for files, SQLAlchemy's core for servers."""
+"""Writes the log writer's groups: plain sqlite3 for files, SQLAlchemy's core for servers."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ except ImportError:  # Windows
     fcntl = None
 
 BUSY_SECONDS = 30.0
-"""How long the writer waits for another process before it gives up."""
+"""Seconds that the writer waits for another process."""
 
 
 class Sink(Protocol):
     """Commits groups."""
 
     def commit(self, group: Group) -> None:
-        """Commit a group: all of it, or nothing when it raises."""
+        """Commit a group as a whole."""
         ...
 
     def force(self) -> None:
-        """Return when all that was committed has reached the disk."""
+        """Return when every commit has reached the disk."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 def open_sink(database: Database, *, busy_seconds: float = BUSY_SECONDS) -> Sink:
-    """Return the sink for a database; to be used by one thread."""
+    """Return the sink of a database, for one thread."""
     return SqliteSink(database, busy_seconds=busy_seconds) if database.is_sqlite else CoreSink(database)
 
 
@@ -53,12 +53,11 @@ _RUN = METADATA.tables["run"]
 
 
 _BLOCKS = (64, 16, 4, 1)
-# Rows that one statement inserts. sqlite3 lets go of the interpreter for every statement, and while
-# another thread is computing it takes 5 ms to get it back; row by row the log would fall behind.
+# Rows per statement. sqlite3 releases the GIL for every statement, and while another thread is computing it takes
+# 5 ms to get it back; row by row the log would fall behind.
 
 
 def _blocks(count: int) -> Iterator[tuple[int, int]]:
-    """Give the start and size of the blocks that a number of rows is inserted in."""
     start = 0
     for size in _BLOCKS:
         while count - start >= size:
@@ -73,7 +72,7 @@ def _insert_sql(table: str, columns: Sequence[str], *, rows: int = 1) -> str:
 
 
 class SqliteSink:
-    """Commits to a file; see `LogWriter` for what is durable when."""
+    """Commits to a file; `LogWriter` describes its durability."""
 
     _EVENTS: ClassVar = {size: _insert_sql("event", _EVENT.columns.keys(), rows=size) for size in _BLOCKS}
     _DICTIONARIES = _insert_sql("dictionary", _DICTIONARY.columns.keys())
@@ -86,12 +85,11 @@ class SqliteSink:
         assert isinstance(raw, sqlite3.Connection)
         self._raw = raw
         self._raw.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
-        # The writer has looked each run up before its first event, so a look-up for every row
-        # would only cost time.
+        # The writer has checked each run before its first event.
         self._raw.execute("PRAGMA foreign_keys = OFF")
 
     def commit(self, group: Group) -> None:
-        """Commit a group; it has then reached the operating system."""
+        """Commit a group to the operating system."""
         raw = self._raw
         with self._database.turn_to_write():
             raw.execute("BEGIN IMMEDIATE")
@@ -104,12 +102,11 @@ class SqliteSink:
                 raise
 
     def force(self) -> None:
-        """Return when all that was committed has reached the disk.
+        """Return when every commit has reached the disk.
 
-        Commits lie in the write-ahead log until a checkpoint, which forces them itself, folds them
-        into the database; so it is the log's file that has to be forced. SQLite would do it at each
-        commit (`synchronous = FULL`), which a fast run can't wait for. SQLite keeps no lock on this
-        file, so that opening and closing it here sets none free.
+        Commits are in the write-ahead log until a checkpoint, which syncs them itself; so the log's file is synced
+        here. `synchronous = FULL` would sync at each commit, which is too slow. SQLite holds no lock on this file,
+        so that closing it here releases none.
         """
         with self._wal.open("r+b") as file:
             if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone leaves it in the drive's cache
@@ -118,7 +115,7 @@ class SqliteSink:
                 os.fsync(file.fileno())
 
     def close(self) -> None:
-        """Give the connection up; it is not used again, since its settings are the writer's own."""
+        """Close the connection; its settings are the writer's own, so it does not return to the pool."""
         self._pooled.invalidate()
 
     def _write(self, group: Group) -> None:
@@ -137,14 +134,14 @@ class SqliteSink:
 
 
 class CoreSink:
-    """Commits to a server, which forces each commit to its disk itself."""
+    """Commits to a server, which syncs each commit itself."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection = database.engine.connect()
 
     def commit(self, group: Group) -> None:
-        """Commit a group."""
+        """Commit a group as a whole."""
         connection = self._connection
         with connection.begin():
             if self._database.fence is not None:
@@ -159,10 +156,10 @@ class CoreSink:
                 connection.execute(_set_state(status, summary, run_id))
 
     def force(self) -> None:
-        """Do nothing: the server has done it."""
+        """Do nothing: the server syncs each commit."""
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
 

@@ -1,1 +1,1 @@
-"""What is written of the nexus, by what it is about: the log, agents, their things, worlds, and stays."""
+"""Repositories of the nexus, one per kind of record: events, agents, items, worlds and sessions."""

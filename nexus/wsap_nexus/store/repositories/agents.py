@@ -1,4 +1,4 @@
-"""Who the agents are: their identities, memories, skills and achievements."""
+"""The repository of agents: identities, memories, skills and achievements."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NAME = re.compile(AGENT_ID)
 
 
 def check_agent_id(agent_id: str) -> str:
-    """Return an agent's id if it can be one.
+    """Return an agent's id if it is valid.
 
     Raises:
-        UsageError: it can't; the message says what one is.
+        UsageError: it is not; the message gives the rule.
     """
     if not _NAME.fullmatch(agent_id):
         raise UsageError(
@@ -38,15 +38,15 @@ def check_agent_id(agent_id: str) -> str:
 
 
 class AgentRepository(EventRepository):
-    """The agents' records within one transaction."""
+    """Reads and writes agents."""
 
     def register(
         self, agent_id: str, *, name: str = "", persona: str = "", policies: Mapping[str, Policy] | None = None
     ) -> tuple[AgentIdentity, bool]:
-        """Return the identity of that id, and whether it is new; a known one stays as it is.
+        """Return the agent of that id, and whether it is new; a known one is not changed.
 
         Raises:
-            UsageError: it can't be an id, or was removed.
+            UsageError: the id is invalid, or its agent was removed.
         """
         check_agent_id(agent_id)
         if not (name or agent_id).isprintable() or len(name) > 200 or len(persona) > LONGEST_TEXT:
@@ -76,7 +76,7 @@ class AgentRepository(EventRepository):
         return self.agent(agent_id), True
 
     def find_agent(self, agent_id: str) -> AgentIdentity | None:
-        """Return an agent, None if there is none of that id."""
+        """Return an agent; None if there is none of that id."""
         row = self.connection.execute(select(_AGENT).where(_AGENT.c.id == agent_id)).one_or_none()
         return None if row is None else identity_of(row)
 
@@ -95,7 +95,7 @@ class AgentRepository(EventRepository):
     def agents(
         self, *, state: str | None = None, place: str | None = None, after: str = "", limit: int = 100_000
     ) -> list[AgentIdentity]:
-        """Return agents by id, those that were removed left out."""
+        """Return agents ordered by id; removed ones only if `state` asks for them."""
         query = select(_AGENT).where(_AGENT.c.id > after).order_by(_AGENT.c.id).limit(limit)
         query = query.where(_AGENT.c.state == state) if state else query.where(_AGENT.c.state != "removed")
         if place is not None:
@@ -103,29 +103,29 @@ class AgentRepository(EventRepository):
         return [identity_of(row) for row in self.connection.execute(query)]
 
     def count_agents(self) -> int:
-        """Return how many agents there are that live when the nexus does."""
+        """Return the number of active agents."""
         query = select(func.count()).select_from(_AGENT).where(_AGENT.c.state == "active")
         return int(self.connection.execute(query).scalar_one())
 
     def update_agent(self, agent_id: str, **values: Any) -> None:
-        """Change columns of an agent. Any: as the column holds it.
+        """Change columns of an agent.
 
         Raises:
-            StorageError: a value is not what its column is for.
+            StorageError: a value does not fit its column.
         """
         self._update(_AGENT, _AGENT.c.id == agent_id, **values)
 
     def memories(self, agent_id: str) -> bytes | None:
-        """Return what an agent's memory gave to keep."""
+        """Return the stored memories of an agent; None if there are none."""
         kept = self.connection.execute(select(_AGENT.c.mind).where(_AGENT.c.id == agent_id)).scalar_one()
         return None if kept is None else zstandard.decompress(bytes(kept))
 
     def save_memories(self, agent_id: str, memories: bytes) -> None:
-        """Keep what an agent's memory gives."""
+        """Store the memories of an agent."""
         self.update_agent(agent_id, mind=zstandard.compress(memories))
 
     def names(self, events: Iterable[NexusEvent]) -> Names:
-        """Return the names of the agents that some events tell of."""
+        """Return the names of the agents in some events."""
         told = list(events)
         ids = {event.agent_id for event in told} | {event.to for event in told if isinstance(event, MessageSent)}
         query = select(_AGENT.c.id, _AGENT.c.name).where(_AGENT.c.id.in_(sorted(filter(None, ids))))
@@ -134,7 +134,7 @@ class AgentRepository(EventRepository):
     # --- skills and achievements ----------------------------------------------------------------
 
     def skills(self, agent_id: str) -> dict[str, float]:
-        """Return domain -> level, for the domains that have one."""
+        """Return domain -> level."""
         rows = self.connection.execute(
             select(_SKILL.c.domain, _SKILL.c.level).where(_SKILL.c.agent_id == agent_id).order_by(_SKILL.c.domain)
         )
@@ -165,7 +165,7 @@ class AgentRepository(EventRepository):
         return list(self.connection.execute(query.order_by(_ACHIEVEMENT.c.game, _ACHIEVEMENT.c.name)))
 
     def add_achievement(self, agent_id: str, game: str, session: str, name: str, times: int) -> None:
-        """Count an achievement, and note the first time."""
+        """Count an achievement; the first time is an event."""
         first = self._put(
             _ACHIEVEMENT,
             {"agent_id": agent_id, "game": game, "name": name},

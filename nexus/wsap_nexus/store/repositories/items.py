@@ -1,4 +1,4 @@
-"""What agents own: items, each in one place."""
+"""The repository of items: each belongs to an agent and is in one place."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from wsap_nexus.store.tables import METADATA
 
 _ITEM = METADATA.tables["item"]
 
-_LONGEST_NOTE = 500
-# What a world says about an item is kept as far as that.
-_AT_ONCE = 500
-# Items that one statement moves.
+_LONGEST_NOTE = 500  # characters
+_BATCH = 500  # items per statement
 
 
 class ItemRepository(EventRepository):
-    """The items' records within one transaction."""
+    """Reads and writes items."""
 
     def items(self, agent_id: str, *, place: str | None = None, place_id: str | None = None) -> list[ItemRecord]:
-        """Return an agent's items by id, in one place or in all."""
+        """Return an agent's items ordered by id, in one place or in all."""
         query = select(_ITEM).where(_ITEM.c.agent_id == agent_id).order_by(_ITEM.c.id)
         if place is not None:
             query = query.where(_ITEM.c.place == place)
@@ -38,10 +36,10 @@ class ItemRepository(EventRepository):
     def mint_item(
         self, agent_id: str, item: PortableItem, *, game: str, session: str, transfer_id: str | None = None
     ) -> None:
-        """Take a new item into escrow; one that a world made has an id that begins with the transfer's.
+        """Add a new item to escrow; the id of one that a world created begins with the transfer's id.
 
         Raises:
-            ConservationError: there is an item of that id already, or it is none that may be taken in.
+            ConservationError: the id is taken, or the item is not allowed.
         """
         checked_item(item, transfer_id)
         if self.connection.execute(select(_ITEM.c.id).where(_ITEM.c.id == item.item_id)).first():
@@ -60,10 +58,10 @@ class ItemRepository(EventRepository):
         to_id: str | None = None,
         note: str = "",
     ) -> None:
-        """Move an item from the place where it must be to another.
+        """Move an item from its place to another.
 
         Raises:
-            ConservationError: it is not there.
+            ConservationError: it is not in `from_place`.
         """
         where = (_ITEM.c.id == item_id) & _lies(agent_id, from_place, from_id)
         note = note[:_LONGEST_NOTE]
@@ -84,10 +82,10 @@ class ItemRepository(EventRepository):
         to_id: str | None = None,
         note: str = "",
     ) -> None:
-        """Move some items that are in one place to another, told of in one event.
+        """Move items from one place to another, in one event.
 
         Raises:
-            ConservationError: one is not there.
+            ConservationError: one is not in `from_place`.
         """
         if not item_ids:
             return
@@ -98,8 +96,8 @@ class ItemRepository(EventRepository):
             return
         wanted = sorted(item_ids)
         note = note[:_LONGEST_NOTE]
-        for start in range(0, len(wanted), _AT_ONCE):
-            some = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(wanted), _BATCH):
+            some = wanted[start : start + _BATCH]
             where = _ITEM.c.id.in_(some) & _lies(agent_id, from_place, from_id)
             if self._update(_ITEM, where, place=to_place, place_id=to_id, note=note) != len(some):
                 raise ConservationError(f"Not all of {', '.join(some)[:500]} are in {from_place} {from_id or ''}.")
@@ -107,6 +105,5 @@ class ItemRepository(EventRepository):
 
 
 def _lies(agent_id: str, place: str, place_id: str | None) -> ColumnElement[bool]:
-    """Return the condition that an item of an agent is in a place."""
     there = _ITEM.c.place_id.is_(None) if place_id is None else _ITEM.c.place_id == place_id
     return (_ITEM.c.agent_id == agent_id) & (_ITEM.c.place == place) & there

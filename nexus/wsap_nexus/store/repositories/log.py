@@ -1,4 +1,4 @@
-"""The log of what happened in the nexus, and how rows are written beside it."""
+"""The repository of the nexus' events, and the base of all repositories."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _LISTENER = METADATA.tables["listener"]
 
 
 class EventRepository:
-    """The log within one transaction, and what writes rows beside it.
+    """Reads and writes events within one transaction.
 
     Args:
-        connection: the transaction.
+        connection: in a transaction.
         now: seconds since 1970.
     """
 
     def __init__(self, connection: Connection, now: float) -> None:
         self.connection = connection
-        """The transaction."""
+        """In a transaction."""
         self.now = now
         """Seconds since 1970."""
         self.noted: list[NexusEvent] = []
-        """What was noted in this transaction."""
+        """The events of this transaction."""
 
     @property
     def stamp(self) -> str:
@@ -40,22 +40,14 @@ class EventRepository:
         return datetime.fromtimestamp(self.now, UTC).isoformat(timespec="milliseconds")
 
     def _insert(self, table: Table, **values: Any) -> None:
-        # Any: as the columns hold them.
         self.connection.execute(insert(table).values(**checked(table, values)))
 
     def _update(self, table: Table, where: ColumnElement[bool], **values: Any) -> int:
-        """Change rows and return how many. Any: as the columns hold them."""
+        """Change rows and return their number."""
         return self.connection.execute(update(table).where(where).values(**checked(table, values))).rowcount
 
     def _put(self, table: Table, key: Mapping[str, Any], *, changed: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-        """Change the row that a key names, or add it where there is none; return whether it is new.
-
-        Args:
-            table: the row's.
-            key: column -> value, of the columns that tell rows apart. Any, here and below: as the columns hold them.
-            changed: column -> value, or what the database computes it from; for a row that is there.
-            new: column -> value, besides the key's; for a row that is not.
-        """
+        """Update the row of a key with `changed`, or insert it with `new`; return whether it is new."""
         if self._update(table, and_(*(table.c[name] == value for name, value in key.items())), **changed):
             return False
         self._insert(table, **key, **new)
@@ -97,7 +89,7 @@ class EventRepository:
         return int(self.connection.execute(select(func.max(_EVENT.c.seq))).scalar() or 0)
 
     def place_of_listener(self, name: str) -> int:
-        """Return the number of the last event that was delivered to a listener; a new one begins after the newest."""
+        """Return the number of the last event delivered to a listener; a new one starts after the newest event."""
         found = self.connection.execute(select(_LISTENER.c.seq).where(_LISTENER.c.name == name)).scalar()
         if found is None:
             found = self.last_seq()
@@ -105,10 +97,10 @@ class EventRepository:
         return int(found)
 
     def keep_place_of_listener(self, name: str, seq: int) -> None:
-        """Store the number of the last event that was delivered to a listener."""
+        """Store the number of the last event delivered to a listener."""
         self._update(_LISTENER, _LISTENER.c.name == name, seq=seq)
 
     def next_number(self, what: str) -> int:
-        """Return the next number of a kind of ids; none is given out twice."""
+        """Return the next number of a kind of ids; each is returned once."""
         self._put(_COUNTER, {"name": what}, changed={"value": _COUNTER.c.value + 1}, new={"value": 1})
         return int(self.connection.execute(select(_COUNTER.c.value).where(_COUNTER.c.name == what)).scalar_one())

@@ -1,4 +1,4 @@
-"""Where agents are: their stays in worlds, and their ways there and back."""
+"""The repository of sessions in worlds, and of transfers there and back."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _AGENT, _SESSION, _TRANSFER = _T["agent"], _T["session"], _T["transfer"]
 
 
 class SessionRepository(AgentRepository):
-    """The sessions' and transfers' records within one transaction."""
+    """Reads and writes sessions and transfers."""
 
     def open_session(
         self, agent_id: str, game: str, world_id: str, avatar_id: str, run_id: str, terms: EntryRequest
     ) -> SessionRecord:
-        """Open an agent's stay in a world and put the agent there.
+        """Open a session and put the agent into the world.
 
         Raises:
-            AlreadyInWorldError: it has one open.
+            AlreadyInWorldError: the agent has an open session.
         """
         session_id = f"session-{self.next_number('session'):08d}"
         try:
@@ -53,10 +53,10 @@ class SessionRepository(AgentRepository):
         return self.session(session_id)
 
     def close_session(self, session_id: str, *, reason: str, steps: int, stats: Mapping[str, Any]) -> None:
-        """Close a stay and put the agent back into the nexus. Any: JSON-ready data.
+        """Close a session and put the agent back into the nexus.
 
         Raises:
-            NotInWorldError: it was closed before.
+            NotInWorldError: it is closed already.
         """
         found = self.session(session_id)
         where = (_SESSION.c.id == session_id) & _SESSION.c.closed.is_(None)
@@ -78,7 +78,7 @@ class SessionRepository(AgentRepository):
     def sessions(
         self, *, agent_id: str | None = None, world_id: str | None = None, only_open: bool = False, limit: int = 100
     ) -> list[SessionRecord]:
-        """Return sessions, newest first: their ids count."""
+        """Return sessions, newest first."""
         query = select(_SESSION).order_by(_SESSION.c.id.desc()).limit(limit)
         if agent_id is not None:
             query = query.where(_SESSION.c.agent_id == agent_id)
@@ -89,39 +89,39 @@ class SessionRepository(AgentRepository):
         return [session_of(row) for row in self.connection.execute(query)]
 
     def run_sessions(self) -> list[SessionRecord]:
-        """Return the open sessions of runs outside the nexus: a run is its own world there."""
+        """Return the open sessions of runs outside the nexus, where the run is its own world."""
         query = select(_SESSION).where(_SESSION.c.closed.is_(None), _SESSION.c.world_id == _SESSION.c.run_id)
         return [session_of(row) for row in self.connection.execute(query.order_by(_SESSION.c.id))]
 
     def is_played(self, world_id: str) -> bool:
-        """Return whether anybody has an open session in a world."""
+        """Return whether a world has an open session."""
         where = (_SESSION.c.world_id == world_id) & _SESSION.c.closed.is_(None)
         return self.connection.execute(select(_SESSION.c.id).where(where).limit(1)).first() is not None
 
     def visits(self, agent_id: str) -> dict[str, int]:
-        """Return how often an agent was in each game: game -> sessions."""
+        """Return the number of an agent's sessions by game."""
         query = select(_SESSION.c.game, func.count()).where(_SESSION.c.agent_id == agent_id)
         return {game: int(count) for game, count in self.connection.execute(query.group_by(_SESSION.c.game))}
 
     # --- transfers ----------------------------------------------------------------------------
 
     def prepare(self, agent_id: str, kind: str, *, world_id: str | None = None, **data: Any) -> str:
-        """Begin a transfer and return its id; an agent has one at a time. Any: JSON-ready data.
+        """Prepare a transfer and return its id; an agent has one at a time.
 
         Raises:
-            AlreadyInWorldError: another is going on.
+            AlreadyInWorldError: the agent has another.
         """
         return self._prepare(f"transfer-{self.next_number('transfer'):08d}", agent_id, kind, world_id, data)
 
     def prepare_leave(self, session: SessionRecord) -> str:
-        """Begin to take an agent out of a world and return the transfer's id.
+        """Prepare the transfer out of a world and return its id.
 
-        A session has one such id for good: a world that was asked to let things out before a crash, and
-        remembers that, answers the same when it is asked again.
+        The id follows from the session, so that a world that exported the items before a crash gives the same
+        answer when it is asked again.
 
         Raises:
-            AlreadyInWorldError: another transfer of the agent is going on.
-            StorageError: it was completed.
+            AlreadyInWorldError: the agent has another transfer.
+            StorageError: it is done.
         """
         transfer_id = f"{session.id}-leave"
         row = self.connection.execute(select(_TRANSFER.c.state).where(_TRANSFER.c.id == transfer_id)).one_or_none()
@@ -149,14 +149,14 @@ class SessionRepository(AgentRepository):
         return transfer_id
 
     def send_to(self, transfer_id: str, world_id: str) -> None:
-        """Note in a prepared transfer which world was made for it, so that it is dropped if nobody arrives."""
+        """Store the world that was made for a transfer, so that it is deleted if the transfer is cancelled."""
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, world_id=world_id)
 
     def settle(self, transfer_id: str, state: str, **data: Any) -> None:
-        """End a transfer: "done", "cancelled" or "unknown". Any: JSON-ready data that is added.
+        """Set a transfer "done", "cancelled" or "unknown", and add to its data.
 
         Raises:
-            StorageError: it was ended before.
+            StorageError: it is done or cancelled already.
         """
         row = self.connection.execute(select(_TRANSFER).where(_TRANSFER.c.id == transfer_id)).one()
         if row.state not in ("prepared", "unknown"):
@@ -164,8 +164,8 @@ class SessionRepository(AgentRepository):
         self._update(_TRANSFER, _TRANSFER.c.id == transfer_id, state=state, data={**row.data, **data})
 
     def open_transfers(self, agent_id: str | None = None) -> list[Row[Any]]:
-        """Return the rows of transfers that were prepared and not settled, oldest first; all, or one agent's."""
-        # Literally as the index has it, and in no order of its own, so that the index is used.
+        """Return the rows of prepared transfers, oldest first; all, or one agent's."""
+        # The index is used only for its literal condition and without ORDER BY.
         query = select(_TRANSFER).where(text("state = 'prepared'"))
         if agent_id is not None:
             query = query.where(_TRANSFER.c.agent_id == agent_id)
