@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from warm import run_wsap
+from warm import begin_wsap_at_terminal, run_wsap
 
 PATIENCE = 300.0
 """Seconds to wait for what has to appear; never waited for in full unless it fails."""
@@ -33,11 +33,7 @@ class Terminal:
         self.resize(*size)
         self._before = termios.tcgetattr(slave)
         self._slave = slave
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "wsap_core", *words],
-            stdin=slave, stdout=slave, stderr=slave, env=environ, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )  # fmt: skip
+        self.process = begin_wsap_at_terminal(words, env=environ, terminal=slave)
         self.seen = ""
 
     def resize(self, width: int, height: int) -> None:
@@ -74,7 +70,7 @@ class Terminal:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
+        self.process.communicate()
         for descriptor in (self._master, self._slave):
             os.close(descriptor)
 

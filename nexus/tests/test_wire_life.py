@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from warm import Process, begin_python
 from wire_server import Served, problem, serving
 
 from wsap_core.protocol import Action, ActionResult, PortableItem
@@ -275,24 +274,24 @@ def test_others_do_not_wait_for_ever_for_a_client_that_vanished(tmp_path: Path) 
 
 
 @pytest.fixture
-def far(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def far(tmp_path: Path) -> Iterator[tuple[str, Process]]:
     with game_process(0) as (url, process):
         yield url, process
 
 
 @contextmanager
-def game_process(port: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [sys.executable, "-c", GAME, str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split()[-1], process
-        finally:
-            process.kill()
+def game_process(port: int) -> Iterator[tuple[str, Process]]:
+    process = begin_python(GAME, str(port))
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().split()[-1], process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_game_in_another_process_is_entered_played_and_left_with_items(
-    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
+    tmp_path: Path, far: tuple[str, Process]
 ) -> None:
     url, _ = far
     with serving(tmp_path / "nexus") as served, served.client() as owner, served.register("eve") as eve:
@@ -320,7 +319,7 @@ def test_a_game_in_another_process_is_entered_played_and_left_with_items(
 
 @pytest.mark.slow
 def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
-    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
+    tmp_path: Path, far: tuple[str, Process]
 ) -> None:
     url, process = far
     port = urlsplit(url).port or 0
@@ -344,9 +343,7 @@ def test_a_move_that_was_cut_off_is_asked_about_by_its_id_and_settled_once(
             assert served.in_loop(served.nexus.remote_games.settle()) == 0
 
 
-def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(
-    tmp_path: Path, far: tuple[str, subprocess.Popen[str]]
-) -> None:
+def test_what_a_game_had_let_in_before_the_cut_comes_back_from_it(tmp_path: Path, far: tuple[str, Process]) -> None:
     url, _ = far
     folder = tmp_path / "nexus"
     with serving(folder) as served, served.client() as owner:

@@ -26,9 +26,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
-__all__ = ["WarmProcess", "begin_python", "begin_wsap", "run_wsap"]
+__all__ = ["Process", "begin_python", "begin_wsap", "begin_wsap_at_terminal", "run_wsap"]
 
 PRELOADED = (
     "wsap_core.cli.app", "wsap_check.suite", "wsap_nexus.api", "wsap_nexus.cli.nexus.report",
@@ -55,7 +55,7 @@ def run_wsap(
     Raises:
         subprocess.TimeoutExpired: it had to be killed.
     """
-    if not hasattr(os, "fork") or _python_of(env) != _python_of(os.environ):
+    if _needs_start(env):
         command = [sys.executable, "-m", "wsap_core", *words]
         return subprocess.run(
             command, env=env, cwd=cwd, input=given, capture_output=True, text=True, timeout=timeout, check=False
@@ -77,14 +77,16 @@ class WarmProcess:
 
     Args:
         request: what it is to run.
+        terminal: what it reads and writes, and what controls it; pipes if not given.
     """
 
-    def __init__(self, request: dict[str, Any]) -> None:
+    def __init__(self, request: dict[str, Any], terminal: int | None = None) -> None:
         self.returncode: int | None = None
         """The exit status, once it is known."""
         out, err = os.pipe(), os.pipe()
         with Path(os.devnull).open("rb") as stdin:
-            self._asker = _begin(request, (stdin.fileno(), out[1], err[1]))
+            streams = (stdin.fileno(), out[1], err[1]) if terminal is None else (terminal,) * 3
+            self._asker = _begin(request, streams)
         os.close(out[1])
         os.close(err[1])
         self.stdout = os.fdopen(out[0], encoding="utf-8")
@@ -129,23 +131,50 @@ class WarmProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def begin_wsap(words: Sequence[str], *, env: Mapping[str, str]) -> WarmProcess | subprocess.Popen[str]:
+Process: TypeAlias = WarmProcess | subprocess.Popen[str]
+
+
+def begin_wsap(words: Sequence[str], *, env: Mapping[str, str]) -> Process:
     """Begin `wsap WORDS` and return the process, whose output can be read as it comes."""
     return _begun({"words": list(words)}, ["-m", "wsap_core"], env)
 
 
-def begin_python(code: str, *words: str) -> WarmProcess | subprocess.Popen[str]:
+def begin_wsap_at_terminal(words: Sequence[str], *, env: Mapping[str, str], terminal: int) -> Process:
+    """Begin `wsap WORDS` at a terminal of its own, given by its descriptor."""
+    if _needs_start(env):
+        return subprocess.Popen(
+            [sys.executable, "-m", "wsap_core", *words], stdin=terminal, stdout=terminal, stderr=terminal, env=env,
+            text=True, start_new_session=True, preexec_fn=_take_terminal,
+        )  # fmt: skip
+    request = {"words": list(words), "env": dict(env), "cwd": str(Path.cwd()), "session": True, "terminal": True}
+    return WarmProcess(request, terminal)
+
+
+def _take_terminal() -> None:
+    """Have the terminal on the standard input control this process."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def begin_python(code: str, *words: str) -> Process:
     """Begin `python -c CODE WORDS` and return the process, whose output can be read as it comes."""
     return _begun({"words": list(words), "code": code}, ["-c", code], os.environ)
 
 
-def _begun(request: dict[str, Any], cold: Sequence[str], env: Mapping[str, str]) -> WarmProcess | subprocess.Popen[str]:
-    if not hasattr(os, "fork") or _python_of(env) != _python_of(os.environ):
+def _begun(request: dict[str, Any], cold: Sequence[str], env: Mapping[str, str]) -> Process:
+    if _needs_start(env):
         return subprocess.Popen(
             [sys.executable, *cold, *request["words"]],
             env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
     return WarmProcess({**request, "env": dict(env), "cwd": str(Path.cwd()), "session": True})
+
+
+def _needs_start(env: Mapping[str, str]) -> bool:
+    """Return whether a process can't come from the warm one."""
+    return not hasattr(os, "fork") or _python_of(env) != _python_of(os.environ)
 
 
 def _python_of(env: Mapping[str, str]) -> dict[str, str]:
@@ -261,6 +290,8 @@ def _command(request: dict[str, Any], streams: Sequence[int]) -> int:
     sys.path[:] = [entry for entry in sys.path if entry != str(Path(__file__).parent)]
     if request.get("session"):
         os.setsid()
+    if request.get("terminal"):
+        _take_terminal()
     if "code" in request:
         sys.argv[0] = "-c"
         exec(compile(request["code"], "<string>", "exec"), {"__name__": "__main__"})  # the test's own

@@ -23,4 +23,11 @@ class TestTown(GameAdapterTests):
 
     @pytest.fixture
     def steps(self) -> int:
+        return 7
+
+
+@pytest.mark.slow
+class TestLongerTown(TestTown):
+    @pytest.fixture
+    def steps(self) -> int:
         return 12
