@@ -34,15 +34,15 @@ def create_app(
     guarded: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
-    """Return the application of a nexus; whoever serves it starts and stops the nexus.
+    """Return the application of a nexus, which the caller starts and stops.
 
     Args:
-        nexus: what is served.
-        tokens: who may do what.
-        limits: what a request, and a caller, may take.
-        hosts: names that the Host header may have besides this machine's own; None for any.
+        nexus: the nexus to serve.
+        tokens: tells callers by their tokens.
+        limits: limits on requests and callers.
+        hosts: names that the Host header may have besides loopback names; None for any.
         guarded: whether reading needs a token, too.
-        clock: for the rates.
+        clock: seconds, for the rate limits.
     """
     app = FastAPI(title="WSAP nexus", version=PROTOCOL_VERSION, docs_url=None, redoc_url=None, redirect_slashes=False)
     limits = limits or HttpLimits()

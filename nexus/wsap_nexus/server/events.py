@@ -1,18 +1,18 @@
-"""What happens in the nexus, as a stream; and whether it works."""
+"""Routes of the nexus itself: about, health, and the event stream."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from sqlalchemy import func, select
 
 from wsap_core.errors import StorageError
 from wsap_core.version import PROTOCOL_VERSION
-from wsap_nexus.http.guard import HttpLimits, Receive, Scope, Send
+from wsap_nexus.http.guard import HttpLimits, Message, Receive, Scope, Send
 from wsap_nexus.http.refusals import TooManyStreamsError
 from wsap_nexus.http.replies import answer
 from wsap_nexus.hub.nexus import Nexus
@@ -31,7 +31,7 @@ _RETRY = "retry: 1000\n\n"
 
 @router.get("", responses={200: {"model": shapes.About}})
 async def about(nexus: Hub, request: Request) -> Response:
-    """What runs here."""
+    """What this nexus is, in numbers."""
     feed: Feed = request.app.state.feed
     return answer(
         {
@@ -46,7 +46,7 @@ async def about(nexus: Hub, request: Request) -> Response:
 
 @router.get("/health", responses={200: {"model": shapes.Health}, 503: {"model": shapes.Health}})
 async def health(nexus: Hub, request: Request) -> Response:
-    """Whether it works: 200 if it does, 503 if the database can't be read."""
+    """Health: 200, or 503 if the database cannot be read."""
     feed: Feed = request.app.state.feed
     try:
         agents, works = _count(nexus), True
@@ -86,7 +86,7 @@ async def events(
     kind: Annotated[list[Annotated[str, Query(max_length=100)]] | None, Query(max_length=50)] = None,
     until: Annotated[int | None, Query(ge=0, le=_SEQ, description="End after this event.")] = None,
 ) -> Response:
-    """Stream what happens from now on, or from after an event on (`Last-Event-ID`, or `after`)."""
+    """Stream events from now on, or after a given one (`Last-Event-ID`, or `after`)."""
     feed: Feed = request.app.state.feed
     limits: HttpLimits = request.app.state.limits
     if feed.listeners >= limits.streams:
@@ -103,16 +103,16 @@ async def events(
 
 
 class EventStream(Response):
-    """An answer that goes on: events as they happen, a sign of life when none do.
+    """A response of server-sent events, with heartbeats.
 
-    A client that leaves what it is sent unread for too long is let go; it can go on from where it was.
+    It ends if the client reads nothing for too long; the client can continue from its last event.
 
     Args:
-        feed: where events come from.
-        after: the number to begin after.
-        passes: says by agent and kind which events are sent.
-        limits: how patient it is.
-        until: the number to end at; None to go on.
+        feed: the source of the events.
+        after: the number of the event to begin after.
+        passes: selects events by agent and kind.
+        limits: the heartbeat and the send timeout.
+        until: the number of the last event; None for no end.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class EventStream(Response):
             if sending.done() and not sending.cancelled():
                 sending.result()
         except (TimeoutError, OSError) as error:
-            _LOG.debug("A stream of events ended: %r", error)  # the client is slow, or went away
+            _LOG.debug("A stream of events ended: %r", error)  # the client is slow or gone
         finally:
             self._feed.listeners -= 1
             for task in (sending, gone):
@@ -173,7 +173,6 @@ class EventStream(Response):
 
 
 async def _gone(receive: Receive) -> None:
-    # Any: ASGI's messages.
-    message: Any = {}
+    message: Message = {}
     while message.get("type") != "http.disconnect":
         message = await receive()

@@ -1,7 +1,6 @@
-"""What happens in the nexus, for many listeners at once: the newest events in memory, all of them in the log.
+"""The events of the nexus for many streams at once: the newest from memory, older ones from the log.
 
-A listener is a number: the last event it was given. One that keeps up is served from memory, and one
-that fell behind reads the log, so that a slow client costs no more memory than a quick one.
+A stream keeps only the number of its last event, so a slow client costs no more memory than a quick one.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class Line:
-    """An event, ready to be sent."""
+    """A serialized event."""
 
     seq: int
     kind: str
     agent_id: str | None
     text: str
-    """As server-sent events have it, the empty line at the end included."""
+    """In the format of server-sent events, with the empty line at the end."""
 
 
 class Feed:
     """The events of a nexus.
 
     Args:
-        ledger: where they come from.
+        ledger: the source of the events.
     """
 
     def __init__(self, ledger: NexusStore) -> None:
@@ -46,7 +45,7 @@ class Feed:
         self._fresh = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.listeners = 0
-        """How many listen now."""
+        """Open streams."""
         self._stop: Callable[[], None] = ledger.listen(self._take)
 
     def close(self) -> None:
@@ -61,12 +60,12 @@ class Feed:
             return book.last_seq()
 
     def fresh(self) -> asyncio.Event:
-        """Return what is set when something happens from now on; look for events after taking it."""
+        """Return an event that the next change sets; call this before `after`, to miss none."""
         self._loop = asyncio.get_running_loop()
         return self._fresh
 
     def after(self, seq: int) -> tuple[list[Line], int]:
-        """Return the next events above a number, oldest first, and the number to go on from."""
+        """Return the events after a number, oldest first, at most `PAGE`, and the number to continue from."""
         lines = self._lines
         if lines and lines[0].seq <= seq + 1:
             at = bisect.bisect_right(lines, seq, key=lambda line: line.seq)
@@ -77,7 +76,7 @@ class Feed:
         return found, found[-1].seq if found else seq
 
     def _take(self, event: NexusEvent) -> None:
-        # Two transactions may be through in another order than their events are numbered.
+        # Transactions may commit in another order than their events are numbered.
         if not self._lines or event.seq > self._lines[-1].seq:
             self._lines.append(line_of(event))
         else:
@@ -91,6 +90,6 @@ class Feed:
 
 
 def line_of(event: NexusEvent) -> Line:
-    """Return an event, ready to be sent."""
+    """Return a serialized event."""
     text = f"id: {event.seq}\nevent: {event.kind}\ndata: {dumps(event.to_json())}\n\n"
     return Line(event.seq, event.kind, event.agent_id, text)

@@ -1,4 +1,4 @@
-"""The games that agents can enter."""
+"""Routes of games."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ GameName = Annotated[str, Path(max_length=200)]
 
 @router.get("/games", responses={200: {"model": shapes.Games}})
 async def games(nexus: Hub) -> Response:
-    """List the games that can be entered."""
+    """List the games that agents can enter."""
     return answer({"games": nexus.games()})
 
 
 @router.get("/games/{game}", responses={200: {"model": shapes.GameAnswer}})
 async def game(nexus: Hub, game: GameName) -> Response:
-    """What is known of a game."""
+    """What the nexus knows about a game."""
     return answer({"game": nexus.game_info(game)})
 
 
 @router.post("/games", responses={200: {"model": shapes.GameAnswer}, 201: {"model": shapes.GameAnswer}})
 async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
-    """Take in a game in another process (201); one that is known is reached at its new address (200)."""
+    """Register a game in another process (201), or change the address of a registered one (200)."""
     known = set(nexus.remote_games.specs())
     spec = await nexus.remote_games.join(new.base_url, new.token, frozenset(nexus.host.games.names()))
     nexus.breaker.put(spec.name, "available")
@@ -39,6 +39,6 @@ async def join(nexus: Hub, new: shapes.NewGame, by: Admin) -> Response:
 
 @router.put("/games/{game}/status", responses={200: {"model": shapes.GameAnswer}})
 async def set_status(nexus: Hub, game: GameName, new: shapes.NewStatus, by: Admin) -> Response:
-    """Say whether a game may be entered; who is in it comes back if not."""
+    """Set whether a game can be entered; if not, the agents in it return."""
     nexus.set_game_status(game, new.status, new.reason)
     return answer({"game": nexus.game_info(game)})

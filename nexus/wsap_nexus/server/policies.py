@@ -1,12 +1,12 @@
-"""Policies that come over the wire: who decides, with nothing in it that names a file or a program of this machine."""
+"""Policies received over the wire, which must not name files or programs of this machine."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.protocol.values import JsonValue
 from wsap_core.references import load_agent_spec
 from wsap_nexus.http.refusals import ForbiddenError
 from wsap_nexus.hub.nexus import Nexus
@@ -14,22 +14,22 @@ from wsap_nexus.server import shapes
 from wsap_nexus.store.entities import EXTERNAL, Policy
 
 _OF_THIS_MACHINE = {"prompts": "a folder", "command": "a program", "cwd": "a folder"}
-# Options that name something here, by the last part of their names.
+# Last part of an option's name -> what it names.
 
 
 def read_policies(
     nexus: Nexus, given: Mapping[str, shapes.PolicyShape], known: Mapping[str, Policy] | None = None
 ) -> dict[str, Policy]:
-    """Return policies of agents that are installed: over the wire, no file is read and no program started.
+    """Return the policies of a request.
 
     Args:
-        nexus: whose agents and games these are.
-        given: game -> who decides there.
-        known: policies that the agent has already, which may be given again as they are.
+        nexus: has the games and the installed agents.
+        given: game -> policy.
+        known: the agent's current policies, which may be repeated unchanged.
 
     Raises:
         ForbiddenError: a policy names a file, a folder or a program.
-        UnknownNameError: there is no such agent, or no such game.
+        UnknownNameError: no such agent is installed, or no such game.
         UsageError: an agent that decides over the wire is given options.
     """
     found: dict[str, Policy] = {}
@@ -53,8 +53,7 @@ def read_policies(
     return found
 
 
-def _named_here(options: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Give the options that name something of this machine, and what. Any: JSON of an open shape."""
+def _named_here(options: Mapping[str, JsonValue], path: str = "") -> Iterator[tuple[str, str]]:
     for name, value in options.items():
         here = f"{path}.{name}" if path else str(name)
         what = _OF_THIS_MACHINE.get(str(name).rpartition(".")[2])
@@ -63,7 +62,7 @@ def _named_here(options: Mapping[str, Any], path: str = "") -> Iterator[tuple[st
         yield from _in_value(value, here)
 
 
-def _in_value(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _in_value(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         yield from _named_here(value, path)
     elif isinstance(value, list | tuple):
@@ -73,7 +72,7 @@ def _in_value(value: Any, path: str) -> Iterator[tuple[str, str]]:
         if value.startswith("@"):
             yield path, "a file"
         elif value.lstrip().startswith(("{", "[")):
-            # What is given as text on a command line may be the JSON of a table.
+            # A text may be the JSON of a table, as on the command line.
             try:
                 inside = json.loads(value)
             except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""What the documentation says of the wire API, as the code has it: `python -m wsap_nexus.server.reference FOLDER`.
+"""Writes the reference of the wire API: `python -m wsap_nexus.server.reference FOLDER`.
 
-It writes `openapi.json` into the folder, and the table of codes into its `wire-api.md`, between the two marks.
+It writes `openapi.json` into the folder, and the table of error codes into its `wire-api.md`, between two marks.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _OWN = tuple(
     + [f"wsap_nexus.{room}." for room in ("agents", "http", "hub", "server", "worlds")]
 )
 _LOADED = (serve, world)
-"""What brings in every module that has an error of its own."""
+"""Importing these imports every module that defines errors."""
 
 
 def document() -> str:
-    """Return the OpenAPI document as it is kept."""
+    """Return the text of `openapi.json`."""
     app = FastAPI(title="WSAP nexus", version=openapi.VERSION)
     include_routes(app)
     return openapi.to_text(app.openapi())
 
 
 def codes() -> dict[str, tuple[int, bool, str]]:
-    """Return every code that a refusal can have: the status, whether a retry can help, and what it means."""
+    """Return code -> HTTP status, whether a retry can help, and meaning."""
     found: dict[str, tuple[int, bool, str]] = {}
     for kind in _tree(WsapError):
         if kind.__module__.startswith(_OWN) and "code" in vars(kind):
@@ -45,7 +45,7 @@ def codes() -> dict[str, tuple[int, bool, str]]:
 
 
 def codes_table() -> str:
-    """Return the codes as a table."""
+    """Return the codes as a Markdown table."""
     lines = ["| Code | Status | Retry? | Meaning |", "| --- | --- | --- | --- |"]
     for code, (status, retry, meaning) in codes().items():
         lines.append(f"| `{code}` | {status} | {'yes' if retry else 'no'} | {meaning} |")
@@ -66,7 +66,7 @@ def _tree(kind: type[WsapError]) -> Iterator[type[WsapError]]:
 
 
 def write(folder: Path) -> None:
-    """Write both."""
+    """Write both files."""
     (folder / "openapi.json").write_text(document(), encoding="utf-8")
     page = folder / "wire-api.md"
     page.write_text(with_codes(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Running a nexus and its wire API in one process."""
+"""Runs a nexus and its wire API in one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wsap_nexus.server.shutdown import end_streams
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers requests, and when it ends: streams would go on for ever."""
+    """Reports when it is ready and when it shuts down."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None], over: Callable[[], None]) -> None:
         super().__init__(config)
@@ -33,7 +33,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to whoever serves: uvicorn would raise them once more at the end."""
+        """Leave signals to the caller; uvicorn would raise them again at the end."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -55,19 +55,19 @@ async def serve(
     limits: HttpLimits | None = None,
     key: OneTimeKey | None = None,
 ) -> None:
-    """Start a nexus, serve it until it is told to stop, and stop it in good order.
+    """Start a nexus, serve it until it is told to stop, and stop it.
 
     Args:
         nexus: not started yet.
-        address: where to listen.
-        token_file: where the token lies that guards whatever changes state.
-        ready: told the address of the dashboard once requests are answered.
-        until: set when it is to stop; None to serve until the task is cancelled.
-        limits: what a request, and a caller, may take.
-        key: opens the dashboard's controls once; nothing but the token does when None.
+        address: the address to listen on.
+        token_file: holds the admin's token.
+        ready: called with the URL once requests are answered.
+        until: set to stop; None to serve until the task is cancelled.
+        limits: limits on requests, callers and connections.
+        key: unlocks the dashboard once; None to accept only the token.
 
     Raises:
-        PortInUseError: something else listens there.
+        PortInUseError: the port is in use.
         NexusRunningError: another nexus leads the database.
         LockLostError: another one took it over meanwhile; this one has stopped.
     """
@@ -95,7 +95,7 @@ async def serve(
             losing = asyncio.create_task(_end_when_lost(server, nexus))
             await server.serve(sockets=[listening])
         except NexusRunningError:
-            raise  # the database is another's: there is nothing to stop, and nothing may be written
+            raise  # another nexus has the database: nothing was started, and nothing may be written
         except BaseException:
             await nexus.stop()
             raise
@@ -110,11 +110,7 @@ async def serve(
 
 
 def _app(nexus: Nexus, address: Address, token_file: Path, limits: HttpLimits | None) -> FastAPI:
-    """Return the application for an address: where others can reach it, reading needs the token, too.
-
-    Raises:
-        ConfigError: others can read the token's file, or there is no token in it.
-    """
+    # Where other machines can reach the nexus, reading needs the token, too.
     try:
         token = own_token(token_file)
         tokens = Tokens(nexus.ledger, token)
