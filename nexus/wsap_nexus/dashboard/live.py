@@ -1,4 +1,4 @@
-"""What happens, as a stream: the nexus' events one by one, and what agents do in worlds at most five times a second."""
+"""A stream of the nexus' events, and of agents' steps in worlds at most five times a second."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from wsap_nexus.store.events import NexusEvent
 router = APIRouter()
 
 PERIOD = 0.2
-"""Seconds between two messages of what agents do."""
+"""Seconds between two messages about steps."""
 
 MOST_BEHIND = 1000
-"""Events that a page that was away is told one by one; beyond that it is told to look anew."""
+"""Most missed events sent to a page; beyond that it is told to reload."""
 
 MOST_AGENTS = 200
-"""Agents in one message of what they do."""
+"""Most agents in one message about steps."""
 
 MOST_LISTENERS = 100
-"""Pages that are told what happens at once."""
+"""Most open streams."""
 
 QUIET = 15.0
-"""Seconds after which something is sent, so that both ends notice a lost connection."""
+"""Seconds between two heartbeats."""
 
 
 class Board:
-    """Knows who has done something since, for everybody who listens.
+    """Passes steps and events of a nexus on to the open streams.
 
     Args:
-        nexus: what is listened to.
+        nexus: the source of steps and events.
         clock: seconds, going forward.
     """
 
@@ -52,20 +52,20 @@ class Board:
         self._listeners: list[Listener] = []
         self._times: deque[float] = deque(maxlen=20_000)
         self.decisions = 0
-        """Decisions in worlds since the nexus was started."""
+        """Steps in worlds since the start."""
         self.closed = False
-        """Whether whoever listens is to go."""
+        """Whether the streams have to end."""
         nexus.on_step(self._stepped)
         nexus.ledger.listen(self._noted)
 
     def close(self) -> None:
-        """Send everybody away who listens."""
+        """End all streams."""
         self.closed = True
         for listener in self._listeners:
             listener.noted()
 
     def rate(self) -> float:
-        """Return the decisions a second in worlds, over the last five seconds."""
+        """Return the steps a second in worlds, over the last five seconds."""
         since = self._clock() - 5
         while self._times and self._times[0] < since:
             self._times.popleft()
@@ -73,11 +73,11 @@ class Board:
 
     @property
     def listeners(self) -> int:
-        """How many listen now."""
+        """Open streams."""
         return len(self._listeners)
 
     def listen(self) -> Listener:
-        """Return a new listener; close it when it is done."""
+        """Return a new listener, which the caller closes."""
         listener = Listener(asyncio.get_running_loop(), self._listeners.remove)
         self._listeners.append(listener)
         return listener
@@ -94,7 +94,7 @@ class Board:
 
 
 class Listener:
-    """One page that listens: a set of agents and a bell, whatever happens meanwhile."""
+    """The agents of a stream that took steps, and a wakeup."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, remove: Callable[[Listener], None]) -> None:
         self._loop = loop
@@ -103,16 +103,16 @@ class Listener:
         self._agents: dict[str, None] = {}
 
     def stepped(self, agent_id: str) -> None:
-        """Take down that an agent has done something."""
+        """Record a step of an agent."""
         self._agents[agent_id] = None
         self._bell.set()
 
     def noted(self) -> None:
-        """Ring because the nexus' log has grown; it may be told so by another thread."""
+        """Wake the stream for a new event; any thread may call this."""
         self._loop.call_soon_threadsafe(self._bell.set)
 
     async def heard(self, seconds: float) -> list[str] | None:
-        """Wait until something has happened; return who did something, or None when nothing happened for so long."""
+        """Wait for a step or an event; return the agents that took steps, or None after `seconds` without any."""
         try:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()
@@ -123,7 +123,7 @@ class Listener:
         return agents
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Remove the listener."""
         self._remove(self)
 
 
@@ -134,7 +134,7 @@ async def live(
     last_event_id: Annotated[int | None, Header(ge=0)] = None,
     after: Annotated[int | None, Query(ge=0)] = None,
 ) -> StreamingResponse:
-    """Stream what happens, from after an event on."""
+    """Stream steps and events, after a given event."""
     board: Board = request.app.state.board
     if board.listeners >= MOST_LISTENERS:
         raise TooManyStreamsError(f"{MOST_LISTENERS} pages are open already; close some of them.")
@@ -150,7 +150,7 @@ async def _stream(nexus: Nexus, request: Request, after: int | None) -> AsyncIte
         with nexus.ledger.look() as book:
             newest = book.last_seq()
         seq = newest if after is None else after
-        # A number from another database, or from long ago, says nothing about what the page lacks.
+        # The number is from another database, or too old to send all that the page missed.
         reset = seq > newest or newest - seq > MOST_BEHIND
         if reset:
             seq = newest
@@ -181,7 +181,6 @@ def _events(nexus: Nexus, after: int) -> list[dict[str, Any]]:
 
 
 def _pulse(nexus: Nexus, board: Board, agents: list[str]) -> dict[str, Any]:
-    # Any: JSON-ready data for the page.
     stays = [nexus.live.sessions[agent] for agent in agents[-MOST_AGENTS:] if agent in nexus.live.sessions]
     return {
         "agents": [session_json(stay) for stay in stays],

@@ -1,4 +1,4 @@
-"""What an agent remembers, with where it comes from. Any, in this module: JSON-ready data for the page."""
+"""The route of an agent's memories."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from wsap_nexus.hub.served import Hub
 router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
 
 RUNS = 10
-"""An agent's newest stays whose lessons are looked for."""
+"""Sessions whose lessons are shown, the newest of an agent."""
 
 MOST = 100
-"""Memories of each kind that are shown."""
+"""Most memories of each kind."""
 
 
 @router.get("/agents/{agent_id}/memories")
 async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, le=MOST)] = 50) -> Response:
-    """What an agent keeps: its core memories, what it has in mind now, and the lessons of its last stays."""
+    """An agent's core memories, strategies, current memory, lessons of its last sessions, and diary."""
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)
         sessions = book.sessions(agent_id=agent_id, limit=RUNS)
@@ -48,14 +48,14 @@ async def memories(nexus: Hub, agent_id: str, most: Annotated[int, Query(ge=1, l
 
 
 def _seat_of(nexus: Nexus, run_id: str, agent_id: str) -> str | None:
-    """Return the seat that an agent has in a run: its own name where it is alone; None where that is not known."""
+    """Return an agent's seat in a run; None if it is not known."""
     config = nexus.store.repository.get_run(run_id).config
     seats = [seat for seat in config.get("seats", ()) if isinstance(seat, dict)]
     return next((str(seat.get("name")) for seat in seats if agent_id in (seat.get("mind"), seat.get("name"))), None)
 
 
 def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
-    """Return what the memory of an agent that is in a world holds now, where the memory can be looked through."""
+    """Return the memory of an agent in a world; empty if it cannot be browsed."""
     stay = nexus.live.sessions.get(agent_id)
     run = None if stay is None else nexus.playing(stay.session.run_id)
     memory = None if run is None or stay is None else getattr(run.agent(stay.seat_name), "memory", None)
@@ -65,7 +65,7 @@ def _in_mind(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
 
 
 def _kept(nexus: Nexus, agent_id: str, most: int) -> list[dict[str, Any]]:
-    """Return what an agent remembers while it plays nowhere, as its row has it."""
+    """Return the stored memories of an agent."""
     with nexus.ledger.look() as book:
         saved = SavedMemories.from_bytes(book.memories(agent_id))
     found, missing = recollections(saved, nexus.host, limit=most)

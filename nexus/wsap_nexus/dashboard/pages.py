@@ -1,4 +1,4 @@
-"""The page and its files, as they lie in `assets`: written for browsers as they are, with no build step."""
+"""The page and its files in `assets`, which have no build step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wsap_nexus.dashboard.guard import HEADERS
 router = APIRouter()
 
 FOLDER = Path(__file__).parent / "assets"
-_FRESH = {"Cache-Control": "no-cache"}  # kept by browsers, and asked about each time: a restart may bring newer ones
+_FRESH = {"Cache-Control": "no-cache"}  # cached, but checked each time: a restart may bring newer files
 
 
 @router.get("/")
 async def page() -> Response:
-    """Return the page; everything in it comes by its scripts."""
+    """Return the page; its scripts load the rest."""
     return FileResponse(FOLDER / "index.html", headers=HEADERS | _FRESH)
 
 

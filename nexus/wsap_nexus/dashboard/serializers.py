@@ -1,13 +1,10 @@
-"""What the dashboard is told of agents, steps and observations: plain data, bounded in size.
-
-Any, in this module: JSON-ready data for the page.
-"""
+"""Agents, steps, observations and events as JSON-ready data of bounded size, for the dashboard."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +19,7 @@ from wsap_nexus.store.events import Names, NexusEvent
 from wsap_nexus.terminal.story import action_text
 
 LONGEST = 20_000
-"""Characters of a text that are shown at most."""
+"""Most characters of a text."""
 
 _MOST_ROWS = 400
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -30,7 +27,7 @@ _MOST_PICTURE = 4 << 20
 
 
 def json_response(body: object, request: Request | None = None, *, etag: str | None = None) -> Response:
-    """Return data for the page; 304 where it has what the tag stands for already."""
+    """Return a JSON response with the headers of the dashboard; 304 if the client has this ETag."""
     headers = {**HEADERS, "Cache-Control": "no-cache" if etag else "no-store"}
     if etag is not None:
         tag = f'W/"{etag}"'
@@ -41,13 +38,13 @@ def json_response(body: object, request: Request | None = None, *, etag: str | N
 
 
 def shortened(text: object, most: int = LONGEST) -> str:
-    """Return a text that is no longer than is shown."""
+    """Return a text cut to `most` characters."""
     whole = str(text)
     return whole if len(whole) <= most else f"{whole[:most]}\n… ({len(whole) - most} more characters)"
 
 
 def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
-    """Return an event of the nexus with its sentence, and how several gains are told in one."""
+    """Return an event with its sentence, and the parts by which the page merges several gains."""
     gain = event.gained(names)
     return {
         **event.to_json(),
@@ -59,7 +56,7 @@ def event_json(event: NexusEvent, names: Names) -> dict[str, Any]:
 
 
 def session_json(stay: LiveSession) -> dict[str, Any]:
-    """Return where an agent stands in its stay."""
+    """Return the state of a live session."""
     session, step = stay.session, stay.last
     found: dict[str, Any] = {
         "agent": session.agent_id,
@@ -89,10 +86,10 @@ def session_json(stay: LiveSession) -> dict[str, Any]:
 
 
 def observation_json(observation: Observation) -> dict[str, Any]:
-    """Return what an agent saw: in figures, in words, and drawn."""
+    """Return an observation as values, text and view."""
     try:
         view = view_json(observation.to_view())
-    except Exception:  # the game's own code: a map that fails must not hide the rest
+    except Exception:  # the game's own code
         view = None
     return {
         "kind": type(observation).__name__,
@@ -113,7 +110,6 @@ def observation_json(observation: Observation) -> dict[str, Any]:
 
 
 def _pairs(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the first entries, each a number, yes or no, or a short text."""
     found: dict[str, Any] = {}
     for key, value in list(mapping.items())[:60]:
         plain = value if isinstance(value, bool | int | float) else shortened(value, 120)
@@ -122,7 +118,7 @@ def _pairs(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def view_json(view: View | None) -> dict[str, Any] | None:
-    """Return a view with its pictures checked and its rows bounded; None for one that shows nothing."""
+    """Return a view with checked pictures and a bounded number of rows; None for an empty one."""
     if view is None or not view.blocks:
         return None
     shown = [_block(block) for block in list(view.blocks)[:20]]
@@ -145,7 +141,7 @@ def _block(block: Any) -> dict[str, Any]:
     found: dict[str, Any] = encode(block)
     for key in ("rows", "lines"):
         if isinstance(found.get(key), list):
-            # The end of a conversation is what happens now; the beginning of a table is what it is about.
+            # Of a conversation the end matters, of a table the beginning.
             rows = found[key]
             found[key] = rows[-_MOST_ROWS:] if key == "lines" else rows[:_MOST_ROWS]
     if "text" in found:
@@ -160,8 +156,3 @@ def _is_png(text: str) -> bool:
         return base64.b64decode(text[:16], validate=True).startswith(_PNG[:8]) and text.isascii()
     except (binascii.Error, ValueError):
         return False
-
-
-def names_of(rows: Iterable[Any]) -> dict[str, str]:
-    """Return id -> name of agents."""
-    return {row.id: row.name for row in rows}

@@ -1,4 +1,4 @@
-"""Where the steps of a run lie in its log, so that any of them is found at once, however long the log is."""
+"""An index of the steps in the log of a run, which finds any step quickly."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from wsap_nexus.store.tables import METADATA
 _EVENT = METADATA.tables["event"]
 
 STRIDE = 64
-"""One in so many steps is known by its event; the others are found from there."""
+"""One in so many steps is indexed; the others are found from there."""
 
 KEPT = 16
-"""Runs whose index is kept: for a million steps that is 128 KB each."""
+"""Runs whose index is kept; 128 KB for a million steps."""
 
 _CHUNK = 5000
 """Events read in one transaction."""
 
 
 class StepIndex:
-    """The events of a run that are steps: how many, and every 64th.
+    """The number of steps of a run, and the event of every 64th.
 
     Args:
         run_id: the run.
@@ -36,15 +36,15 @@ class StepIndex:
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.count = 0
-        """Steps that are known."""
+        """Indexed steps."""
         self.next_seq = 0
-        """The event to go on from."""
+        """The next event to read."""
         self._anchors = array("q")
         self.lock = asyncio.Lock()
-        """Held while it is brought up to date."""
+        """Held during an update."""
 
     def extend(self, database: Database) -> bool:
-        """Take in some more of the log; return whether there may be yet more. Runs in a thread."""
+        """Read the next part of the log; return whether there may be more. Runs in a thread."""
         query = (
             select(_EVENT.c.seq, _EVENT.c.kind)
             .where(_EVENT.c.run_id == self.run_id, _EVENT.c.seq >= self.next_seq)
@@ -62,21 +62,21 @@ class StepIndex:
         return len(rows) == _CHUNK
 
     def near(self, position: int) -> tuple[int, int]:
-        """Return an event that is a step at or before a position, and how many steps follow until there."""
+        """Return the event of an indexed step at or before a position, and the steps from there to it."""
         anchor = min(position // STRIDE, len(self._anchors) - 1)
         return self._anchors[anchor], position - anchor * STRIDE
 
     def before(self, seq: int) -> tuple[int, int]:
-        """Return the position of a step before (or at) an event, and the step's event; (0, 0) before the first."""
+        """Return position and event of an indexed step at or before an event; (0, 0) before the first."""
         anchor = bisect_right(self._anchors, seq) - 1
         return (0, 0) if anchor < 0 else (anchor * STRIDE, self._anchors[anchor])
 
 
 class StepIndexes:
-    """The indexes of the runs that were looked at last.
+    """The indexes of the last requested runs.
 
     Args:
-        repository: where the runs are.
+        repository: stores the runs.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -84,7 +84,7 @@ class StepIndexes:
         self._indexes: OrderedDict[str, StepIndex] = OrderedDict()
 
     async def of(self, run_id: str) -> StepIndex:
-        """Return the index of a run, as its log stands now."""
+        """Return the up-to-date index of a run."""
         index = self._indexes.setdefault(run_id, StepIndex(run_id))
         self._indexes.move_to_end(run_id)
         while len(self._indexes) > KEPT:
@@ -95,7 +95,7 @@ class StepIndexes:
         return index
 
     async def seq_at(self, run_id: str, position: int) -> int | None:
-        """Return the event of a step by its position in the run, from 0; None if there are not so many."""
+        """Return the event of a step by its position in the run, from 0; None if there are fewer steps."""
         index = await self.of(run_id)
         if not 0 <= position < index.count:
             return None
@@ -106,7 +106,7 @@ class StepIndexes:
         return found
 
     async def position_of(self, run_id: str, seq: int) -> int:
-        """Return how many steps of a run come before an event."""
+        """Return the number of steps of a run before an event."""
         index = await self.of(run_id)
         position, start = index.before(seq)
         with self._database.read() as connection:
@@ -114,5 +114,5 @@ class StepIndexes:
             return position + len(connection.execute(between).all())
 
 
-def _steps(run_id: str) -> Select[Any]:  # Any: SQLAlchemy's types of columns are not known here
+def _steps(run_id: str) -> Select[Any]:
     return select(_EVENT.c.seq).where(_EVENT.c.run_id == run_id, _EVENT.c.kind == "step")

@@ -1,7 +1,4 @@
-"""Runs, past and present: which there are, their steps, and what lies behind each decision.
-
-Any, in this module: JSON-ready data for the page.
-"""
+"""Routes of runs, past and present: the list, their steps, and the details of each decision."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from sqlalchemy import select
 
 from wsap_core.errors import UnknownNameError, WireError, WsapError
 from wsap_core.factories import load
-from wsap_core.host import PluginHost
 from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
+from wsap_core.references import load_adapter_spec
 from wsap_nexus.dashboard.guard import HEADERS, reader
 from wsap_nexus.dashboard.lookback import look_back
 from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
@@ -35,16 +32,16 @@ router = APIRouter(prefix="/dashboard/data", dependencies=[Depends(reader)])
 _RUN, _EVENT, _SESSION = METADATA.tables["run"], METADATA.tables["event"], METADATA.tables["session"]
 
 BEHIND = ("call", "tool", "refusal", "failure", "picture", "tools", "lessons", "death", "decision", "plan")
-"""Kinds of events that tell of a decision, besides its step."""
+"""Kinds of events that give details of a decision, besides its step."""
 
 MOST_BEHIND = 200
-"""Events of these kinds that are shown with one decision."""
+"""Most events of these kinds shown with one decision."""
 
 WALK = 3000
-"""Calls that are gone back over for the beginning of a conversation."""
+"""Most earlier calls read to complete a conversation."""
 
 LONGEST_PROMPT = 200_000
-"""Characters of a message that are shown of a prompt."""
+"""Most characters shown of a message of a prompt."""
 
 Seq = Annotated[int, Query(ge=0)]
 
@@ -75,10 +72,10 @@ async def runs(
 
 @router.get("/runs/{run_id}")
 async def run(nexus: Hub, request: Request, run_id: str) -> Response:
-    """A run: what was played, by whom, and how long its log is."""
+    """A run: its game, its agents, and its number of steps."""
     record = nexus.store.repository.get_run(run_id)
     index = await _indexes(request).of(record.id)
-    _, _, title, remark = _reading(nexus, record)
+    _, title, remark = _reading(nexus, record)
     with nexus.store.database.read() as connection:
         who = _players(connection, [record.id])
     return json_response(
@@ -114,7 +111,7 @@ async def steps(
     before: Annotated[int | None, Query(ge=0)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
 ) -> Response:
-    """Steps in short, oldest first: from a position on, right after an event, or right before one."""
+    """Summaries of steps, oldest first: from a position on, after an event, or before one."""
     record = nexus.store.repository.get_run(run_id)
     indexes = _indexes(request)
     index = await indexes.of(record.id)
@@ -137,14 +134,14 @@ async def steps(
 
 @router.get("/runs/{run_id}/steps/{seq}")
 async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
-    """One decision with everything behind it: what was seen before and after, why, and what models were asked."""
+    """One decision with its observations before and after, its reasoning, and the calls of models."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     event = _event(repository, record, seq)
-    codec, _, _, _ = _reading(nexus, record)
+    codec, _, _ = _reading(nexus, record)
     data = event.data
     line = data["step"]
-    earlier = _step_before(nexus, record, event)
+    earlier = _seq_before(nexus, record, event.seat, event.seq, "step")
     body = {
         "step": step_in_short(event),
         "position": await _indexes(request).position_of(record.id, seq),
@@ -163,7 +160,7 @@ async def step(nexus: Hub, request: Request, run_id: str, seq: int) -> Response:
 
 @router.get("/runs/{run_id}/calls/{seq}")
 async def call(nexus: Hub, run_id: str, seq: int) -> Response:
-    """The whole conversation that a model was shown in one call."""
+    """The whole conversation that a model got in one call."""
     repository = nexus.store.repository
     record = repository.get_run(run_id)
     messages, whole = _conversation(nexus, record, _event(repository, record, seq, kind="call"))
@@ -172,7 +169,7 @@ async def call(nexus: Hub, run_id: str, seq: int) -> Response:
 
 @router.get("/runs/{run_id}/pictures/{name}")
 async def picture(nexus: Hub, run_id: str, name: str) -> Response:
-    """A picture that a model was shown, by its hash."""
+    """A picture that a model got, by its hash."""
     record = nexus.store.repository.get_run(run_id)
     for event in nexus.store.repository.read_events(record.id, kinds=("picture",)):
         data = event.data
@@ -214,7 +211,7 @@ def _indexes(request: Request) -> StepIndexes:
 
 
 def _players(connection: Any, runs: Iterable[str]) -> dict[str, list[dict[str, str]]]:
-    """Return run -> the agents of the nexus that lived it."""
+    """Return run -> the agents of the nexus that played it."""
     wanted = sorted(runs)
     if not wanted:
         return {}
@@ -256,21 +253,15 @@ def _seats(record: RunRecord) -> list[dict[str, str]]:
     ]
 
 
-def _reading(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str, str]:
-    """Return what decodes a run's observations, its game's name and title, and what can't be shown."""
+def _reading(nexus: Nexus, record: RunRecord) -> tuple[Codec, str, str]:
+    """Return the codec of a run's observations, its game's title, and a remark if the game is missing."""
     if record.game == GAME:
-        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), GAME, "The nexus", ""
+        return Codec([load(t) for t in NEXUS_SPEC.wire_types]), "The nexus", ""
     try:
-        spec = _game(str(record.config.get("game", record.game)), nexus.host)
-        return Codec([load(t) for t in spec.wire_types]), spec.name, spec.display_title, ""
+        spec = load_adapter_spec(str(record.config.get("game", record.game)), nexus.host)
+        return Codec([load(t) for t in spec.wire_types]), spec.display_title, ""
     except WsapError as error:
-        return Codec(), record.game, record.game, f"Shown without what the game adds: {error}"
-
-
-def _game(reference: str, host: PluginHost) -> Any:
-    from wsap_core.references import load_adapter_spec
-
-    return load_adapter_spec(reference, host)
+        return Codec(), record.game, f"Shown without what the game adds: {error}"
 
 
 def _event(repository: Repository, record: RunRecord, seq: int, kind: str = "step") -> EventRecord:
@@ -280,12 +271,11 @@ def _event(repository: Repository, record: RunRecord, seq: int, kind: str = "ste
     return event
 
 
-def _step_before(nexus: Nexus, record: RunRecord, event: EventRecord) -> int | None:
-    """Return the event of the same seat's step before this one."""
+def _seq_before(nexus: Nexus, record: RunRecord, seat: str | None, seq: int, kind: str) -> int | None:
+    """Return the number of a seat's last event of a kind before another event."""
     query = (
         select(_EVENT.c.seq)
-        .where(_EVENT.c.run_id == record.id, _EVENT.c.seq < event.seq, _EVENT.c.kind == "step")
-        .where(_EVENT.c.seat == event.seat)
+        .where(_EVENT.c.run_id == record.id, _EVENT.c.seq < seq, _EVENT.c.kind == kind, _EVENT.c.seat == seat)
         .order_by(_EVENT.c.seq.desc())
         .limit(1)
     )
@@ -297,7 +287,7 @@ def _step_before(nexus: Nexus, record: RunRecord, event: EventRecord) -> int | N
 def _seen_before(
     nexus: Nexus, record: RunRecord, event: EventRecord, earlier: int | None, codec: Codec
 ) -> dict[str, Any] | None:
-    """Return what the agent decided on: what was recorded for it, or else what its last step showed."""
+    """Return the observation of a decision: the recorded one, or else the result of the seat's last step."""
     repository = nexus.store.repository
     low = 0 if earlier is None else earlier
     seen = None
@@ -318,7 +308,7 @@ def _decoded(codec: Codec, data: Any) -> dict[str, Any] | None:
 def _events_behind(
     repository: Repository, record: RunRecord, event: EventRecord, earlier: int | None
 ) -> Iterator[EventRecord]:
-    """Give what was recorded of one decision: since the seat's step before, and with the looking back after it."""
+    """Give the events of one decision, since the seat's last step, and the reflection after it."""
     count = 0
     kinds = (*BEHIND, "step")
     low = 0 if earlier is None else earlier + 1
@@ -327,8 +317,8 @@ def _events_behind(
             continue
         late = found.seq > event.seq
         if late and found.kind in ("step", "call", "plan", "tool"):
-            return  # the next decision begins
-        # What came right after the step before it belongs to that one.
+            return  # of the next decision
+        # These belong to the step before.
         if not late and found.kind in ("lessons", "death", "decision"):
             continue
         if found.kind != "step":
@@ -380,20 +370,19 @@ def _message(message: Any) -> dict[str, str]:
 
 
 def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[list[dict[str, str]], bool]:
-    """Return all messages of a call, and whether that is all of them.
+    """Return the messages of a call, and whether they are complete.
 
-    Each call is recorded without what it shares with the one before, so one goes back from call to
-    call until everything shared is found.
+    A call is recorded without the messages that it shares with the call before it.
     """
     data = event.data
     parts = [[_message(m) for m in data["messages"]]]
     need, seq, walked = int(data["shared"]), event.seq, 0
     while need > 0 and walked < WALK:
-        found = _call_before(nexus, record, event.seat, seq)
+        found = _seq_before(nexus, record, event.seat, seq, "call")
         if found is None:
             break
-        seq, walked = found.seq, walked + 1
-        earlier = found.data
+        seq, walked = found, walked + 1
+        earlier = _event(nexus.store.repository, record, found, kind="call").data
         shared = int(earlier["shared"])
         if need > shared:
             parts.append([_message(m) for m in earlier["messages"][: need - shared]])
@@ -401,20 +390,8 @@ def _conversation(nexus: Nexus, record: RunRecord, event: EventRecord) -> tuple[
     return [message for part in reversed(parts) for message in part], need == 0
 
 
-def _call_before(nexus: Nexus, record: RunRecord, seat: str | None, seq: int) -> EventRecord | None:
-    query = (
-        select(_EVENT.c.seq)
-        .where(_EVENT.c.run_id == record.id, _EVENT.c.seq < seq, _EVENT.c.kind == "call", _EVENT.c.seat == seat)
-        .order_by(_EVENT.c.seq.desc())
-        .limit(1)
-    )
-    with nexus.store.database.read() as connection:
-        found = connection.execute(query).scalar_one_or_none()
-    return None if found is None else _event(nexus.store.repository, record, found, kind="call")
-
-
 def _plan(repository: Repository, record: RunRecord, event: EventRecord) -> list[str]:
-    """Return what the agent last said it would do, before a step; looked for in the events not long before."""
+    """Return the agent's last plan before a step, if it is among the 5,000 events before it."""
     lines: list[str] = []
     low = max(0, event.seq - 5000)
     for found in repository.read_events(record.id, from_seq=low, to_seq=event.seq, kinds=("plan",), seat=event.seat):
@@ -423,7 +400,7 @@ def _plan(repository: Repository, record: RunRecord, event: EventRecord) -> list
 
 
 def _bounded(data: Any) -> Any:
-    """Return JSON data with its texts cut to what is shown."""
+    """Return JSON data with long texts and lists cut."""
     if isinstance(data, str):
         return shortened(data)
     if isinstance(data, list):

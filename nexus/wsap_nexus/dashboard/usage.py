@@ -1,4 +1,4 @@
-"""What language models took: lately, and in each stay. Any: JSON-ready data for the page."""
+"""Usage of language models: in the last day, and in each session."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wsap_nexus.terminal.spending import spending_of, spending_so_far
 _RUN = METADATA.tables["run"]
 
 _MOST_RUNS = 2000
-"""Runs of the last day that are added up; in a nexus of a thousand agents there are more, and it says so."""
+"""Most runs of the last day that are added up; `partial` says that there are more."""
 
 
-def spent_lately(nexus: Nexus, book: Transaction) -> dict[str, Any]:
-    """Return what models took in runs of the last 24 hours, those being played included."""
+def usage_last_day(nexus: Nexus, book: Transaction) -> dict[str, Any]:
+    """Return the usage in runs of the last 24 hours, running ones included."""
     since = (datetime.fromtimestamp(book.now, UTC) - timedelta(days=1)).isoformat()
     query = select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.created >= since)
     rows = book.connection.execute(query.order_by(_RUN.c.created.desc()).limit(_MOST_RUNS)).all()
@@ -33,8 +33,8 @@ def spent_lately(nexus: Nexus, book: Transaction) -> dict[str, Any]:
     return {**asdict(total), "partial": len(rows) == _MOST_RUNS}
 
 
-def spent_by_session(nexus: Nexus, book: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
-    """Return session -> what models took in its run; sessions without any are left out."""
+def usage_by_session(nexus: Nexus, book: Transaction, sessions: Sequence[SessionRecord]) -> dict[str, Any]:
+    """Return session -> usage in its run; sessions without model calls are left out."""
     wanted = [s.run_id for s in sessions]
     rows = book.connection.execute(select(_RUN.c.id, _RUN.c.summary).where(_RUN.c.id.in_(wanted)))
     by_run = {row.id: _usage(nexus, row.id, row.summary) for row in rows}

@@ -1,7 +1,4 @@
-"""What the dashboard is told: who is where, what agents are, what has happened. Only for looking, page by page.
-
-Any, in this module: JSON-ready data for the page.
-"""
+"""Routes of the overview, agents, worlds and events."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
 from wsap_nexus.dashboard.lookback import look_back
 from wsap_nexus.dashboard.serializers import event_json, json_response, observation_json, session_json, shortened
-from wsap_nexus.dashboard.usage import spent_by_session, spent_lately
+from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.reconciliation import unresolved_transfers
@@ -40,7 +37,7 @@ WORLDS_SHOWN = 24
 """Worlds on the overview."""
 
 AWAKE_SHOWN = 200
-"""Worlds that somebody is in on the list of all worlds."""
+"""Occupied worlds on the list of all worlds."""
 
 AGENTS_SHOWN = 60
 """Agents in the nexus on the overview."""
@@ -51,14 +48,14 @@ Id = Annotated[str, Query(max_length=200)]
 
 @router.get("/overview")
 async def overview(nexus: Hub, request: Request) -> Response:
-    """Who is where, in figures and by name, and what needs a person."""
+    """Numbers, occupied worlds, agents in the nexus, and what needs attention."""
     with nexus.ledger.look() as book:
         counts = _counts(book)
         here = _agents(book, (_AGENT.c.place == "nexus") & (_AGENT.c.state != "removed"), AGENTS_SHOWN)
-        tables = _tables(nexus.live.sessions.values())
+        tables = _by_run(nexus.live.sessions.values())
         shown = tables[:WORLDS_SHOWN]
         names = _names(book, [stay.session.agent_id for _, stays in shown for stay in stays])
-        recent = _newest(book, 120)
+        recent = _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(120))
         moving = book.transfers("prepared", "unknown")[:100]
         body = {
             "now": time.time(),
@@ -71,7 +68,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
             "transit": [{"agent": row.agent_id, "kind": row.kind, "world": row.world_id} for row in moving],
             "recent": recent,
             "attention": _attention(book),
-            "spent": spent_lately(nexus, book),
+            "spent": usage_last_day(nexus, book),
             "health": _health(nexus, request),
             "games": [encode(info) for info in nexus.games()],
         }
@@ -80,7 +77,7 @@ async def overview(nexus: Hub, request: Request) -> Response:
 
 @router.get("/agents")
 async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = "") -> Response:
-    """Agents by id, a page at a time, those whose id or name holds a text."""
+    """Agents by id, a page at a time, filtered by a text in id or name."""
     where = (_AGENT.c.id > after) & (_AGENT.c.state != "removed")
     if search:
         where &= _AGENT.c.id.contains(search, autoescape=True) | _AGENT.c.name.icontains(search, autoescape=True)
@@ -94,7 +91,7 @@ async def agents(nexus: Hub, after: Id = "", limit: Limit = 100, search: Id = ""
 
 @router.get("/agents/{agent_id}")
 async def agent(nexus: Hub, agent_id: str) -> Response:
-    """Everything about an agent that fits a page."""
+    """All data of an agent's page."""
     stay = nexus.live.sessions.get(agent_id)
     with nexus.ledger.look() as book:
         identity = book.agent(agent_id)
@@ -110,7 +107,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
             "visits": _visits(book, agent_id),
             "meta_goals": [_goal(pursuit) for pursuit in pursuits(book, agent_id)[:50]],
             "letters": _letters(book, agent_id),
-            "spent": spent_by_session(nexus, book, sessions),
+            "spent": usage_by_session(nexus, book, sessions),
             "failure": failure_of(book, identity.id) if identity.state == "paused" else "",
             "in_doubt": [encode(move) for move in unresolved_transfers(book, agent_id)[:20]],
         }
@@ -119,7 +116,7 @@ async def agent(nexus: Hub, agent_id: str) -> Response:
 
 @router.get("/agents/{agent_id}/now")
 async def now(nexus: Hub, agent_id: str) -> Response:
-    """What an agent sees at this moment, as it was told last."""
+    """An agent's last observation and plan."""
     stay = nexus.live.sessions.get(agent_id)
     if stay is None or stay.last is None:
         with nexus.ledger.look() as book:
@@ -137,18 +134,18 @@ async def now(nexus: Hub, agent_id: str) -> Response:
 
 @router.get("/agents/{agent_id}/sessions")
 async def sessions(nexus: Hub, agent_id: str, before: Id = "", limit: Limit = 30) -> Response:
-    """An agent's stays, newest first, opened before a session's id."""
+    """An agent's sessions, newest first, before a session's id."""
     query = select(_SESSION.c.id).where(_SESSION.c.agent_id == agent_id).order_by(_SESSION.c.id.desc()).limit(limit)
     if before:
         query = query.where(_SESSION.c.id < before)
     with nexus.ledger.look() as book:
         found = [book.session(key) for key in book.connection.execute(query).scalars()]
-        return json_response({"sessions": [_session(s) for s in found], "spent": spent_by_session(nexus, book, found)})
+        return json_response({"sessions": [_session(s) for s in found], "spent": usage_by_session(nexus, book, found)})
 
 
 @router.get("/worlds")
 async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
-    """Worlds, newest first, a page at a time; those that somebody is in come with the first page."""
+    """Worlds, newest first, a page at a time; occupied ones come with the first page."""
     open_in: dict[str, list[LiveSession]] = {}
     for stay in nexus.live.sessions.values():
         open_in.setdefault(stay.session.world_id, []).append(stay)
@@ -173,14 +170,14 @@ async def worlds(nexus: Hub, before: Id = "", limit: Limit = 60) -> Response:
 
 @router.get("/worlds/{world_id}")
 async def world(nexus: Hub, world_id: str) -> Response:
-    """A world: who is in it, whose bodies are there, and who was."""
+    """A world with its live sessions, bodies and past sessions."""
     stays = [stay for stay in nexus.live.sessions.values() if stay.session.world_id == world_id]
     with nexus.ledger.look() as book:
         record = book.world(world_id)
         past = book.sessions(world_id=world_id, limit=30)
         bodies = select(_AVATAR.c.id, _AVATAR.c.agent_id, _AVATAR.c.state, _AVATAR.c.data)
         found = _rows(book, bodies.where(_AVATAR.c.world_id == world_id).limit(100))
-        # Where its state is not kept, nobody can go there again.
+        # Without a stored state, no agent can enter it again.
         over = bool(past) and not stays and not book.has_state(world_id)
         body: dict[str, Any] = {
             "over": over,
@@ -206,7 +203,7 @@ async def world(nexus: Hub, world_id: str) -> Response:
 
 @router.get("/worlds/{world_id}/view")
 async def view(nexus: Hub, request: Request, world_id: str) -> Response:
-    """What a world looks like now."""
+    """The current view of a world."""
     stay = next((s for s in nexus.live.sessions.values() if s.session.world_id == world_id), None)
     if stay is None:
         with nexus.ledger.look() as book:
@@ -226,7 +223,7 @@ async def events(
     agent: Id = "",
     kind: Id = "",
 ) -> Response:
-    """The nexus' log, newest first: the events before one, or those right after one."""
+    """The nexus' log, newest first: the events before or after a given one."""
     query = select(_EVENT).limit(limit)
     query = query.order_by(_EVENT.c.seq if after is not None else _EVENT.c.seq.desc())
     if before is not None:
@@ -255,7 +252,7 @@ def _counts(book: Transaction) -> dict[str, int]:
         found["in_worlds" if place == "world" else "in_nexus"] += count
         found["paused"] += count if state == "paused" else 0
     found["agents"] = found["in_nexus"] + found["in_worlds"]
-    # Ids and numbers are given out in order, so their highest says how many there were, at once.
+    # The counter is quicker than counting rows.
     number = select(_T["counter"].c.value).where(_T["counter"].c.name == "session")
     found["sessions"] = int(read(number).scalar() or 0)
     found["worlds"] = int(read(select(func.count()).select_from(_WORLD)).scalar_one())
@@ -274,8 +271,7 @@ def _agents(book: Transaction, where: Any, limit: int) -> list[dict[str, Any]]:
     return found
 
 
-def _tables(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]:
-    """Return the open stays by the run they share, in the order of their worlds."""
+def _by_run(stays: Iterable[LiveSession]) -> list[tuple[str, list[LiveSession]]]:
     found: dict[str, list[LiveSession]] = {}
     for stay in sorted(stays, key=lambda s: (s.session.world_id, s.session.agent_id)):
         found.setdefault(stay.session.run_id, []).append(stay)
@@ -299,15 +295,11 @@ def _names(book: Transaction, ids: Iterable[str | None]) -> dict[str, str]:
     return {row.id: row.name for row in rows}
 
 
-def _newest(book: Transaction, limit: int) -> list[dict[str, Any]]:
-    return _events_of(book, select(_EVENT).order_by(_EVENT.c.seq.desc()).limit(limit))
-
-
 def _events_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
     rows = book.connection.execute(query).all()
     events = [read_row(row) for row in rows]
     names = book.names(events)
-    # A body may be as large as a text that somebody wrote.
+    # Bodies can be very large texts.
     return [
         event_json(event, names) | ({} if len(row.body) < 100_000 else {"body": {}})
         for event, row in zip(events, rows, strict=True)
@@ -315,7 +307,7 @@ def _events_of(book: Transaction, query: Any) -> list[dict[str, Any]]:
 
 
 def _attention(book: Transaction) -> list[dict[str, Any]]:
-    """Return what a person should see to: agents that failed, moves in doubt, and games that are not available."""
+    """Return failed agents, unresolved transfers, and unavailable games."""
     failed = select(_AGENT).where(_AGENT.c.state == "paused").order_by(_AGENT.c.id).limit(20)
     found: list[dict[str, Any]] = []
     for row in book.connection.execute(failed).all():
@@ -362,7 +354,7 @@ def _skills(book: Transaction, agent_id: str) -> list[dict[str, Any]]:
 def _session(session: SessionRecord) -> dict[str, Any]:
     found: dict[str, Any] = encode(session)
     found["ended"] = why_ended(session.reason) if session.closed else None
-    # What was done, deed by deed, is in the run; here its totals are enough.
+    # Single actions are in the run; here totals are enough.
     found["stats"] = {key: value for key, value in session.stats.items() if key != "done"}
     return found
 

@@ -1,9 +1,8 @@
-"""What requests look like, and what answers do, for those who read the OpenAPI document.
+"""Bodies of requests and responses, for validation and for the OpenAPI document.
 
-Requests are read by these classes. Answers are written as canonical JSON by `wsap_core.protocol.wire`, and
-described here; what is a message of the protocol is described by the protocol's own schema, which
-`part` names. Names and texts from outside are limited in length, and names hold nothing that moves
-a terminal's cursor.
+Requests are parsed with these classes. Responses are written by `wsap_core.protocol.wire`; their classes only document
+them, and `part` refers to the protocol's own schema for its messages. Names and texts from clients are limited in
+length, and names contain no control characters.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from wsap_nexus.store.entities import AGENT_ID
 from wsap_nexus.worlds.game_info import GameInfo
 
 PART = "x-wsap-message"
-"""Where a schema says which message of the protocol stands there, until the document is put together."""
+"""The key by which a schema names a message of the protocol until the document is built."""
 
 
 Message = dict[str, Any]
@@ -26,7 +25,7 @@ Message = dict[str, Any]
 
 
 def part(name: str) -> WithJsonSchema:
-    """Return what says which message of the protocol stands in a field."""
+    """Return the schema of a field that holds a message of the protocol."""
     return WithJsonSchema({PART: name})
 
 
@@ -42,10 +41,10 @@ Text = Annotated[str, Field(max_length=10_000)]
 
 
 class PolicyShape(Request):
-    """Who decides for an agent."""
+    """A policy: which agent decides."""
 
     agent: Word
-    """A registered agent, or `external` for one that decides over the wire."""
+    """An installed agent, or `external` for one that decides over the wire."""
     options: dict[str, Any] = Field(default_factory=dict, max_length=100)
 
 
@@ -63,11 +62,11 @@ class NewAgent(Request):
     name: Name = ""
     persona: Text = ""
     policies: Policies | None = None
-    """Game (`nexus`, or `*` for everywhere else) -> who decides; over the wire everywhere when left out."""
+    """Game (`nexus`, or `*` for all others) -> policy; `external` everywhere when left out."""
 
 
 class AgentPatch(Request):
-    """What is to be changed of an agent; what is left out stays."""
+    """Changes of an agent; fields that are left out stay."""
 
     name: Name | None = None
     persona: Text | None = None
@@ -87,7 +86,7 @@ class ActRequest(Request):
 
 
 class EnterRequest(Request):
-    """A way into a game."""
+    """A request to enter a game."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -100,53 +99,53 @@ class EnterRequest(Request):
     exit_when: str = Field(default="", max_length=500)
     """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
     steps: int | None = Field(default=None, ge=1, le=10**9)
-    """Most decisions."""
+    """Limit of steps."""
     spawn: Literal["safe", "challenging", "random"] = "safe"
     difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
     avatar: Word | None = None
-    """Which of its bodies; `new` for a new one; the one that sleeps when left out."""
+    """The agent's body; `new` for a new one; the dormant one when left out."""
     respawn: Word | None = None
-    """The way back to life, by its id, for a body that is dead."""
+    """The id of a respawn option, for a dead body."""
 
 
 Mode = Literal["dormant", "suspend", "despawn"]
 
 
 class ExitRequest(Request):
-    """A way out of a game."""
+    """A request to leave a game."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"agent_id": "eve"}]})
 
     agent_id: str = Field(pattern=AGENT_ID)
     mode: Mode = "dormant"
     force: bool = False
-    """Leave without asking the world whether it is safe; for whoever runs the nexus alone."""
+    """Leave without asking the world whether it is safe; for the admin alone."""
     destination: EnterRequest | None = None
-    """Where to go straight on to."""
+    """The next game."""
 
 
 class JackOutRequest(Request):
-    """A way out of a body."""
+    """A request to leave a body."""
 
     mode: Mode = "dormant"
 
 
 class RespawnRequest(Request):
-    """How a body that died lives again, and what its agent wants of the session that begins then."""
+    """A respawn option, and the terms of the new session."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"option": "camp", "steps": 200}]})
 
     option: Word | None = None
-    """The way back to life, by its id, as the death told them; the first when left out."""
+    """The id of a respawn option from the death event; the first when left out."""
     goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
     exit_when: str = Field(default="", max_length=500)
     """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
     steps: int | None = Field(default=None, ge=1, le=10**9)
-    """Most decisions."""
+    """Limit of steps."""
 
 
 class JackInRequest(Request):
-    """The body to be in."""
+    """The body to enter."""
 
     avatar_id: Word
 
@@ -163,7 +162,7 @@ class NewMessage(Request):
     content: str = Field(min_length=1, max_length=2000)
     kind: Literal["broadcast", "direct", "team"] = "broadcast"
     to: str | None = Field(default=None, pattern=AGENT_ID)
-    """To whom a direct message goes."""
+    """The recipient of a direct message."""
 
 
 class NewTalk(Request):
@@ -175,17 +174,17 @@ class NewTalk(Request):
 
 
 class ReadRequest(Request):
-    """Messages that were read."""
+    """Messages to mark as read."""
 
     ids: list[Annotated[int, Field(ge=0, le=2**53)]] = Field(max_length=1000)
 
 
 class NewStatus(Request):
-    """How a game is to stand."""
+    """The new status of a game."""
 
     status: Literal["available", "maintenance", "offline"]
     reason: str = Field(default="", max_length=500)
-    """Told to whoever wants to enter."""
+    """Shown to agents that try to enter."""
 
 
 class NewGame(Request):
@@ -196,23 +195,23 @@ class NewGame(Request):
     )
 
     base_url: str = Field(max_length=500, pattern=r"^https?://[^\s@?#]+$")
-    """Where its bridge answers."""
+    """The URL of its bridge."""
     token: str | None = Field(default=None, min_length=1, max_length=500, pattern=r"^[!-~]+$")
-    """What the bridge wants to be shown; kept by the nexus."""
+    """The bridge's token; the nexus stores it."""
 
 
 # --- answers ------------------------------------------------------------------------------------
 
 
 class Answer(BaseModel):
-    """An answer; a newer minor version may add fields."""
+    """A response; a newer minor version may add fields."""
 
 
 class ErrorShape(Answer):
-    """What went wrong."""
+    """An error."""
 
     code: str
-    """Stable, for programs."""
+    """A stable code, for programs."""
     message: str
     """One sentence for people."""
     details: dict[str, Any]
@@ -229,14 +228,14 @@ class ErrorAnswer(Answer):
 
 
 class Pending(Answer):
-    """It is not through yet: ask again, with the same idempotency key if there was one."""
+    """The request is in progress: ask again, with the same idempotency key if there was one."""
 
     pending: Literal[True]
     message: str
 
 
 class About(Answer):
-    """What runs here."""
+    """What this nexus is, in numbers."""
 
     name: str
     protocol_version: str
@@ -247,7 +246,7 @@ class About(Answer):
 
 
 class Health(Answer):
-    """Whether it works."""
+    """The health of the nexus."""
 
     status: Literal["ok", "degraded"]
     database: bool
@@ -257,14 +256,14 @@ class Health(Answer):
 
 
 class PolicyAnswer(Answer):
-    """Who decides."""
+    """A policy."""
 
     agent: str
     options: dict[str, Any]
 
 
 class Identity(Answer):
-    """Who an agent is."""
+    """An agent."""
 
     id: str
     name: str
@@ -284,15 +283,15 @@ class Identity(Answer):
 
 
 class Registered(Answer):
-    """A registered agent."""
+    """A registration."""
 
     agent: Identity
     token: str | None = None
-    """Good for this agent alone; shown once, when it is new."""
+    """The agent's token; given once, when the agent is new."""
 
 
 class TokenAnswer(Answer):
-    """A new token; those before are good no longer."""
+    """A new token, which replaces the earlier ones."""
 
     agent_id: str
     token: str
@@ -303,11 +302,11 @@ class AgentPage(Answer):
 
     agents: list[Identity]
     next: str | None
-    """What to give as `after` for the next page; None at the end."""
+    """The `after` of the next page; None at the end."""
 
 
 class Session(Answer):
-    """One stay of an agent in a world."""
+    """A session of an agent in a world."""
 
     id: str
     agent_id: str
@@ -344,7 +343,7 @@ class AvatarShape(Answer):
 
 
 class AchievementShape(Answer):
-    """What was achieved, and how often."""
+    """An achievement and its count."""
 
     agent_id: str
     game: str
@@ -354,7 +353,7 @@ class AchievementShape(Answer):
 
 
 class Whole(Answer):
-    """Everything that is kept of an agent."""
+    """All that the nexus keeps about an agent."""
 
     agent: Identity
     skills: dict[str, float]
@@ -365,7 +364,7 @@ class Whole(Answer):
 
 
 class Seen(Answer):
-    """What an agent sees at its next decision."""
+    """An agent's next observation."""
 
     place: str
     """`nexus`, or the game."""
@@ -374,27 +373,27 @@ class Seen(Answer):
 
 
 class Acted(Answer):
-    """What came of an action."""
+    """The result of an action."""
 
     result: Annotated[Message, part("ActionResult")]
 
 
 class Spaces(Answer):
-    """What can be done where the agent is."""
+    """The action space where the agent is."""
 
     place: str
     action_space: Annotated[Message, part("ActionSpace")]
 
 
 class Described(Answer):
-    """What the agent is told of where it is."""
+    """The description of the place where the agent is."""
 
     place: str
     description: str
 
 
 class Games(Answer):
-    """The games that can be entered."""
+    """The games that agents can enter."""
 
     games: list[GameInfo]
 
@@ -406,31 +405,31 @@ class GameAnswer(Answer):
 
 
 class Entered(Answer):
-    """An agent has arrived."""
+    """An agent's entry into a world."""
 
     session: Session
     bridge_url: str
-    """Where its world is reached: `{bridge_url}/observation`, `{bridge_url}/act` and so on."""
+    """The base of the session's routes: `{bridge_url}/observation`, `{bridge_url}/act` and so on."""
     avatar: Annotated[Message, part("Avatar")] | None
-    """The body that it is in."""
+    """The agent's body."""
     receipt: Annotated[Message, part("Receipt")] | None
-    """What its skills were worth, and which items were let in."""
+    """The bonuses of its skills, and the admitted items."""
     observation: Annotated[Message, part("Observation")] | None
-    """The first; None for an agent that is not decided for over the wire."""
+    """The first observation; None for an agent that does not decide over the wire."""
 
 
 class Left(Answer):
-    """An agent has left its world."""
+    """An agent's exit from a world."""
 
     session: Session
     package: Annotated[Message, part("TransitPackage")]
-    """What it carries out."""
+    """The items that it brings back."""
     observation: Annotated[Message, part("Observation")] | None
-    """What it sees in the nexus; None where it went straight on, or is not decided for over the wire."""
+    """Its observation in the nexus; None if it went on to another game, or does not decide over the wire."""
     entered: Entered | None
-    """The stay in the world that it went straight on to."""
+    """Its entry into the next game."""
     onward_error: ErrorShape | None
-    """Why it did not get to its destination, though it left; it is in the nexus then."""
+    """Why it did not enter the next game; it is in the nexus then."""
 
 
 class Avatars(Answer):
@@ -440,25 +439,25 @@ class Avatars(Answer):
 
 
 class ViewAnswer(Answer):
-    """What a viewer can draw."""
+    """A view, which a viewer can draw."""
 
     view: Annotated[Message, part("View")] | None
 
 
 class JackedIn(Answer):
-    """What came of entering a body."""
+    """The result of entering a body."""
 
     jack_in: Annotated[Message, part("JackInResult")]
 
 
 class ReceiptAnswer(Answer):
-    """What the world let in."""
+    """What the world admitted."""
 
     receipt: Annotated[Message, part("Receipt")]
 
 
 class PackageAnswer(Answer):
-    """What the world let out."""
+    """What the world released."""
 
     package: Annotated[Message, part("TransitPackage")]
 
@@ -471,7 +470,7 @@ class SnapshotAnswer(Answer):
 
 
 class MessageShape(Answer):
-    """A message that waits."""
+    """An unread message."""
 
     id: int
     message: Annotated[Message, part("AgentMessage")]
@@ -485,7 +484,7 @@ class Messages(Answer):
 
 
 class Sent(Answer):
-    """Who gets a message."""
+    """The recipients of a message."""
 
     recipients: list[str]
 
@@ -494,21 +493,21 @@ How = Literal["words", "facts", "whisper", "letter"]
 
 
 class TalkAnswer(Answer):
-    """What came of speaking to an agent."""
+    """The answer to what a person said to an agent."""
 
     text: str
     how: How
     """
-    `words`: the agent answered in its own; `facts`: it has none, and this is what the nexus knows; `whisper`: it is in
-    a world and hears it at its next decision; `letter`: it finds it among its messages.
+    `words`: the agent's own answer; `facts`: it cannot talk, and the nexus says what it knows; `whisper`: it is in a
+    world and hears it at its next decision; `letter`: it gets it as a message.
     """
 
 
 class ExchangeShape(Answer):
-    """What a person said to an agent, and what came of it."""
+    """What a person said to an agent, and the answer."""
 
     number: int
-    """The event's."""
+    """The number of its event."""
     time: str
     """ISO 8601, UTC."""
     said: str
@@ -521,21 +520,21 @@ class Talk(Answer):
 
     exchanges: list[ExchangeShape]
     next: int | None
-    """What to give as `before` for the next page; None at the end."""
+    """The `before` of the next page; None at the end."""
 
 
 class EntryShape(Answer):
-    """An entry of a diary, about one stay in a world."""
+    """An entry of a diary, about one session in a world."""
 
     number: int
-    """The event's."""
+    """The number of its event."""
     time: str
     """ISO 8601, UTC."""
     text: str
     game: str
     session: str | None
     own_words: bool
-    """Whether the agent wrote it; false where it was put together from the log."""
+    """Whether the agent wrote it; false if it was made from the log."""
 
 
 class Diary(Answer):
@@ -543,4 +542,4 @@ class Diary(Answer):
 
     entries: list[EntryShape]
     next: int | None
-    """What to give as `before` for the next page; None at the end."""
+    """The `before` of the next page; None at the end."""
