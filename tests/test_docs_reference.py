@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
 
-EXTENSION = Path(__file__).resolve().parent.parent / "docs" / "_ext" / "plain_docstrings.py"
+ROOT = Path(__file__).resolve().parent.parent
+EXTENSION = ROOT / "docs" / "_ext" / "plain_docstrings.py"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")]
+PAGES += ROOT.glob("changelog.d/*.added.md")
+EXAMPLES = {"wsap_cave.plugin", "wsap_mygame.plugin"}
+"""Modules that the pages write about as the reader's own."""
 
 
 def as_rst(text: str) -> str:
@@ -42,3 +49,30 @@ def test_an_indented_example_is_shown_as_it_stands() -> None:
 
 def test_a_list_is_not_taken_for_an_example() -> None:
     assert "::" not in as_rst("Either:\n\n- one that goes\n  on, or\n- two.")
+
+
+def exists(name: str) -> bool:
+    """Tell whether a dotted name is a module, or an attribute or field that can be reached from one."""
+    module, *rest = name.split(".")
+    found: object = importlib.import_module(module)
+    for part in rest:
+        module = f"{module}.{part}"
+        if hasattr(found, part):
+            found = getattr(found, part)
+        elif part in getattr(found, "__annotations__", {}):
+            return True
+        elif importlib.util.find_spec(module) is not None:
+            found = importlib.import_module(module)
+        else:
+            return False
+    return True
+
+
+def test_every_python_name_on_a_page_exists() -> None:
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in PAGES
+        for name in sorted({*re.findall(r"\bwsap_\w+(?:\.\w+)+", page.read_text(encoding="utf-8"))} - EXAMPLES)
+        if not exists(name)
+    ]
+    assert missing == []
