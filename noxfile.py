@@ -50,7 +50,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """The long tests: kills, processes by the dozen, exhaustive tables; arguments after `--` go to pytest."""
+    """The long tests: kills, processes by the dozen, exhaustive tables, browsers; arguments after `--` go to pytest."""
     _install(session, "test")
     session.run("python", "-m", "pytest", "-m", "slow", *(session.posargs or ["-n", "auto"]))
 
