@@ -159,7 +159,7 @@ def test_the_newest_step_is_in_the_first_cell_and_the_oldest_falls_out() -> None
     assert [cell.step for cell in memory.overflow] == [0, 1]
     assert memory.compact() is None
     assert [line.step for line in memory.summary] == [0, 1]
-    assert memory.overflow == ()
+    assert not memory.overflow
 
 
 def test_a_long_plan_does_not_push_out_what_was_lived() -> None:
@@ -225,7 +225,7 @@ def test_a_cell_waits_when_its_summary_fails(answer: str | Reply | Exception) ->
     assert [cell.step for cell in memory.overflow] == [0]
     assert "event 0" in " ".join(r.text for r in memory.recall("", budget=500)), "what waits is recalled"
     asyncio.run(_awaited(memory.compact()))
-    assert (memory.overflow, memory.summary[0].text) == ((), "All is well.")
+    assert (tuple(memory.overflow), memory.summary[0].text) == ((), "All is well.")
 
 
 def test_what_is_lived_beside_a_summary_is_not_lost() -> None:

@@ -183,8 +183,7 @@ class LLMAgent:
             paused = PausedTurn.begin(caught_up, self._show(caught_up), await self._vision.picture())
         decision = await self._ask_for_action(paused, legal)
         action = decision.action or Action(
-            fallback_action(legal, self.options.fallback, self._random),
-            reasoning="(the reply could not be understood)",
+            fallback_action(legal, self.options.fallback, self._random), reasoning="(the reply could not be understood)"
         )
         if decision.pending is not None:
             self._paused = replace(paused, pending=decision.pending)

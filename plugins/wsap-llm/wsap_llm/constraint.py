@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
 
-from wsap_core.seams.model import Abilities, Backend
+from wsap_core.seams.model import Backend
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.untrusted import one_line
 from wsap_llm.options import LLMOptions
+from wsap_llm.styles import Style
 
 TOLERANCE = "Its replies are read with tolerance instead, and the summary says how many decisions that was."
 ADVICE = "use a model that can be constrained, or leave --strict out"
-
-
-class Constrains(Protocol):
-    """A style, as far as it can tell whether a backend constrains its replies."""
-
-    def constrains(self, abilities: Abilities) -> bool:
-        """Return whether a backend can constrain replies to what is legal in this style."""
-        ...
 
 
 class ConstraintState:
@@ -28,7 +20,7 @@ class ConstraintState:
     they can't be is told once; to the log of warnings where `tell` is None."""
 
     def __init__(
-        self, backend: Backend, style: Constrains, options: LLMOptions, tell: Callable[[str], None] | None = None
+        self, backend: Backend, style: Style, options: LLMOptions, tell: Callable[[str], None] | None = None
     ) -> None:
         self.reason = ""
         """What the backend said when it refused a constraint; empty if it never has."""
@@ -59,8 +51,7 @@ class ConstraintState:
     def refused(self, error: ConstraintError) -> None:
         """Take a refusal: nothing is constrained from now on, and that is told.
 
-        Raises:
-            ConstraintError: strict play was asked for.
+        Raises ConstraintError if strict play was asked for.
         """
         words = one_line(error).rstrip(". ")
         if self._options.strict:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from wsap_core.protocol.values import JsonValue
@@ -121,23 +121,9 @@ def _value(value: JsonValue) -> str:
 
 
 def _kind(kind: str, schema: Mapping[str, JsonValue]) -> str:
-    match kind:
-        case "null":
-            return "null"
-        case "boolean":
-            return "(?:true|false)"
-        case "string":
-            return _string(schema)
-        case "integer":
-            low, high = _whole_bounds(schema)
-            return integer_pattern(low, high)
-        case "number":
-            return _number(schema)
-        case "array":
-            return _array(schema)
-        case "object":
-            return _object(schema)
-    raise ValueError(f"There is no pattern for values of type {kind!r}.")
+    if kind not in _KINDS:
+        raise ValueError(f"There is no pattern for values of type {kind!r}.")
+    return _KINDS[kind](schema)
 
 
 def _string(schema: Mapping[str, JsonValue]) -> str:
@@ -246,3 +232,14 @@ def _members(members: Sequence[tuple[str, bool]]) -> str:
     if not starts:
         return ""
     return _either(starts) if first is not None else f"(?:{'|'.join(starts)})?"
+
+
+_KINDS: Mapping[str, Callable[[Mapping[str, JsonValue]], str]] = {
+    "null": lambda schema: "null",
+    "boolean": lambda schema: "(?:true|false)",
+    "string": _string,
+    "integer": lambda schema: integer_pattern(*_whole_bounds(schema)),
+    "number": _number,
+    "array": _array,
+    "object": _object,
+}

@@ -19,7 +19,7 @@ def wsap_agents() -> Iterable[AgentSpec]:
             "wsap_llm.create:create",
             abilities=("snapshot",),
             options=OPTIONS,
-        ),
+        )
     ]
 
 
@@ -47,11 +47,7 @@ def wsap_tools() -> Iterable[ToolSpec]:
         ToolSpec("calculator", "Works out arithmetic.", f"{home}.calculator:create"),
         ToolSpec("notes", "An agent's own notes, by title.", f"{home}.notes:create"),
         ToolSpec("recall", "Searches the agent's memory.", f"{home}.recall:create"),
-        ToolSpec(
-            "mcp",
-            "Tools of any MCP server: pip install 'wsap-llm[mcp]'.",
-            "wsap_llm.mcp.source:create",
-        ),
+        ToolSpec("mcp", "Tools of any MCP server: pip install 'wsap-llm[mcp]'.", "wsap_llm.mcp.source:create"),
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from wsap_core.protocol import ActionResult, Observation
 from wsap_core.seams.agent import ReflectionInfo
@@ -30,14 +29,8 @@ _MARK = re.compile(r"^\s*(?:[-*•>]+\s*)*(?:\d{1,2}[.):]\s+)?")
 _NOTHING = frozenset({"nothing", "none", "n/a", "nothing new", "no new lessons", "no lessons"})
 
 
-class Asks(Protocol):
-    """Asks the model, with the conversation so far, recorded under a purpose."""
-
-    def __call__(self, purpose: str, messages: Sequence[Message]) -> Awaitable[Reply]:
-        """Return the reply."""
-        ...
-
-
+Asks = Callable[[str, Sequence[Message]], Awaitable[Reply]]
+"""Asks the model, with the conversation so far, recorded under a purpose."""
 Quotes = Callable[[Observation], tuple[str, str]]
 """Returns an observation as text, what others wrote in quotes, and the sentence that explains the quotes."""
 

@@ -134,38 +134,30 @@ def strict_violation(schema: Mapping[str, JsonValue]) -> str | None:
     """Return why OpenAI's strict mode would refuse a schema, in a sentence; None if it would not."""
     if schema.get("type") != "object" or "anyOf" in schema:
         return "The root is no object."
-    counts = _Counts()
+    parts = []
     for path, part, level in _walk(schema, "the root", 1):
         if (reason := _wrong(part)) is not None:
             return f"In {path}: {reason}"
         if level > MOST_LEVELS:
             return f"In {path}: objects and lists are nested deeper than {MOST_LEVELS} levels."
-        counts.add(part)
-    return counts.wrong()
+        parts.append(part)
+    return _too_much(parts)
 
 
-class _Counts:
-    def __init__(self) -> None:
-        self._properties = self._values = self._characters = 0
-        self._long = False
-
-    def add(self, part: Mapping[str, JsonValue]) -> None:
-        properties = part.get("properties", {})
-        values = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
-        texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
-        self._properties += len(properties)
-        self._values += len(part.get("enum", ()))
-        self._characters += sum(map(len, [*properties, *texts]))
-        self._long = self._long or (len(texts) > LONG_ENUMERATION and sum(map(len, texts)) > MOST_IN_LONG)
-
-    def wrong(self) -> str | None:
-        if self._properties > MOST_PROPERTIES:
-            return f"There are {self._properties} properties, more than {MOST_PROPERTIES}."
-        if self._values > MOST_VALUES:
-            return f"There are {self._values} values in enumerations, more than {MOST_VALUES}."
-        if self._characters > MOST_CHARACTERS:
-            return f"Names and values have {self._characters} characters, more than {MOST_CHARACTERS}."
-        return f"A long enumeration has more than {MOST_IN_LONG} characters." if self._long else None
+def _too_much(parts: Sequence[Mapping[str, JsonValue]]) -> str | None:
+    values = [[*part.get("enum", ()), *([part["const"]] if "const" in part else [])] for part in parts]
+    texts = [[value if isinstance(value, str) else json.dumps(value) for value in some] for some in values]
+    names = [name for part in parts for name in part.get("properties", {})]
+    listed = sum(len(part.get("enum", ())) for part in parts)
+    characters = sum(map(len, names)) + sum(len(text) for some in texts for text in some)
+    if len(names) > MOST_PROPERTIES:
+        return f"There are {len(names)} properties, more than {MOST_PROPERTIES}."
+    if listed > MOST_VALUES:
+        return f"There are {listed} values in enumerations, more than {MOST_VALUES}."
+    if characters > MOST_CHARACTERS:
+        return f"Names and values have {characters} characters, more than {MOST_CHARACTERS}."
+    long = any(len(some) > LONG_ENUMERATION and sum(map(len, some)) > MOST_IN_LONG for some in texts)
+    return f"A long enumeration has more than {MOST_IN_LONG} characters." if long else None
 
 
 def _walk(schema: JsonValue, path: str, level: int) -> Iterator[tuple[str, Mapping[str, JsonValue], int]]:

@@ -20,7 +20,7 @@ _TAG = re.compile(
 TEMPLATE_TOKEN = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|end_of_text|end_of_turn|assistant|message|begin_of_text"
     r"|python_tag|end_of_role)\|>|<end_of_turn>|</s>|<s>|<eos>|<bos>|\[/?INST\]|<\|END_OF_TURN_TOKEN\|>"
-    r"|<｜end▁of▁sentence｜>|\[TOOL_CALLS\]",
+    r"|<｜end▁of▁sentence｜>|\[TOOL_CALLS\]"
 )
 _OPEN = "<think>"
 _CLOSE = "</think>"
@@ -134,7 +134,5 @@ class ThinkSplitter:
 
 def _overlap(text: str) -> int:
     """Return how many characters at the end of a text may be the beginning of the closing tag."""
-    for size in range(min(len(text), len(_CLOSE) - 1), 0, -1):
-        if _CLOSE.startswith(text[-size:]):
-            return size
-    return 0
+    sizes = range(min(len(text), len(_CLOSE) - 1), 0, -1)
+    return next((size for size in sizes if _CLOSE.startswith(text[-size:])), 0)

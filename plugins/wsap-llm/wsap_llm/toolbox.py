@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from types import TracebackType
 
 from wsap_core.errors import DuplicateNameError, PluginError
 from wsap_core.factories import build
@@ -26,8 +25,10 @@ def build_tool(spec: ToolSpec, context: ToolContext) -> AgentTool | ToolSource:
 class Toolbox:
     """Opens the tools and sources of tools of one agent, and closes them again.
 
-    async with Toolbox([build_tool(spec, context) for spec in specs]) as tools:
-        agent = LLMAgent(backend, tools=tools)
+    Such as:
+
+        async with Toolbox([build_tool(spec, context) for spec in specs]) as tools:
+            agent = LLMAgent(backend, tools=tools)
     """
 
     def __init__(self, built: Sequence[AgentTool | ToolSource]) -> None:
@@ -68,9 +69,7 @@ class Toolbox:
     async def __aenter__(self) -> Sequence[AgentTool]:
         return await self.open()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.aclose()
 
     async def _tools_of(self, item: AgentTool | ToolSource) -> Sequence[AgentTool]:

@@ -72,20 +72,12 @@ _OWN = frozenset({"model", "messages", "stream", "stream_options"})
 
 
 def request_body(
-    model: str,
-    request: Request,
-    dialect: Dialect,
-    *,
-    images: bool,
-    stream: bool,
-    options: Mapping[str, Any],
+    model: str, request: Request, dialect: Dialect, *, images: bool, stream: bool, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the body of a request to `/chat/completions`; without `images`, pictures are sent in words.
 
-    Raises:
-        ConstraintError: the server can't be asked for such a constraint.
-        BadRequestError: the server can't go on with a begun reply.
-        ConfigError: an option would take the place of what the request itself says.
+    Raises ConstraintError if the server can't be asked for such a constraint, BadRequestError if the server can't go on
+    with a begun reply, and ConfigError if an option would take the place of what the request itself says.
     """
     sampling = request.sampling
     body: dict[str, Any] = {"model": model, "messages": [_message(m, images=images) for m in request.messages]}

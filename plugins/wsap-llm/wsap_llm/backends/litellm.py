@@ -11,8 +11,7 @@ import asyncio
 import importlib
 import importlib.util
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
@@ -128,7 +127,7 @@ class LiteLLMBackend:
         place = self.options.api_base or f"the provider of {self.model}"
         asked = Asked(self.model, place, self.options.api_key, "", pictured=has_pictures(request))
         reader = ReplyReader(request, asked)
-        async with self._failures(request):
+        try:
             answer = await self._library.acompletion(**arguments)
             if pieces:
                 try:
@@ -141,6 +140,10 @@ class LiteLLMBackend:
                 chunks = list(reader.close())
             else:
                 chunks = list(reader.whole(answer.model_dump_json().encode()))
+        except BackendError:
+            raise
+        except Exception as error:
+            raise self._error(error, request) from error
         for chunk in chunks:
             yield self._priced(chunk) if isinstance(chunk, Finish) else chunk
 
@@ -191,15 +194,6 @@ class LiteLLMBackend:
         cost = self.cost_of(usage.prompt_tokens, usage.completion_tokens)
         priced = Usage(usage.calls, usage.prompt_tokens, usage.completion_tokens, cost)
         return Finish(finish.reason, finish.stop_sequence, priced)
-
-    @asynccontextmanager
-    async def _failures(self, request: Request) -> AsyncIterator[None]:
-        try:
-            yield
-        except (BackendError, asyncio.CancelledError, GeneratorExit):
-            raise
-        except Exception as error:
-            raise self._error(error, request) from error
 
     def _error(self, error: Exception, request: Request) -> BackendError:
         said = one_line(getattr(error, "message", None) or error)[:300]

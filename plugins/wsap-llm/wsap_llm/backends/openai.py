@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wsap_core.errors import ConfigError
@@ -146,18 +147,15 @@ class OpenAIBackend:
                     size += len(piece)
                     self._check_size(size)
                     several = events.feed(piece)
-                    for chunk in reader.events(several) if gather else _each(reader, several):
+                    for chunk in reader.events(several) if gather else chain.from_iterable(map(reader.event, several)):
                         first = None
                         yield chunk
                     if first is None and gather and not reader.done:
                         resume = _pause(answer, gather)
             finally:
                 resume()
-            if not reader.done:
-                for event in events.close():
-                    for chunk in reader.event(event):
-                        yield chunk
-            for chunk in reader.close():
+            rest = () if reader.done else events.close()
+            for chunk in chain(chain.from_iterable(map(reader.event, rest)), reader.close()):
                 yield chunk
 
     async def _by(self, moment: float | None, waiting: Awaitable[T]) -> T:
@@ -178,10 +176,7 @@ class OpenAIBackend:
     def _post(self, body: bytes) -> Any:
         # Any: aiohttp's context manager of a response.
         return self._open().post(
-            f"{self.options.place}/chat/completions",
-            data=body,
-            proxy=self._proxy,
-            allow_redirects=False,
+            f"{self.options.place}/chat/completions", data=body, proxy=self._proxy, allow_redirects=False
         )
 
     async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
@@ -277,11 +272,6 @@ def _pause(answer: aiohttp.ClientResponse, seconds: float) -> Callable[[], None]
 
 def _nothing() -> None:
     """Do nothing: there is no pause to end."""
-
-
-def _each(reader: ReplyReader, several: Iterable[str]) -> Iterator[Chunk]:
-    for event in several:
-        yield from reader.event(event)
 
 
 # --- for the plugin host ---------------------------------------------------------------------

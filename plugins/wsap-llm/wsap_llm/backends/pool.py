@@ -190,10 +190,6 @@ class ModelPool:
             raise UsageError(f"The model {one_line(name)[:80]} is used with two different sets of options; use one.")
         self._own[name] = dict(options)
 
-    def price(self, name: str) -> Price | None:
-        """Return the price that was given for a model; None if none was."""
-        return self._prices.get(name.strip())
-
     def knows_price(self, name: str) -> bool:
         """Return whether the price of a model was given, or its backend has prices of its own. Raises WsapError if
         there is no such backend, or it can't be made."""

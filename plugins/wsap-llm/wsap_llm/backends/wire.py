@@ -62,10 +62,8 @@ class EventReader:
     def close(self) -> Iterator[str]:
         """Give the last event if the stream ended without the empty line that belongs after it.
 
-        The standard drops it; servers that end on `data: [DONE]` alone exist.
-
-        Raises:
-            UnicodeDecodeError: the data of the event is not UTF-8.
+        The standard drops it; servers that end on `data: [DONE]` alone exist. Raises UnicodeDecodeError if the data of
+        the event is not UTF-8.
         """
         rest = self._joined().replace(b"\r", b"\n")
         self._held = []

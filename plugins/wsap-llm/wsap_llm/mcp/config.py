@@ -71,11 +71,9 @@ def read_servers(config: Mapping[str, Any]) -> tuple[ServerConfig, ...]:
         {"command": ["python", "server.py"]}
         {"servers": {"files": {"command": ["npx", "server"]}, "wiki": {"url": "http://127.0.0.1:8000/mcp"}}}
 
-    Tools of several servers are prefixed with the server's name, unless `prefix` says otherwise. What
-    comes from a command line may be the JSON text of such a table or list.
-
-    Raises:
-        ConfigError: an option is missing, unknown or wrong.
+    Tools of several servers are prefixed with the server's name, unless `prefix` says otherwise. What comes from a
+    command line may be the JSON text of such a table or list. Raises ConfigError if an option is missing, unknown or
+    wrong.
     """
     # Any: options come from a person's file or command line, and have any type.
     if "servers" not in config:

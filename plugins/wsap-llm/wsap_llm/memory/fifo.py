@@ -67,10 +67,14 @@ class FifoMemory(CellMemory):
         self._limit = summary_limit
         self._batch = batch
         self._model = ModelSummary(backend, summary_limit) if backend is not None else None
-        self._cells: deque[Cell] = deque()
-        self._notes: deque[Cell] = deque()
-        self._overflow: deque[Cell] = deque()
-        self._summary: Summary = ()
+        self.cells: deque[Cell] = deque()
+        """The steps in detail, newest first."""
+        self.notes: deque[Cell] = deque()
+        """What the agent noted, newest first."""
+        self.overflow: deque[Cell] = deque()
+        """What has fallen out and is not in the summary yet, oldest first."""
+        self.summary: Summary = ()
+        """What is left of everything before, oldest first."""
         self._folding = False
         self._generation = 0
         self.failures = 0
@@ -78,36 +82,16 @@ class FifoMemory(CellMemory):
         self.last_failure = ""
         """Why the last one did, in one line."""
 
-    @property
-    def cells(self) -> tuple[Cell, ...]:
-        """The steps in detail, newest first."""
-        return tuple(self._cells)
-
-    @property
-    def notes(self) -> tuple[Cell, ...]:
-        """What the agent noted, newest first."""
-        return tuple(self._notes)
-
-    @property
-    def overflow(self) -> tuple[Cell, ...]:
-        """What has fallen out and is not in the summary yet, oldest first."""
-        return tuple(self._overflow)
-
-    @property
-    def summary(self) -> Summary:
-        """What is left of everything before, oldest first."""
-        return self._summary
-
     @override
     def remember(self, entry: HistoryEntry) -> None:
-        self._cells.appendleft(cell_of(entry, self.run))
+        self.cells.appendleft(cell_of(entry, self.run))
         self._settle()
 
     @override
     def keep_note(self, cell: Cell) -> None:
-        for old in [n for n in self._notes if (n.text, n.world, n.kind) == (cell.text, cell.world, cell.kind)]:
-            self._notes.remove(old)
-        self._notes.appendleft(cell)
+        for old in [n for n in self.notes if (n.text, n.world, n.kind) == (cell.text, cell.world, cell.kind)]:
+            self.notes.remove(old)
+        self.notes.appendleft(cell)
         self._settle()
 
     @override
@@ -117,8 +101,8 @@ class FifoMemory(CellMemory):
         Seed 003 shows everything there is, whatever the moment, so the query does not matter. Where
         not everything fits, notes and summary have a quarter of the budget each, if they need it.
         """
-        lived = [cell.recollection() for cell in (*self._cells, *reversed(self._overflow))]
-        notes = [cell.recollection() for cell in self._notes]
+        lived = [cell.recollection() for cell in (*self.cells, *reversed(self.overflow))]
+        notes = [cell.recollection() for cell in self.notes]
         summary = self._recalled_summary()
         for_summary = min(cost(summary), budget // 4)
         for_notes = min(cost(notes), budget // 4)
@@ -133,26 +117,26 @@ class FifoMemory(CellMemory):
         One request runs at a time; steps may be remembered and snapshots taken beside it. A
         failure is counted in `failures`, and the cells wait for the next time.
         """
-        if not self._overflow or self._folding:
+        if not self.overflow or self._folding:
             return None
         if self._model is None:
-            self._fold_plainly(len(self._overflow))
+            self._fold_plainly(len(self.overflow))
             return None
-        return self._ask(self._model) if len(self._overflow) >= self._batch else None
+        return self._ask(self._model) if len(self.overflow) >= self._batch else None
 
     @override
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
         """Return notes, cells and what waits, each newest first, then the summary."""
-        kept = [cell.recollection() for cell in (*self._notes, *self._cells, *reversed(self._overflow))]
+        kept = [cell.recollection() for cell in (*self.notes, *self.cells, *reversed(self.overflow))]
         return [found for found in (*kept, *self._recalled_summary()) if kind in (None, found.kind)][:most]
 
     @override
     def snapshot(self) -> bytes:
         state = {
-            "cells": [cell.state() for cell in self._cells],
-            "notes": [cell.state() for cell in self._notes],
-            "overflow": [cell.state() for cell in self._overflow],
-            "summary": [cell.state() for cell in self._summary],
+            "cells": [cell.state() for cell in self.cells],
+            "notes": [cell.state() for cell in self.notes],
+            "overflow": [cell.state() for cell in self.overflow],
+            "summary": [cell.state() for cell in self.summary],
         }
         return pack("fifo", state)
 
@@ -168,34 +152,34 @@ class FifoMemory(CellMemory):
             )
         except (ValueError, OverflowError) as error:
             raise SnapshotError(f"The fifo memory's snapshot is damaged: {error}.") from None
-        self._cells, self._notes = deque(cells), deque(notes)
-        self._overflow, self._summary = deque(overflow), tuple(summary)
+        self.cells, self.notes = deque(cells), deque(notes)
+        self.overflow, self.summary = deque(overflow), tuple(summary)
         self._generation += 1  # an answer that is still to come is about another life
         self._settle()
 
     def _settle(self) -> None:
-        while len(self._cells) > self._size:
-            self._overflow.append(self._cells.pop())
-        while len(self._notes) > self._most_notes:
+        while len(self.cells) > self._size:
+            self.overflow.append(self.cells.pop())
+        while len(self.notes) > self._most_notes:
             # Plans go first: the next one replaces them, and a lesson is for life.
-            oldest = next((note for note in reversed(self._notes) if note.kind == "plan"), self._notes[-1])
-            self._notes.remove(oldest)
-            self._overflow.append(oldest)
-        if (over := len(self._overflow) - WAITING) > 0:
+            oldest = next((note for note in reversed(self.notes) if note.kind == "plan"), self.notes[-1])
+            self.notes.remove(oldest)
+            self.overflow.append(oldest)
+        if (over := len(self.overflow) - WAITING) > 0:
             self._fold_plainly(over)
 
     def _fold_plainly(self, count: int) -> None:
-        folded = [self._overflow.popleft() for _ in range(count)]
-        self._summary = fold_plainly(self._summary, folded, self._limit)
+        folded = [self.overflow.popleft() for _ in range(count)]
+        self.summary = fold_plainly(self.summary, folded, self._limit)
         self._generation += 1
 
     async def _ask(self, model: ModelSummary) -> None:
         if self._folding:
             return  # asked for twice before either began
         self._folding = True
-        generation, waiting = self._generation, tuple(self._overflow)[:ASKED]
+        generation, waiting = self._generation, tuple(self.overflow)[:ASKED]
         try:
-            summary = await model.fold(self._summary, waiting)
+            summary = await model.fold(self.summary, waiting)
         except FAILURES as error:
             self.failures += 1
             self.last_failure = one_line(error)[:200]
@@ -204,8 +188,8 @@ class FifoMemory(CellMemory):
             # folded otherwise meanwhile, the answer is dropped instead.
             if waiting and generation == self._generation:
                 for _ in waiting:
-                    self._overflow.popleft()
-                self._summary = summary
+                    self.overflow.popleft()
+                self.summary = summary
                 self._generation += 1
         finally:
             self._folding = False
@@ -213,7 +197,7 @@ class FifoMemory(CellMemory):
     def _recalled_summary(self) -> list[Recollection]:
         return [
             Recollection(f"Before: {cell.shown()}", cell.world, cell.step, "summary", run=cell.run)
-            for cell in sorted(self._summary, key=lambda cell: -cell.importance)
+            for cell in sorted(self.summary, key=lambda cell: -cell.importance)
         ]
 
 

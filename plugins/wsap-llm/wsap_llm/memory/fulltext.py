@@ -63,13 +63,7 @@ class FullTextMemory(CellMemory):
     this Python's SQLite has no FTS5, and StorageError if the file can't be used.
     """
 
-    def __init__(
-        self,
-        path: str | None = None,
-        *,
-        keep: int = KEEP,
-        weights: Weights = DEFAULT_WEIGHTS,
-    ) -> None:
+    def __init__(self, path: str | None = None, *, keep: int = KEEP, weights: Weights = DEFAULT_WEIGHTS) -> None:
         self._store = Store(path)
         self._keep = keep
         self._weights = weights

@@ -52,11 +52,7 @@ _KEY_FIRST = re.compile(
 
 
 def read_reply(
-    text: str,
-    actions: Sequence[ActionDef],
-    tools: Sequence[Tool] = (),
-    *,
-    declared: Sequence[ActionDef] = (),
+    text: str, actions: Sequence[ActionDef], tools: Sequence[Tool] = (), *, declared: Sequence[ActionDef] = ()
 ) -> Reading:
     """Return the one legal action or tool call that a reply asks for, or why there is none.
 
