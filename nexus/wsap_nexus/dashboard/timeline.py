@@ -14,14 +14,13 @@ from wsap_core.protocol import Observation
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec
 from wsap_nexus.dashboard.guard import HEADERS, reader
-from wsap_nexus.dashboard.lookback import look_back
 from wsap_nexus.dashboard.serializers import json_response, observation_json, shortened
 from wsap_nexus.dashboard.steps import StepIndexes
 from wsap_nexus.hub.nexus import Nexus
 from wsap_nexus.hub.place import GAME, NEXUS_SPEC
 from wsap_nexus.hub.served import Hub
 from wsap_nexus.runs.pictures import read_picture, recorded_text
-from wsap_nexus.store.records import EventRecord, RunRecord
+from wsap_nexus.store.records import EventRecord, RunRecord, RunStatus
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.store.tables import METADATA
 from wsap_nexus.terminal.recorded import note_of_event
@@ -180,6 +179,17 @@ async def picture(nexus: Hub, run_id: str, name: str) -> Response:
 
 
 # --- parts ------------------------------------------------------------------------------------------
+
+
+def look_back(nexus: Nexus, run_id: str) -> str:
+    """Return the command that shows more of a finished run; empty if its game has none."""
+    try:
+        record = nexus.store.repository.get_run(run_id)
+        spec = load_adapter_spec(str(record.config.get("game", record.game)), nexus.host)
+    except WsapError:  # the run was deleted, is the nexus itself, or its game is not installed
+        return ""
+    over = record.status is RunStatus.FINISHED and nexus.playing(run_id) is None
+    return spec.look_back_at(run_id) if over else ""
 
 
 def step_in_short(event: EventRecord) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.agents.metagoals import Pursuit, pursuits
 from wsap_nexus.dashboard.frames import Frames
 from wsap_nexus.dashboard.guard import reader
-from wsap_nexus.dashboard.lookback import look_back
 from wsap_nexus.dashboard.serializers import event_json, json_response, observation_json, session_json, shortened
+from wsap_nexus.dashboard.timeline import look_back
 from wsap_nexus.dashboard.usage import usage_by_session, usage_last_day
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.hub.nexus import Nexus

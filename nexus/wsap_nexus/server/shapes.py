@@ -85,7 +85,17 @@ class ActRequest(Request):
     reasoning: str | None = Field(default=None, max_length=20_000)
 
 
-class EnterRequest(Request):
+class TermsRequest(Request):
+    """Goals and end of a session."""
+
+    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
+    exit_when: str = Field(default="", max_length=500)
+    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
+    steps: int | None = Field(default=None, ge=1, le=10**9)
+    """Limit of steps."""
+
+
+class EnterRequest(TermsRequest):
     """A request to enter a game."""
 
     model_config = ConfigDict(
@@ -95,11 +105,6 @@ class EnterRequest(Request):
 
     agent_id: str = Field(pattern=AGENT_ID)
     game: Word
-    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
-    exit_when: str = Field(default="", max_length=500)
-    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
-    steps: int | None = Field(default=None, ge=1, le=10**9)
-    """Limit of steps."""
     spawn: Literal["safe", "challenging", "random"] = "safe"
     difficulty: Literal["easy", "normal", "hard", "adaptive"] = "normal"
     avatar: Word | None = None
@@ -130,18 +135,13 @@ class JackOutRequest(Request):
     mode: Mode = "dormant"
 
 
-class RespawnRequest(Request):
+class RespawnRequest(TermsRequest):
     """A respawn option, and the terms of the new session."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"option": "camp", "steps": 200}]})
 
     option: Word | None = None
     """The id of a respawn option from the death event; the first when left out."""
-    goals: list[Annotated[str, Field(max_length=500)]] = Field(default_factory=list, max_length=20)
-    exit_when: str = Field(default="", max_length=500)
-    """An exit condition: `health < 10%`, `step >= 500`, `goal_complete`."""
-    steps: int | None = Field(default=None, ge=1, le=10**9)
-    """Limit of steps."""
 
 
 class JackInRequest(Request):

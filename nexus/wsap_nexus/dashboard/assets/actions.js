@@ -1,4 +1,4 @@
-// Doing something for a person, and saying what came of it.
+// Sends an action to the nexus and shows its outcome.
 
 import { act } from './api.js';
 import { el } from './dom.js';

@@ -1,4 +1,4 @@
-// Asking the nexus. Looking needs nothing on the nexus' own machine; doing needs the token.
+// Requests to the nexus. Reading needs no token on the nexus' own machine; actions do.
 
 import { el } from './dom.js';
 
@@ -76,7 +76,7 @@ export function forget() {
   changed();
 }
 
-// The address that is printed at the start carries a key that is good once, behind the #.
+// The address that is printed at the start has a one-time key behind the #.
 export async function useKey() {
   const found = /^#key=([\w-]+)$/.exec(location.hash);
   if (!found) return;

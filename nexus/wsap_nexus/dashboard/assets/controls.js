@@ -1,4 +1,4 @@
-// What a person can do with an agent: pause it, let it go on or make one step, send it somewhere, call it back.
+// The controls of an agent: pause, resume, one step, send to a game, call back.
 
 import { get } from './api.js';
 import { el } from './dom.js';
@@ -23,7 +23,7 @@ export function controls(context, agentId, state) {
   return { node, update };
 }
 
-// A move that nobody knows the end of: a person may decide, when the game is gone for good.
+// An unresolved transfer, which a person can settle when the game is gone for good.
 export function doubt(agentId, move, again) {
   const decide = (title, outcome, hint) => el('button', {
     type: 'button', title: hint,
@@ -33,7 +33,7 @@ export function doubt(agentId, move, again) {
     },
   }, title);
   const things = move.items.length === 1 ? 'one thing' : `${move.items.length} things`;
-  return el('div.problem', {}, el('p', {}, `It is not known what became of its way to ${move.game}, with ${things}: ${move.why} If the game is gone for good, decide:`),
+  return el('div.problem', {}, el('p', {}, `The outcome of its transfer to ${move.game}, with ${things}, is unknown: ${move.why} If the game is gone for good, decide:`),
     el('div.buttons', {}, decide('It came back', 'returned', 'What it carried is with it again'),
       decide('It arrived', 'arrived', 'What it carried is in the world there; lost, if that world is no more')));
 }

@@ -1,4 +1,4 @@
-// Elements made from data. Text goes in as text, never as markup.
+// Makes elements from data. Text is never inserted as markup.
 
 export function el(tag, props, ...children) {
   const [name, ...classes] = tag.split('.');
@@ -28,7 +28,7 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
-// Sets text only where it differs, so that nothing is laid out anew for nothing.
+// Sets text only if it differs, which avoids a new layout.
 export function say(node, text) {
   const said = String(text ?? '');
   if (node.textContent !== said) node.textContent = said;

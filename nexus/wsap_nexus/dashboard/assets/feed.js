@@ -1,13 +1,13 @@
-// Several things that pages share: rows of events, where an agent stands, and when to look again.
+// Parts that pages share: rows of events, the state of an agent, and refreshing.
 
 import { get } from './api.js';
 import { el, link, say, to } from './dom.js';
 import { figure, many, plain, sentence, sign, together, when } from './format.js';
 
-// Milliseconds after which a world's view is looked at again, whether or not anybody was told of anything.
+// Milliseconds after which a world's view is refreshed even without an event.
 const MEANWHILE = 2000;
 
-// What happened, newest first, without minor events. What an agent gains at one time is one line, however many events it is.
+// Events, newest first, without minor ones. Consecutive gains of one agent share a line.
 export function feed(node, most, { without = new Set() } = {}) {
   const seen = new Set();
   let top = null;
@@ -51,13 +51,13 @@ export function feed(node, most, { without = new Set() } = {}) {
       node.replaceChildren();
       for (const event of events) put(event, 'end');
       if (!node.children.length) node.append(el('li.empty', {}, nothing));
-      last = null; // what comes now comes on top
+      last = null; // new events go on top
     },
     add: (event) => put(event, 'top'),
   };
 }
 
-// Calls a function at most once in a while, and once more at the end; never while nobody looks.
+// Calls a function at most once per period, and once more at the end; never while the page is hidden.
 export function calmly(f, period) {
   let last = 0;
   let timer = null;
@@ -77,7 +77,7 @@ export function calmly(f, period) {
   return ask;
 }
 
-// Fetches a world's view whenever it may have changed: at most so often, and only where it can be seen.
+// Fetches a world's view when it may have changed, at most once per period and only while it is visible.
 export function watchView(context, worldId, node, draw, period) {
   let visible = true;
   let busy = false;
@@ -93,14 +93,14 @@ export function watchView(context, worldId, node, draw, period) {
       if (!context.signal.aborted) draw({ view: null, remark: error.message });
     } finally { busy = false; }
   }, period);
-  // In a world of several seats much happens between two decisions of those that one is told of.
+  // In a world of several seats, much changes between the steps that the page hears of.
   const meanwhile = setInterval(look, Math.max(MEANWHILE, period));
   context.undo(() => { seen.disconnect(); clearInterval(meanwhile); look.stop(); });
   look();
   return look;
 }
 
-// One line on what an agent does now, kept up to date in place.
+// One line on the current action of an agent, updated in place.
 export function stayLine(stay, name) {
   const parts = {
     action: el('span.act', {}), result: el('span.what', {}), steps: el('span.n', {}), reward: el('span.n', {}),

@@ -1,8 +1,8 @@
-// Figures, times and events in words.
+// Formats numbers, times and events.
 
 import { el, link, to } from './dom.js';
 
-const locale = undefined; // the reader's
+const locale = undefined; // the default of the browser
 const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
 const two = new Intl.NumberFormat(locale, { maximumFractionDigits: 2 });
@@ -37,7 +37,7 @@ function since(ms) {
   return day.format(ms);
 }
 
-// A time, in the reader's zone, that keeps itself up to date.
+// A time in the reader's zone, which updates itself.
 export function when(value) {
   const ms = typeof value === 'number' ? value * 1000 : Date.parse(value);
   if (!Number.isFinite(ms)) return el('span', {}, '–');
@@ -76,7 +76,7 @@ export function sign(kind) {
   return el('span.sign', { class: tone, 'aria-hidden': 'true' }, mark);
 }
 
-// A sentence of the nexus, with links to the agent and to the world unless the row itself is one.
+// An event's sentence, with links to its agent and world unless the row itself is a link.
 function linkedUp(event, text, linked) {
   const at = event.name ? text.indexOf(event.name) : -1;
   if (at < 0) return [text];
@@ -90,7 +90,7 @@ function linkedUp(event, text, linked) {
 
 export const sentence = (event, linked = true) => linkedUp(event, event.sentence, linked);
 
-// What an agent gained at one time: several events of one kind, newest first, in one sentence.
+// Several gains of one kind, newest first, in one sentence.
 export function together(events) {
   const [event] = events;
   const gained = new Map();

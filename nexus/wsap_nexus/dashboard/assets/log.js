@@ -1,4 +1,4 @@
-// The nexus' log: everything that ever happened, newest first.
+// The nexus' log, newest first.
 
 import { get } from './api.js';
 import { add, el, fill, link, to } from './dom.js';

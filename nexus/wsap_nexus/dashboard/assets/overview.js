@@ -86,7 +86,7 @@ export async function overviewPage(context) {
   async function load() { show(await get('/dashboard/data/overview', signal)); }
   await load();
 
-  // Who moves changes the cards; that is asked for anew, but not for each of a hundred at once.
+  // Entries and exits change the cards, which are reloaded, but not for each of a hundred events at once.
   const again = calmly(() => load().catch(() => {}), 1500);
   context.undo(() => again.stop());
   context.on('hello', (hello) => { if (hello.again || hello.reset) again(); });
