@@ -34,13 +34,8 @@ def create(context: Context) -> LLMAgent:
     In a game whose turns are complete in themselves (`AdapterSpec.complete_turns`) the window is 0
     steps and there is no plan, unless the options say otherwise.
 
-    Options: `model` (an address, such as `ollama/qwen3:8b`), `style` (json or tags), `persona`, `memory` (a registered
-    kind, none), `tools` (registered tools, separated by commas), `window` (16 steps), `pictures` (no; yes, or how
-    many), `max_tokens` (300), `temperature` (0.7), `top_p` (0.9), `thinking` (yes or no), `plan` (yes), `reflect` (yes,
-    with a memory), `reflect_every` (0 steps), `strict` (no), `constrain` (yes), `fallback` (an action), `prompts` (a
-    folder), `tool_calls` (3), `recall_tokens` (200), and `max_steps` (1; how many steps a decision may cover). What
-    begins with `model.`, `memory.` or the name of a tool and a dot is an option of that part: `model.num_ctx`,
-    `memory.cells`, `mcp.servers`. Raises ConfigError if an option is missing or wrong, UnknownNameError if no such
+    The options are those of `wsap_llm.option_table`; what begins with `model.`, `memory.` or the name of a tool and a
+    dot is an option of that part. Raises ConfigError if an option is missing or wrong, UnknownNameError if no such
     backend, memory or tool is installed, and MissingServiceError if there is no runtime to ask models for it.
     """
     address = text(context, "model")
