@@ -1,4 +1,4 @@
-"""Copies of the whole database: made while it is in use, checked, and put back in place."""
+"""Backups of the whole database: copied while it is in use, checked, and restored."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ _PAGES = 2000
 # Copied between two reports of progress: 8 MB.
 
 Progress = Callable[[int, int], None]
-"""Told how much is done, of how much."""
+"""Called with the pages done and the pages in all."""
 
 
 def back_up(database: Database, target: Path, *, force: bool = False, progress: Progress = lambda d, o: None) -> int:
     """Copy a database into a file, readable by its owner alone, and return its bytes.
 
-    The copy is of one moment, whatever is written meanwhile, and nobody waits for it. It is looked
-    through before it gets its name, so that what has the name is whole.
+    The copy is a consistent state of one moment; writers are not blocked. It is checked before it gets its name.
 
     Args:
-        database: what to copy.
+        database: the database.
         target: the file.
-        force: whether a file that is there may be written over.
-        progress: told how many pages are done, of how many.
+        force: overwrite an existing file.
+        progress: called after each batch of pages.
 
     Raises:
-        UsageError: the file is there already, is the database itself, or the database is on a server.
+        UsageError: the file exists, is the database itself, or the database is on a server.
         StorageError: it can't be written, or the database is damaged.
     """
     if not database.is_sqlite:
@@ -63,15 +62,15 @@ def back_up(database: Database, target: Path, *, force: bool = False, progress: 
 
 
 def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | None:
-    """Put a copy in the place of a database, and return where that is kept; None if there was none.
+    """Replace a database by a backup, and return the path of the replaced one; None if there was none.
 
     Args:
-        copy: what `back_up` wrote.
+        copy: a file of `back_up`.
         where: the database.
-        now: the time, for the name of what is kept.
+        now: the time, for the name of the replaced database.
 
     Raises:
-        NotADatabaseError: the copy is something else.
+        NotADatabaseError: the copy is not a database of WSAP.
         StorageVersionError: a newer version of WSAP made it.
         StorageLockedError: a nexus runs on the database, or a run is being recorded in it.
         StorageError: the copy is damaged, or something can't be written.
@@ -83,12 +82,12 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
     fresh = where.with_name(where.name + ".restoring")
     try:
         _clear(fresh)
-        # A copy of the copy, so that neither its being opened nor what comes later changes it.
+        # Copied first, so that the backup itself is never changed.
         os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
         _copy_file(copy, fresh)
         _check(fresh)
         with Database.open(fresh, create=False):
-            pass  # brought up to date, or refused
+            pass  # migrated, or refused
         _check_unused(where)
         return _put_in_place(fresh, where, now or datetime.now(UTC))
     except OSError as error:
@@ -102,7 +101,7 @@ def _copy(source: Path, target: Path, progress: Progress) -> None:
         closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=30)) as reading,
         closing(sqlite3.connect(target, isolation_level=None)) as writing,
     ):
-        # Held for the whole copy: without it, whatever others write lets SQLite begin again from the start.
+        # One transaction for the whole copy; otherwise SQLite starts again whenever another process writes.
         reading.execute("BEGIN")
         reading.execute("SELECT count(*) FROM sqlite_master").fetchone()
         reading.backup(writing, pages=_PAGES, progress=lambda _, left, of: progress(of - left, of))
@@ -125,11 +124,6 @@ def _copy_file(copy: Path, fresh: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    """Look through a whole file.
-
-    Raises:
-        StorageError: something is wrong with it.
-    """
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
@@ -169,7 +163,7 @@ def _put_in_place(fresh: Path, where: Path, now: datetime) -> Path | None:
         while kept.exists():
             number += 1
             kept = where.with_name(f"{where.name}.before-{now.strftime('%Y%m%d-%H%M%S')}-{number}")
-        # The log first: a database without its log is an older state of it, a log without its database is nothing.
+        # The log first: a log without its database is worthless, a database without its log only older.
         for suffix in ("-wal", "-shm"):
             beside = where.with_name(where.name + suffix)
             if beside.exists():

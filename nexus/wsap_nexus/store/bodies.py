@@ -1,14 +1,13 @@
-"""Bodies made small: zstandard with a dictionary for each kind of event in a run.
+"""Compression of event bodies: zstandard with a dictionary for each kind of event in a run.
 
-Successive observations of a world are mostly the same text. The first few bodies of a kind
-therefore serve as the dictionary of all that follow: no training, a few kilobytes for a run,
-and any event can still be read by itself. A body of Crafter's size (7 KB) takes about 300 bytes
-so, a quarter of what zstandard leaves without a dictionary, in about 4 µs. Training a dictionary,
-or compressing each body against the one before, was measured too: neither is worth its complication.
+Successive observations of a world are mostly the same text. The first bodies of a kind therefore are the
+dictionary of the later ones: no training, a few kilobytes for a run, and each event can be read by itself. A body
+of Crafter's size (7 KB) takes about 300 bytes, a quarter of zstandard without a dictionary, in about 4 µs.
+Training a dictionary, or compressing each body against the one before, gained too little when measured.
 
-Where hundreds of runs of one world are written at once, a run takes the dictionary of another if that
-helps as much as one of its own would. Each run has its own copy of it in the database; what is shared
-is the compressor, of which only so many fit into memory, and which takes longer to make than a body.
+Where hundreds of runs of one world are written at once, a run uses the dictionary of another if that compresses as
+well as its own would. Each run has its own copy in the database; the compressor, which takes longer to make than a
+body, is shared.
 """
 
 from __future__ import annotations
@@ -26,62 +25,53 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LEVEL = 3
-"""zstandard's level: lower ones save no time on bodies of this size, higher ones take thrice it."""
+"""zstandard's level: lower ones save no time on bodies of this size, higher ones take three times as long."""
 
 DICTIONARY_SAMPLES = 8
-"""How many bodies make a dictionary; more gain nothing measurable."""
+"""Bodies in a dictionary; more gain nothing measurable."""
 
 DICTIONARY_BYTES = 65536
-"""No dictionary is larger; of larger samples it takes the ends."""
+"""The maximum size of a dictionary; it is the end of larger samples."""
 
 SMALLEST = 48
-"""Bodies shorter than this, in bytes, are kept as they are."""
+"""Shorter bodies, in bytes, are not compressed."""
 
 LARGEST_BODY = 1 << 28
-"""A body may hold at most 256 MiB."""
+"""The maximum size of a body: 256 MiB."""
 
-_READY = 64
-# So many compressors are kept ready, about half a megabyte each; one that is needed again later is
-# made anew from its dictionary, in a tenth of a millisecond.
-
-_TRIED = 4
-# So many dictionaries of other runs are tried before a run gets one of its own.
-
-_NEARLY = 1.15
-# Another's dictionary may leave this much more of a body than one's own.
-
-_STREAMS = 10_000
-# So many dictionaries are remembered, 2 KB each. A nexus may write more runs than that at once; the
-# one that has been quiet longest then gets a new dictionary.
+_READY = 64  # cached compressors, about half a megabyte each; making one takes 0.1 ms
+_TRIED = 4  # dictionaries of other runs that are tried before a run gets its own
+_NEARLY = 1.15  # the size with another run's dictionary, at most, against an own one
+_STREAMS = 10_000  # cached dictionaries, 2 KB each; beyond that the least recently used stream gets a new one
 
 
 class Encoded(NamedTuple):
-    """A body as it is stored."""
+    """A stored body."""
 
     codec: str
     """"raw" or "zstd"."""
     dictionary: int | None
     """The number of the dictionary within the run; None for none."""
     body: bytes
-    """What to store."""
+    """The stored bytes."""
 
 
 class NewDictionary(NamedTuple):
-    """A dictionary that has to be stored along with the first bodies that need it."""
+    """A dictionary to store with its first bodies."""
 
     run_id: str
     """The run it belongs to."""
     number: int
     """Its number within the run, from 1."""
     kind: str
-    """The kind of event it was made of."""
+    """The kind of its events."""
     body: bytes
     """Its content, compressed."""
 
 
 @dataclass
 class _Stream:
-    """The bodies of one kind in one run: samples until there are enough, then their dictionary."""
+    """The bodies of one kind in one run: samples first, then their dictionary."""
 
     samples: list[bytes] = field(default_factory=list)
     number: int | None = None
@@ -90,7 +80,7 @@ class _Stream:
 
 
 class BodyEncoder:
-    """Compresses bodies; one for a writer, used by one thread."""
+    """Compresses bodies, in one thread."""
 
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
@@ -100,11 +90,11 @@ class BodyEncoder:
         self._numbers: dict[str, int] = {}
 
     def start_run(self, run_id: str, dictionaries: int) -> None:
-        """Say how many dictionaries a run has already, before its first body is encoded."""
+        """Set the number of stored dictionaries of a run, before its first body is encoded."""
         self._numbers[run_id] = dictionaries
 
     def encode(self, run_id: str, kind: str, bodies: Sequence[bytes]) -> tuple[list[Encoded], NewDictionary | None]:
-        """Return bodies of one kind as they are stored, in the same order, and a dictionary if one was made."""
+        """Return the stored bodies, in the same order, and a new dictionary if one was made."""
         key = (run_id, kind)
         stream = _take(self._streams, key, _Stream, keep=_STREAMS)
         made = None
@@ -135,10 +125,7 @@ class BodyEncoder:
         return NewDictionary(run_id, number, kind, stream.packed)
 
     def _left(self, samples: Sequence[bytes]) -> int | None:
-        """Return to how many bytes the others bring the last sample; None if they don't halve it.
-
-        Below that, the dictionary itself takes the gain up.
-        """
+        # The size of the last sample with the others as its dictionary; None where the gain is too small.
         *others, last = samples
         if len(last) < SMALLEST or not any(others):
             return None
@@ -146,7 +133,6 @@ class BodyEncoder:
         return len(helped) if len(helped) < 0.5 * len(self._plain.compress(last)) else None
 
     def _of_another(self, kind: str, body: bytes, left: int) -> bytes | None:
-        """Return a dictionary that was made for another run, if it helps as much as one's own."""
         for packed in self._made.get(kind, ()):
             if len(self._compressor(packed).compress(body)) <= _NEARLY * left:
                 return packed
@@ -169,7 +155,7 @@ def _with_dictionary(content: bytes) -> zstandard.ZstdCompressor:
 
 
 def _take(known: OrderedDict[K, V], key: K, make: Callable[[], V], *, keep: int) -> V:
-    """Return what is known under a key, or make it; of more than `keep`, the longest unused is forgotten."""
+    # A cache of the `keep` most recently used values.
     value = known.get(key)
     if value is None:
         value = known[key] = make()
@@ -181,18 +167,16 @@ def _take(known: OrderedDict[K, V], key: K, make: Callable[[], V], *, keep: int)
 
 
 def _compress(compressor: zstandard.ZstdCompressor, bodies: Sequence[bytes]) -> list[bytes]:
-    """Compress many bodies; those too short to gain come back as they are."""
     worth: list[bytes | bytearray | memoryview] = [body for body in bodies if len(body) >= SMALLEST]
     if len(worth) > 1 and "multi_compress_to_buffer" in zstandard.backend_features:
-        # One call for all: it lets go of the interpreter once, not once for each body, and getting
-        # it back can take 5 ms while another thread is computing.
+        # One call releases the GIL once; getting it back can take 5 ms while another thread is computing.
         packed = iter(compressor.multi_compress_to_buffer(worth))
         return [next(packed).tobytes() if len(body) >= SMALLEST else body for body in bodies]
     return [compressor.compress(body) if len(body) >= SMALLEST else body for body in bodies]
 
 
 class BodyDecoder:
-    """Gives bodies back as they were; one for a run and reader."""
+    """Decompresses the bodies of one run."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -200,11 +184,11 @@ class BodyDecoder:
         self._by_number: dict[int, zstandard.ZstdDecompressor] = {}
 
     def knows(self, number: int) -> bool:
-        """Tell whether a dictionary was added."""
+        """Return whether a dictionary was added."""
         return number in self._by_number
 
     def add(self, number: int, body: bytes) -> None:
-        """Add a dictionary as it is stored."""
+        """Add a stored dictionary."""
         content = self._unpack(self._plain, body)
         dictionary = zstandard.ZstdCompressionDict(content, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
         self._by_number[number] = zstandard.ZstdDecompressor(dict_data=dictionary)
@@ -213,7 +197,7 @@ class BodyDecoder:
         """Return a body, byte for byte as it was appended.
 
         Raises:
-            StorageError: it is damaged, or written by a way of compression not known here.
+            StorageError: it is damaged, or its codec is unknown.
         """
         if encoded.codec == "raw":
             return encoded.body

@@ -1,8 +1,8 @@
-"""The database of one machine or of several: found, opened, brought up to date.
+"""Opens and migrates the database.
 
-SQLite by default, in WAL mode, so that readers (`wsap runs`, a dashboard) and the one writer
-don't wait for each other. A commit reaches the operating system at once and therefore outlives
-the process; how often it is forced to the disk is the `LogWriter`'s business.
+SQLite by default, in WAL mode, so that readers (`wsap runs`, a dashboard) and the one writer do not wait for each
+other. A commit reaches the operating system at once and therefore survives the process; the `LogWriter` decides how
+often it is synced to the disk.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from wsap_nexus.store import migrate
 from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, said_clearly
 
 BUSY_SECONDS = 5.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait for another process that is writing."""
 
 PAGE_BYTES = 4096
-"""SQLite's page size for new databases: larger ones save nothing on steps and waste room on snapshots."""
+"""SQLite's page size for new databases; larger ones waste space on snapshots."""
 
 CHECKPOINT_PAGES = 4000
-"""The size of the write-ahead log at which SQLite moves it into the database: 16 MB."""
+"""The size of the write-ahead log, in pages, at which SQLite makes a checkpoint: 16 MB."""
 
 _MAGIC = b"SQLite format 3\x00"
 
@@ -52,11 +52,11 @@ class Database:
         self.engine = engine
         """SQLAlchemy's engine; `read` and `write` below are the ways to use it."""
         self.where = where
-        """The path or URL for a reader, without a password."""
+        """The path or URL, without a password."""
         self.read_only = read_only
         """Whether writing is refused."""
         self.fence: Callable[[Connection], None] | None = None
-        """Looked at first in each transaction that writes; raises where this process may not write any more."""
+        """Called first in each transaction that writes; raises when this process may not write any more."""
         self._busy_seconds = busy_seconds
         self._writing = threading.Lock()
 
@@ -75,18 +75,18 @@ class Database:
 
         Args:
             location: a path, `sqlite:///path`, or `postgresql://user@host/name`.
-            create: make the file if there is none.
-            read_only: never write, not even to bring it up to date.
-            busy_seconds: how long to wait for another process that is writing.
+            create: create a missing file.
+            read_only: never write, not even migrations.
+            busy_seconds: seconds to wait for another process that is writing.
 
         Raises:
-            NotADatabaseError: something else is there.
+            NotADatabaseError: the file is something else.
             StorageVersionError: a newer version of WSAP made it.
             StorageReadOnlyError: it can't be written and `read_only` is false.
             StorageLockedError: another process held it for `busy_seconds`.
-            StorageError: its folder is missing, or it is and `create` is false.
-            ConfigError: the URL makes no sense.
-            MissingServiceError: the driver for it is not installed.
+            StorageError: its folder is missing, or the file is and `create` is false.
+            ConfigError: the URL is invalid.
+            MissingServiceError: its driver is not installed.
         """
         url = _url(os.fspath(location))
         if url.get_backend_name() == "sqlite":
@@ -109,25 +109,25 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Tell whether it is a file of this machine."""
+        """Whether it is a file."""
         return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database; keep it briefly."""
+        """Give a connection that sees one state of the database; keep it short."""
         with said_clearly(self.where), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Give a connection in a transaction that is committed at the end, or undone by an exception.
+        """Give a connection in a transaction, which is committed at the end and rolled back by an exception.
 
         Raises:
             StorageReadOnlyError: the database was opened for reading.
         """
         if self.read_only:
             raise StorageReadOnlyError(f"The database {self.where} was opened for reading only.")
-        # IMMEDIATE: a transaction that reads first and writes later could find itself outrun.
+        # IMMEDIATE: a transaction that reads before it writes could fail when another writes in between.
         engine = self.engine.execution_options(wsap_begin="BEGIN IMMEDIATE")
         with said_clearly(self.where), self.turn_to_write(), engine.begin() as connection:
             if self.fence is not None:
@@ -138,13 +138,12 @@ class Database:
     def turn_to_write(self) -> Iterator[None]:
         """Wait until no other thread of this process writes.
 
-        A file has one writer at a time. SQLite has those who wait look again and again, after longer
-        and longer pauses (up to 0.1 s), and one of them may be an event loop; a lock wakes them at once.
+        SQLite polls for its lock with pauses of up to 0.1 s, possibly on an event loop; a thread lock wakes at once.
         """
         if not self.is_sqlite:
             yield
             return
-        # Whoever holds it for too long is found out by SQLite, which says so clearly.
+        # After the timeout SQLite reports that the database is locked.
         mine = self._writing.acquire(timeout=self._busy_seconds)
         try:
             yield
@@ -153,9 +152,9 @@ class Database:
                 self._writing.release()
 
     def problems(self) -> list[str]:
-        """Return what SQLite finds wrong with the file, an empty list if nothing; servers look after themselves.
+        """Return the problems that SQLite finds in the file; always empty for a server.
 
-        Reads the whole file. Takes about a second for each 500 MB.
+        Reads the whole file, about a second for each 500 MB.
         """
         if not self.is_sqlite:
             return []
@@ -169,7 +168,7 @@ class Database:
         return [] if found == ["ok"] else found
 
     def close(self) -> None:
-        """Let go of every connection; the last one of all processes folds the WAL into the file."""
+        """Close all connections; the last one of all processes makes a checkpoint."""
         self.engine.dispose()
 
     def __enter__(self) -> Self:
@@ -195,7 +194,7 @@ class Database:
         with self.write() as connection:
             if self.is_sqlite:
                 connection.exec_driver_sql(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
-            # Another process may have been first; alembic then finds nothing to do.
+            # If another process was first, alembic finds nothing to do.
             migrate.upgrade(connection, self.where)
 
 
@@ -228,7 +227,6 @@ def _url(location: str) -> URL:
 
 
 def _prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
-    """Make the file if there is none, and refuse what is plainly something else."""
     if path.is_dir():
         raise NotADatabaseError(f"{path} is a folder, not a database; give the path of a file in it.")
     try:
@@ -257,13 +255,12 @@ def _make_file(path: Path, *, create: bool) -> None:
             f"The folder {path.parent} for the database does not exist; "
             "make it, or choose another place with --database."
         )
-    # Made here rather than by SQLite so that nobody else can read it, not even for a moment; the
-    # files that SQLite puts beside it take the same permissions.
+    # Created here with the owner's permissions alone; the files that SQLite puts beside it get the same.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _check_writable(path: Path) -> None:
-    # SQLite opens a file it may not write for reading, and complains only at the first write.
+    # SQLite opens a read-only file without an error, and fails at the first write.
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StorageReadOnlyError(
             f"The database {path} can't be written; change the permissions of the file and its folder, "
@@ -272,7 +269,7 @@ def _check_writable(path: Path) -> None:
 
 
 def _check_owner(path: Path, where: str, busy_seconds: float) -> None:
-    """Refuse another program's database before anything in it, even its journal mode, is changed."""
+    # Another program's database must not be changed, not even its journal mode.
     if path.stat().st_size == 0:
         return
     connection = sqlite3.connect(_reading_uri(path), uri=True, timeout=busy_seconds)
@@ -286,11 +283,7 @@ def _check_owner(path: Path, where: str, busy_seconds: float) -> None:
 
 
 def _reading_uri(path: Path) -> str:
-    """Return the URI that opens a file for reading.
-
-    In WAL mode even a reader writes the index beside the file. Where it can't, and nobody left a
-    log behind, the file as it lies is all there is, and nobody changes it.
-    """
+    # In WAL mode a reader writes the index beside the file. Where it can't and there is no log, the file is immutable.
     wal = path.with_name(path.name + "-wal")
     sealed = not os.access(path.parent, os.W_OK) and not (wal.exists() and wal.stat().st_size)
     return path.as_uri() + ("?immutable=1" if sealed else "?mode=ro")
@@ -300,7 +293,7 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
     uri = _reading_uri(path) if read_only else path.as_uri()
 
     def connect() -> sqlite3.Connection:
-        # isolation_level None: sqlite3 begins no transactions behind our back; `_begin` does.
+        # isolation_level None: `_begin` starts transactions, not sqlite3.
         connection = sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
         try:
             for pragma in _pragmas(read_only=read_only):
@@ -316,11 +309,8 @@ def _sqlite_engine(path: Path, *, read_only: bool, busy_seconds: float) -> Engin
 
 
 def _execute_patiently(connection: sqlite3.Connection, pragma: str, busy_seconds: float) -> None:
-    """Execute a pragma, waiting while others hold the database.
-
-    SQLite itself waits for a lock, but not for the one that switches the file to WAL: when several
-    processes make one database at the same moment, all but the first are told at once that it is locked.
-    """
+    # SQLite does not wait for the lock of the switch to WAL: when several processes create one database at the same
+    # moment, all but the first fail at once.
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -344,8 +334,8 @@ def _pragmas(*, read_only: bool) -> list[str]:
     return [
         f"PRAGMA page_size = {PAGE_BYTES}",  # of a new file; no effect on others
         "PRAGMA journal_mode = WAL",
-        # Commits reach the system, checkpoints the disk: a power cut can't hurt consistency. The
-        # log writer forces the log to the disk itself, several times a second.
+        # Commits reach the system, checkpoints the disk: consistent after a power cut. The log writer syncs the log
+        # itself, several times a second.
         "PRAGMA synchronous = NORMAL",
         "PRAGMA foreign_keys = ON",
         f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}",

@@ -1,19 +1,17 @@
-"""The append-only event log: cheap to call, committed in groups by a thread of its own.
+"""The append-only event log: `append` is cheap, a thread of its own commits groups of events.
 
-What holds:
+Guarantees:
 
-- An event counts as recorded when its commit has returned: `flush`, `committed` and `close` speak
-  of nothing earlier. Events of a run are numbered 0, 1, 2, ... without gaps, and are committed in
-  that order, so that what a crash leaves is always a beginning of what was appended.
-- A group is committed at most `delay` seconds (50 ms) after its first event, or as soon as it is
-  full (256 events).
-- A commit reaches the operating system: it outlives the process, even one killed outright.
-- At most `force_every` seconds (0.25) pass until it is forced to the disk as well: the first
-  commit after such a pause is forced at once, later ones together. A power cut loses no more than
-  the last half second, and never consistency (SQLite's WAL is read up to the last whole commit).
+- An event is recorded when its commit has returned; `flush`, `committed` and `close` mean that. Events of a run are
+  numbered 0, 1, 2, ... without gaps, and are committed in that order, so that a crash leaves a prefix.
+- A group is committed at most `delay` seconds (50 ms) after its first event, or when it is full (256 events).
+- A commit reaches the operating system: it survives the process, even a killed one.
+- It is synced to the disk within `force_every` seconds (0.25): the first commit after such a pause at once, later
+  ones together. A power cut loses at most the last half second; the database stays consistent (SQLite reads its WAL
+  up to the last whole commit).
 - Memory is bounded: when the writer falls behind by `limit` events or 64 MiB, `append` waits.
-- When a commit fails (disk full, file gone), what was committed stays; the writer stops, and
-  each later `append` and `flush` says so. The run can be resumed from what is there.
+- When a commit fails (disk full, file gone), earlier commits stay; the writer stops, and each later `append` and
+  `flush` raises. The run can be resumed from there.
 """
 
 from __future__ import annotations
@@ -38,28 +36,28 @@ from wsap_nexus.store.records import RunStatus
 from wsap_nexus.store.sinks import BUSY_SECONDS, Sink, open_sink
 
 GROUP = 256
-"""Events committed together at most."""
+"""The maximum number of events in one commit."""
 DELAY = 0.05
-"""Seconds an event waits at most for others to be committed with."""
+"""Seconds that an event waits for others in its commit."""
 FORCE_EVERY = 0.25
-"""Seconds between forced writes to the disk, at least."""
+"""The minimum of seconds between two syncs to the disk."""
 LIMIT = 20_000
-"""Events that may wait to be written before `append` waits too."""
+"""Queued events above which `append` waits."""
 LIMIT_BYTES = 64 << 20
-"""Bytes of bodies that may wait likewise."""
+"""Queued bytes of bodies above which `append` waits."""
 
 
 class LogWriter:
     """Appends events to runs; any thread may call it. Close it, or use it as a context manager.
 
     Args:
-        database: where the runs are; it has to stay open as long as the writer.
-        wall_clock: gives the time of each event, in seconds since 1970.
-        group: how many events are committed together at most.
-        delay: how long an event waits for others to be committed with, in seconds.
-        force_every: how many seconds commits may wait to be forced to the disk together.
-        limit: how many events may wait to be committed before `append` waits, too.
-        busy_seconds: how long to wait for another process that is writing, before the log fails.
+        database: the database of the runs; it must stay open as long as the writer.
+        wall_clock: the time of each event, in seconds since 1970.
+        group: the maximum number of events in one commit.
+        delay: seconds that an event waits for others in its commit.
+        force_every: seconds after which commits are synced to the disk.
+        limit: queued events above which `append` waits.
+        busy_seconds: seconds to wait for another process that is writing, before the log fails.
     """
 
     def __init__(
@@ -85,9 +83,9 @@ class LogWriter:
 
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        """Tells the writer: there is something, there is much, or someone waits."""
+        """Notifies the writer: of a first event, a full group, or a waiting caller."""
         self._progress = threading.Condition(self._lock)
-        """Tells callers: something was committed, or the writer stopped."""
+        """Notifies callers: of a commit, or the end of the writer."""
         self._pending: list[Item | State] = []
         self._pending_bytes = 0
         self._admission = Admission()
@@ -100,17 +98,16 @@ class LogWriter:
         self._failure: WsapError | None = None
         self._told = False
 
-        # The writer's thread alone uses these.
+        # Used by the writer's thread alone.
         self._unforced = False
         self._forced = time.monotonic() - force_every
         self._encoder = BodyEncoder()
         self._thread = threading.Thread(target=self._work, name="wsap-log", daemon=True)
         self._thread.start()
-        # A daemon, so that a forgotten writer can't keep the process alive; and yet nothing that
-        # was appended is lost when the interpreter ends in good order.
+        # A daemon, so that a writer that was not closed can't keep the process alive; atexit still commits its events.
         atexit.register(self._stop)
 
-    # --- what callers do ---------------------------------------------------------------------
+    # --- public, on any thread ---------------------------------------------------------------
 
     def append(
         self,
@@ -125,10 +122,10 @@ class LogWriter:
         """Add an event to a run and return its number; it is recorded once `flush` has returned.
 
         Args:
-            run_id: a run that the database has.
+            run_id: a run of the database.
             kind: "step", "snapshot", ...; at most 200 characters.
             body: canonical JSON text, or any bytes, at most 256 MiB; read back unchanged.
-            seat: whose event it is.
+            seat: the seat of the event.
             episode: counted from 0.
             step: the step in the episode.
 
@@ -136,7 +133,7 @@ class LogWriter:
             StorageError: an argument is out of its range, or an earlier event could not be written.
             UnknownNameError: the database has no such run.
         """
-        # Checked here, on the caller: whatever the writer's thread stumbles over ends the log.
+        # Checked on the caller's thread, since an error in the writer's thread ends the log.
         self._admission.check_names(kind, seat)
         form, packed = packed_body(kind, body)
         if type(episode) is not int or episode < 0 or (step is not None and (type(step) is not int or step < 0)):
@@ -154,18 +151,17 @@ class LogWriter:
                 self._next[run_id] = seq + 1
                 self._add(item, len(packed))
             except BaseException:
-                # Ctrl-C can strike between any two instructions; a number must be given out once
-                # and only with its event.
+                # Ctrl-C can interrupt between any two instructions; a number must be used once, with its event.
                 if not self._pending or self._pending[-1] is not item:
                     self._next[run_id] = seq
                 raise
         return seq
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Change how a run stands, after all events appended before and before all appended later.
+        """Set the status of a run, after all events appended before and before all appended later.
 
         Args:
-            run_id: a run that the database has.
+            run_id: a run of the database.
             status: the new status.
             summary: replaces the run's summary; None keeps what is there.
 
@@ -185,7 +181,7 @@ class LogWriter:
         """Return when everything appended so far is committed.
 
         Raises:
-            StorageError: it could not be; the message says why.
+            StorageError: it can't be committed; the message says why.
         """
         with self._lock:
             goal = self._taken + len(self._pending)
@@ -200,18 +196,15 @@ class LogWriter:
                 raise self._refusal()
 
     def committed(self, run_id: str) -> int:
-        """Return the number of the last committed event of a run, or -1 if none is.
-
-        Only runs that this writer has appended to are known; others give -1.
-        """
+        """Return the number of the last committed event of a run that this writer has appended to, else -1."""
         with self._lock:
             return self._committed.get(run_id, -1)
 
     def close(self) -> None:
-        """Commit what is left, force it to the disk and stop; does nothing the second time.
+        """Commit all queued events, sync them to the disk and stop; idempotent.
 
         Raises:
-            StorageError: something could not be written, and no call has said so yet.
+            StorageError: something could not be written, and no call has raised it yet.
         """
         self._stop()
         with self._lock:
@@ -260,7 +253,6 @@ class LogWriter:
         return again
 
     def _find_run(self, run_id: str) -> int:
-        """Return the number of a run's next event, from the database."""
         with self._database.read() as connection:
             found = connection.execute(
                 text(
@@ -296,7 +288,7 @@ class LogWriter:
                         self._commit(sink, batch[start : start + self._group])
             finally:
                 sink.close()
-        except BaseException as error:  # the thread has nobody else to tell
+        except BaseException as error:  # reported to the next caller
             failure = translate(error, self._database.where)
             failure.__cause__ = error if failure is not error else error.__cause__
             with self._lock:
@@ -306,10 +298,10 @@ class LogWriter:
                 self._progress.notify_all()
 
     def _next_batch(self, sink: Sink) -> list[Item | State] | None:
-        """Wait for events, then for a full group or the end of the delay; None when it is time to stop."""
+        # Waits for events, then for a full group or the end of the delay; None to stop.
         while not self._await_events(self._force_every if self._unforced else None):
             if self._unforced:
-                # Idle, or closing: what the last commits left in the system's hands goes to the disk.
+                # Idle, or closing: the last commits are synced.
                 self._force(sink)
             elif self._closing:
                 return None
@@ -326,7 +318,6 @@ class LogWriter:
             return batch
 
     def _await_events(self, timeout: float | None) -> bool:
-        """Return True as soon as there are events; False after the timeout, or if it is time to stop."""
         with self._lock:
             if not self._pending and not self._closing:
                 self._wake.wait(timeout)

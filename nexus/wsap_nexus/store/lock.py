@@ -1,6 +1,6 @@
-"""One nexus leads a database: a lock that ends with the process, however that ends.
+"""The instance lock: one nexus runs on a database, and the lock ends with its process.
 
-On a server the lock ends with a connection, too, so there is more to it: see `_ServerLead`.
+On a server the lock also ends with the connection; `_ServerLock` handles that.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from wsap_nexus.store.database import Database
 from wsap_nexus.store.errors import said_clearly
 
 EVERY = 2.0
-"""Seconds between two times that a running nexus looks whether it still leads."""
+"""Seconds between two checks of a running nexus that it still has the lock."""
 
 _KEY = 0x57534150
-"""The advisory lock's number on PostgreSQL: "WSAP"."""
+"""The number of the advisory lock on PostgreSQL: "WSAP"."""
 
 _EPOCH = "lead"
-# The counter of those who have led the database.
+# The name of the counter of lock holders, as it is stored.
 _HANGS = 10_000
-# Milliseconds after which a transaction of an earlier leader is one that hangs.
+# Milliseconds to wait for a transaction of the previous holder.
 _COUNT_ON = text(
     "INSERT INTO counter (name, value) VALUES (:name, 1)"
     " ON CONFLICT (name) DO UPDATE SET value = counter.value + 1 RETURNING value"
@@ -40,29 +40,29 @@ class InstanceLock(Protocol):
     """The right to run a nexus on a database."""
 
     def acquire(self, patience: float = 0.0) -> None:
-        """Take it, after waiting for up to `patience` seconds.
+        """Acquire the lock, waiting for up to `patience` seconds.
 
         Raises:
-            NexusRunningError: another process has it.
+            NexusRunningError: another process holds it.
         """
         ...
 
     def check(self) -> None:
-        """Take it anew if it was interrupted.
+        """Acquire the lock again if its connection was interrupted.
 
         Raises:
-            LockLostError: another nexus has led since, or leads.
+            LockLostError: another nexus holds it, or held it since.
         """
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         ...
 
 
 def instance_lock(database: Database) -> InstanceLock:
-    """Return the lock of a database, not yet taken."""
-    return _FileLead(database) if database.is_sqlite else _ServerLead(database)
+    """Return the lock of a database, not yet acquired."""
+    return _FileLock(database) if database.is_sqlite else _ServerLock(database)
 
 
 def _refusal(database: Database) -> NexusRunningError:
@@ -79,12 +79,12 @@ def _lost(database: Database) -> str:
     )
 
 
-class _FileLead:
+class _FileLock:
     def __init__(self, database: Database) -> None:
         from filelock import FileLock  # deferred for weight: reading needs no lock
 
         self._database = database
-        # Resolved, so that whoever reaches the file by another path meets the same lock.
+        # Resolved, so that the file has the same lock by every path.
         self._lock = FileLock(Path(f"{Path(database.where).resolve()}.nexus.lock"), timeout=0)
 
     def acquire(self, patience: float = 0.0) -> None:
@@ -102,12 +102,12 @@ class _FileLead:
         self._lock.release()
 
 
-class _ServerLead:
-    """A lock that a connection holds, and a number, the epoch, that each leader counts on.
+class _ServerLock:
+    """A lock that a connection holds, and a number, the epoch, that each holder increases.
 
-    A connection can break while its process lives on; another nexus may instance_lock then, before this one
-    notices. So each transaction that this one writes in begins by looking whether the epoch is
-    still its own, and holds on to that until it is committed: who takes the instance_lock waits for it.
+    A connection can break while its process lives on; another nexus may then acquire the lock before this one
+    notices. So each transaction that writes first checks the epoch, and locks its row until the commit: the next
+    holder waits for it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -119,7 +119,7 @@ class _ServerLead:
         self._connection = self._take(patience)
         try:
             with said_clearly(self._database.where), self._database.engine.begin() as connection:
-                # Whoever led before may be in the middle of a transaction that hangs.
+                # A transaction of the previous holder may hang.
                 connection.execute(text(f"SET LOCAL lock_timeout = {_HANGS}"))
                 self._epoch = int(connection.execute(_COUNT_ON, {"name": _EPOCH}).scalar_one())
         except BaseException:
@@ -146,7 +146,7 @@ class _ServerLead:
             self._let_go()
             raise LockLostError(_lost(self._database)) from None
         except WsapError:
-            pass  # the server can't be reached, so nothing can be written either: it is tried again
+            pass  # the server can't be reached, so nothing can be written either; the next check tries again
 
     def release(self) -> None:
         self._database.fence = None
@@ -168,7 +168,7 @@ class _ServerLead:
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        with suppress(SQLAlchemyError):  # a connection that is broken holds nothing any more
+        with suppress(SQLAlchemyError):  # a broken connection holds no lock
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _KEY})
             connection.commit()
         with suppress(SQLAlchemyError):

@@ -1,4 +1,4 @@
-"""Bring a database up to date with the scripts in `migrations`."""
+"""Migrates a database with the scripts in `migrations`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0003"
-"""The newest revision; stated here so that opening a database that is up to date needs no alembic."""
+"""The newest revision; stated here so that opening a current database does not import alembic."""
 
 APPLICATION_ID = 0x57534150
-"""What SQLite files of WSAP carry in their header ("WSAP"), so that `file` and we know them."""
+"""The application id in the header of WSAP's SQLite files: "WSAP"."""
 
 VERSION_TABLE = "alembic_version"
 
 
 def revision(connection: Connection) -> str | None:
-    """Return the revision a database is at, or None for an empty one."""
+    """Return the revision of a database; None for an empty one."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     found: str | None = connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()  # noqa: S608
@@ -30,10 +30,10 @@ def revision(connection: Connection) -> str | None:
 
 
 def check_ours(connection: Connection, where: str) -> None:
-    """Refuse a server's database that holds something else than WSAP's tables.
+    """Check that a server's database is empty or has WSAP's tables.
 
     Raises:
-        NotADatabaseError: it has tables, but not ours.
+        NotADatabaseError: it has other tables.
     """
     tables = set(inspect(connection).get_table_names())
     if tables and not {VERSION_TABLE, "run", "event"} <= tables:
@@ -46,10 +46,10 @@ def not_ours(where: str) -> NotADatabaseError:
 
 
 def check_known(current: str | None, where: str) -> None:
-    """Refuse a revision that this version of WSAP has not heard of.
+    """Check that this version of WSAP knows a revision.
 
     Raises:
-        StorageVersionError: it is none of ours, so a newer version made it.
+        StorageVersionError: it does not, so a newer version made the database.
     """
     from alembic.script import ScriptDirectory  # deferred for weight, as below
 
@@ -62,10 +62,10 @@ def check_known(current: str | None, where: str) -> None:
 
 
 def upgrade(connection: Connection, where: str) -> None:
-    """Run the migrations that the database lacks, inside the connection's transaction.
+    """Run the missing migrations inside the connection's transaction.
 
     Raises:
-        StorageVersionError: its revision is none that this version of WSAP knows.
+        StorageVersionError: a newer version of WSAP made the database.
     """
     # Deferred for weight: only a new or an older database needs alembic.
     from alembic import command

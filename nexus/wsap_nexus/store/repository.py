@@ -1,4 +1,4 @@
-"""Runs and events by name: the one place that maps rows to records."""
+"""The repository of runs and their events."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ _DICTIONARY = METADATA.tables["dictionary"]
 _SESSION = METADATA.tables["session"]
 
 NEXUS = "nexus"
-"""The game whose runs are visits of agents in the nexus."""
+"""The game of an agent's run in the nexus itself."""
 
 _PAGE_BYTES = 1 << 20
 _PAGE_EVENTS = 256
-# Read at once: about a megabyte of stored bodies, whether they are steps or large snapshots. Each
-# page is a transaction of its own, so that a slow reader doesn't keep SQLite from folding its log
-# into the file.
+# A page is about a megabyte of stored bodies. Each is a transaction of its own, so that a slow reader does not
+# prevent SQLite's checkpoints.
 
 _ATTEMPTS = 20
 _SHORT_ATTEMPTS = 4
@@ -48,26 +47,26 @@ def _token() -> str:
 
 
 class Repository:
-    """Creates runs and reads runs and events back.
+    """Creates runs, and reads runs and events.
 
     Args:
-        database: where they are.
+        database: the database.
         now: the wall clock.
-        token: gives the part of a run id that tells runs of one day apart.
+        token: returns the last part of a run id, which distinguishes runs of one day.
     """
 
     def __init__(
         self, database: Database, *, now: Callable[[], datetime] = _utc_now, token: Callable[[], str] = _token
     ) -> None:
         self.database = database
-        """Where the runs are."""
+        """The database."""
         self._now = now
         self._token = token
 
     # --- runs --------------------------------------------------------------------------------
 
     def create_run(self, run: NewRun) -> RunRecord:
-        """Record a new run, committed, with status "running", and return it with its id.
+        """Commit a new run with status "running", and return it with its id.
 
         Raises:
             StorageError: a value is out of its range, or the database can't be written.
@@ -87,19 +86,18 @@ class Repository:
             "summary": None,
         }
         for attempt in range(_ATTEMPTS):
-            # A day of many short runs uses the short names up.
+            # A day with many runs exhausts the short ids.
             token = self._token if attempt < _SHORT_ATTEMPTS else self._long_token
             values["id"] = new_run_id(run.game, now, token)
             checked_run(values)
             if self._insert(values):
                 return self._exactly(values["id"])
-        raise StorageError("No free run id was found; the source of ids keeps repeating itself.")
+        raise StorageError("No free run id was found; the source of ids repeats itself.")
 
     def _long_token(self) -> str:
         return self._token() + self._token()
 
     def _insert(self, values: Mapping[str, Any]) -> bool:
-        """Insert a run, or return False if its id is taken."""
         try:
             with self.database.write() as connection:
                 taken = connection.execute(select(_RUN.c.id).where(_RUN.c.id == values["id"])).first()
@@ -107,14 +105,14 @@ class Repository:
                     return False
                 connection.execute(insert(_RUN).values(**values))
         except StorageError as error:
-            # On a server two processes may take one id at the same moment.
+            # On a server two processes may insert one id at the same moment.
             if isinstance(error.__cause__, IntegrityError):
                 return False
             raise
         return True
 
     def set_status(self, run_id: str, status: RunStatus, summary: Mapping[str, Any] | None = None) -> None:
-        """Change how a run stands, at once; while it is being written, use `LogWriter.set_status`.
+        """Set the status of a run at once; while a `LogWriter` appends to it, use its `set_status`.
 
         Args:
             run_id: its full id.
@@ -133,13 +131,13 @@ class Repository:
             raise self._unknown(run_id)
 
     def get_run(self, name: str) -> RunRecord:
-        """Return a run by its id, by the beginning or end of one if only one has it, or by "last".
+        """Return a run by its id, by a unique beginning or end of it, or by "last".
 
-        The last one is the last that was not played in the nexus, if there is one.
+        "last" is the newest run outside the nexus, or else the newest.
 
         Raises:
-            UnknownNameError: there is none; the message names those that are close.
-            UsageError: several match; the message names some.
+            UnknownNameError: there is none; the message lists similar ids.
+            UsageError: several match; the message lists some.
         """
         with self.database.read() as connection:
             rows = connection.execute(_matching(name)).all()
@@ -163,11 +161,11 @@ class Repository:
         """Return the runs, newest first.
 
         Args:
-            limit: at most so many.
-            since: only those that changed since a moment.
+            limit: the maximum number.
+            since: only those that changed since.
             game: only those of this game.
-            agent: only those in which this agent plays: one that is installed, or one of the nexus.
-            without_nexus: leave out what was played in the nexus.
+            agent: only those of this agent, an installed one or one of the nexus.
+            without_nexus: leave out runs in the nexus.
         """
         query = select(_RUN).order_by(_RUN.c.created.desc(), _RUN.c.id.desc()).limit(limit)
         if game is not None:
@@ -182,17 +180,17 @@ class Repository:
             return [_run_record(row) for row in connection.execute(query)]
 
     def is_of_nexus(self, run_id: str) -> bool:
-        """Return whether a run is an agent's visit in the nexus, or its stay in a world of the nexus."""
+        """Return whether a run was played in the nexus, or in one of its worlds."""
         with self.database.read() as connection:
             return connection.execute(select(_RUN.c.id).where(_RUN.c.id == run_id, _of_nexus())).first() is not None
 
     def count_of_nexus(self) -> int:
-        """Return how many runs were played in the nexus."""
+        """Return the number of runs that were played in the nexus."""
         with self.database.read() as connection:
             return int(connection.execute(select(func.count()).select_from(_RUN).where(_of_nexus())).scalar_one())
 
     def delete_run(self, run_id: str) -> None:
-        """Forget a run and all its events.
+        """Delete a run and all its events.
 
         Raises:
             UnknownNameError: there is no such run.
@@ -224,11 +222,11 @@ class Repository:
         kinds: Collection[str] | None = None,
         seat: str | None = None,
     ) -> Iterator[EventRecord]:
-        """Give the committed events of a run, oldest first, in bounded memory.
+        """Yield the committed events of a run, oldest first, in bounded memory.
 
         Args:
             run_id: its full id.
-            from_seq: the first number to give.
+            from_seq: the first number.
             to_seq: the number to stop before; None for the end.
             kinds: only these kinds; None for all.
             seat: only this seat's; None for all.
@@ -270,7 +268,7 @@ class Repository:
         return _event_record(row, decoder)
 
     def count_events(self, run_id: str, kind: str | None = None) -> int:
-        """Return how many committed events a run has, of a kind if given."""
+        """Return the number of committed events of a run, of a kind if given."""
         query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id)
         if kind is not None:
             query = query.where(_EVENT.c.kind == kind)
@@ -279,7 +277,7 @@ class Repository:
 
 
 def _matching(name: str) -> Select[Any]:
-    """Select a run by id first, then those whose id begins or ends so."""
+    # The run of that id first, then those whose id begins or ends so.
     if name == "last":
         return select(_RUN).order_by(_of_nexus(), _RUN.c.created.desc(), _RUN.c.id.desc()).limit(1)
     close = (
@@ -329,7 +327,6 @@ def _event_record(row: Row[Any], decoder: BodyDecoder) -> EventRecord:
 
 
 def _add_dictionaries(connection: Connection, decoder: BodyDecoder, run_id: str, rows: Collection[Row[Any]]) -> None:
-    """Read the dictionaries that the rows need and the decoder lacks."""
     needed = sorted({row.dictionary for row in rows if row.dictionary is not None})
     lacking = [number for number in needed if not decoder.knows(number)]
     if lacking:

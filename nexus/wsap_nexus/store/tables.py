@@ -1,13 +1,13 @@
-"""The tables, on a `MetaData` of their own.
+"""The tables, in a `MetaData` of their own.
 
-Runs, events and dictionaries are keyed by run first, so that the log is partitioned by run: a run
-can be read, exported, moved or deleted without touching another. In SQLite the event table has no row ids
-and is therefore clustered by (run, number); reading a run is one walk along neighbouring pages.
+Runs, events and dictionaries are keyed by run first, so that a run can be read, exported or deleted without
+touching another. In SQLite the event table has no row ids and is therefore clustered by (run, number); reading a
+run reads neighbouring pages.
 
-The nexus keeps who its agents are and where they and their things are in tables of their own; its
-log (`nexus_event`) is written in the very transactions that it tells of.
+The other tables are the nexus' records; its events (`nexus_event`) are written in the transactions that they
+report.
 
-SQLModel tables do not validate what they are given; `RunRow.checked` does.
+SQLModel tables do not validate values; `checked_run` and `mapping.checked` do.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ LONGEST_NAME = 200
 
 
 class Base(SQLModel, registry=registry()):
-    """The base of all tables; its `metadata` holds these and nothing else."""
+    """The base of all tables."""
 
 
 class RunFields(SQLModel):
-    """A run's columns with what they may hold."""
+    """The validated columns of a run."""
 
     id: str = Field(primary_key=True, min_length=1, max_length=LONGEST_NAME, regex=r"^[a-z0-9][a-z0-9._-]*$")
     game: str = Field(min_length=1, max_length=LONGEST_NAME)
@@ -62,7 +62,6 @@ class RunRow(Base, RunFields, table=True):
     __tablename__ = "run"
     __table_args__ = (Index("run_newest", "created", "id"),)
 
-    # Any: JSON of an open shape, checked by whoever reads it.
     config: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     summary: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
 
@@ -83,7 +82,7 @@ def checked_run(values: dict[str, Any]) -> dict[str, Any]:
 
 
 class EventRow(Base, table=True):
-    """One event; rows are written by `eventlog`, which checks them, and read by `repository`."""
+    """One event; `eventlog` validates and writes it, `repository` reads it."""
 
     __tablename__ = "event"
     __table_args__ = (
@@ -103,12 +102,12 @@ class EventRow(Base, table=True):
     codec: str = Field(max_length=20)
     """"raw" or "zstd"."""
     dictionary: int | None = None
-    """The number of the run's dictionary that the body was compressed with."""
+    """The number of the run's dictionary for the body."""
     body: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
 class DictionaryRow(Base, table=True):
-    """What bodies of one kind in one run have in common, for the compressor."""
+    """A compression dictionary for bodies of one kind in one run."""
 
     __tablename__ = "dictionary"
 
@@ -120,7 +119,7 @@ class DictionaryRow(Base, table=True):
 
 
 class AgentRow(Base, table=True):
-    """One agent of the nexus: who it is, and where."""
+    """One agent of the nexus."""
 
     __tablename__ = "agent"
     __table_args__ = (Index("agent_place", "place", "id"),)
@@ -131,10 +130,9 @@ class AgentRow(Base, table=True):
     state: str = Field(max_length=20)
     """"active", "paused" or "removed"."""
     place: str = Field(max_length=20)
-    """"nexus" or "world"; what is in a world has an open session."""
+    """"nexus" or "world", with an open session."""
     session_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     persona: str = Field(sa_column=Column(Text, nullable=False))
-    # Any: JSON of an open shape, checked by whoever reads it.
     policies: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     lore: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     """Core memories and strategies."""
@@ -142,11 +140,11 @@ class AgentRow(Base, table=True):
     playtime: float
     """Seconds in worlds."""
     mind: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
-    """What its memory gave to keep, compressed."""
+    """Its memories, compressed."""
 
 
 class SkillRow(Base, table=True):
-    """How good an agent is in a domain."""
+    """The skill of an agent in a domain."""
 
     __tablename__ = "skill"
 
@@ -156,7 +154,7 @@ class SkillRow(Base, table=True):
 
 
 class EvidenceRow(Base, table=True):
-    """What a skill was gained by: one act or achievement in one game, and how often it counted."""
+    """The evidence of a skill: an action or achievement in one game, with the times it counted."""
 
     __tablename__ = "evidence"
 
@@ -169,7 +167,7 @@ class EvidenceRow(Base, table=True):
 
 
 class AchievementRow(Base, table=True):
-    """What an agent achieved, the first time and how often."""
+    """An achievement of an agent, with its first time and its count."""
 
     __tablename__ = "achievement"
 
@@ -193,12 +191,12 @@ class ItemRow(Base, table=True):
     place_id: str | None = Field(default=None, max_length=LONGEST_NAME)
     """The transfer or the world."""
     note: str = Field(sa_column=Column(Text, nullable=False))
-    """Why it is there: what a world refused it for, what became of it."""
+    """Why it is there, such as a world's reason for refusing it."""
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 class WorldRow(Base, table=True):
-    """One running or sleeping instance of a game."""
+    """One world: an instance of a game, running or stored."""
 
     __tablename__ = "world"
     __table_args__ = (Index("world_owner", "game", "owner"),)
@@ -206,19 +204,19 @@ class WorldRow(Base, table=True):
     id: str = Field(primary_key=True, max_length=LONGEST_NAME)
     game: str = Field(max_length=LONGEST_NAME)
     owner: str | None = Field(default=None, max_length=LONGEST_NAME)
-    """The agent whose world it is; None for one of several agents."""
+    """The agent that owns the world; None for a shared one."""
     seed: int
     options: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     created: str = Field(max_length=40)
     failures: int
     run_id: str | None = Field(default=None, max_length=LONGEST_NAME)
-    """The run that is played in it now."""
+    """Its present run."""
     snapshot: bytes | None = Field(default=None, sa_column=Column(LargeBinary))
-    """Its state between two sessions, compressed."""
+    """Its state between sessions, compressed."""
 
 
 class AvatarRow(Base, table=True):
-    """One body of one agent in one world."""
+    """One avatar of an agent in a world."""
 
     __tablename__ = "avatar"
     __table_args__ = (Index("avatar_agent", "agent_id", "game"),)
@@ -229,19 +227,19 @@ class AvatarRow(Base, table=True):
     game: str = Field(max_length=LONGEST_NAME)
     state: str = Field(max_length=20)
     left_at: int
-    """The agent's lifetime steps when it left the body."""
+    """The agent's lifetime steps when it left the avatar."""
     data: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 class SessionRow(Base, table=True):
-    """One stay of an agent in a world."""
+    """One session of an agent in a world."""
 
     __tablename__ = "session"
     __table_args__ = (
         Index("session_agent", "agent_id", "id"),
         Index("session_visits", "agent_id", "game"),
         Index("session_world", "world_id"),
-        # At most one open stay for an agent, whoever tries.
+        # An agent has at most one open session.
         Index("session_open", "agent_id", unique=True, sqlite_where=text("closed IS NULL"),
               postgresql_where=text("closed IS NULL")),
     )  # fmt: skip
@@ -257,12 +255,12 @@ class SessionRow(Base, table=True):
     reason: str | None = Field(default=None, max_length=LONGEST_NAME)
     steps: int
     terms: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
-    """What was asked for on entering: goals, exit condition, step limit, difficulty."""
+    """The `EntryRequest`: goals, exit condition, step limit, difficulty."""
     stats: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
 class TransferRow(Base, table=True):
-    """One move of an agent between the nexus and a world, from its preparation to its end."""
+    """One transfer of an agent between the nexus and a world."""
 
     __tablename__ = "transfer"
     __table_args__ = (
@@ -282,7 +280,7 @@ class TransferRow(Base, table=True):
 
 
 class MetaGoalRow(Base, table=True):
-    """A goal that spans worlds, as one agent has it."""
+    """A meta-goal of an agent."""
 
     __tablename__ = "metagoal"
 

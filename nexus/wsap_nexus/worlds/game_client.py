@@ -1,8 +1,8 @@
-"""The way to a game in another process, over HTTP.
+"""The HTTP client of a game in another process.
 
-The other side is `wsap_nexus.worlds.serve_world`, or anything that answers the same paths in any language
-(docs/reference/wire-api.md, "The bridge of a game"). Every request that changes something carries a
-key of its own and is asked again with it when the connection breaks, so that it is done once.
+The server is `wsap_nexus.worlds.serve_world`, or any program with the same routes (docs/reference/wire-api.md, "The
+bridge of a game"). Every request that changes something has an idempotency key and is repeated with it when the
+connection breaks, so that it is done once.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from wsap_nexus.errors import WorldFailedError
 LARGEST = 64 * 2**20
 """Bytes of an answer."""
 _WAIT = 20.0
-"""Seconds that one request waits on the other side before it is asked again."""
+"""Seconds that the server holds a request before it answers 202."""
 _NOBODY_THERE = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-# What fails so has never reached the process.
+# Errors of requests that never reached the process.
 
 
 class GameLostError(WorldFailedError):
-    """A game elsewhere can't be reached, or no longer has what was there: its process ended, or was cut off."""
+    """A game in another process can't be reached, or has lost its worlds by a restart."""
 
     answered = False
-    """Whether it answered: then it has forgotten what it is asked about."""
+    """Whether it answered; then it does not know the world any more."""
     at_work: frozenset[str] = frozenset()
-    """Upon what it was at work when it was cut off in the middle of this; empty where it was gone before that."""
+    """The paths of all requests that were interrupted together; empty if the game was gone before."""
 
 
 @dataclass(frozen=True)
 class GameTimeouts:
-    """How long a game that does not answer is waited for."""
+    """The retries while a game does not answer."""
 
     seconds: float = 10.0
-    """In which connections are tried again."""
+    """Seconds of retries."""
     first: float = 0.1
-    """Seconds before the second try; each later one waits twice as long, up to `most`."""
+    """Seconds before the first retry; doubled for each later one, up to `most`."""
     most: float = 2.0
 
 
@@ -71,42 +71,42 @@ class GameClient:
         sleep: Callable[[float], Any] = asyncio.sleep,
     ) -> None:
         self.url = url.rstrip("/")
-        """Where its bridge answers."""
+        """The base URL of its bridge."""
         self.token = token
-        """What it wants to be shown."""
+        """Its token."""
         self._timeouts = timeouts or GameTimeouts()
         self._sleep = sleep
         self._client: httpx2.AsyncClient | None = None
         self._asking: Counter[str] = Counter()
         self.reported_dead: set[str] = set()
-        """The lives of its process whose end was held against it."""
+        """The ids of processes whose end was counted as a failure."""
 
     def __call__(self) -> NoReturn:
-        """Refuse: a world of this game is made in its own process."""
+        """Refuse: the worlds of this game are made in its own process."""
         raise PluginError(f"This game runs elsewhere ({self.url}); play it through the nexus.")
 
     @property
     def at_work(self) -> frozenset[str]:
-        """The paths at which something is asked of it now that may end its process: its worlds, and moves."""
+        """The paths of worlds and transfers with an open request."""
         return frozenset(self._asking)
 
     def begin_work(self, path: str) -> None:
-        """Say that something is asked at a path from now on."""
+        """Count an open request of a path."""
         self._asking[path] += 1
 
     def end_work(self, path: str) -> None:
-        """Say that it is answered, or given up."""
+        """Count the end of a request of a path."""
         self._asking[path] -= 1
         if self._asking[path] <= 0:
             del self._asking[path]
 
     async def ask(self, method: str, path: str, body: Any = None, *, params: Mapping[str, Any] | None = None) -> Any:
-        """Return what the game answers; waits while it says that it is not through yet.
+        """Return the game's answer; repeats the request while the answer is 202.
 
         Raises:
-            GameLostError: it doesn't answer, or no longer has what was there.
-            WorldFailedError: it does not answer as the bridge is described.
-            WsapError: it refuses; the class is that of the code it gives.
+            GameLostError: it doesn't answer, or does not know the world any more.
+            WorldFailedError: its answer violates the protocol.
+            WsapError: it refuses; the class follows from the code.
         """
         key = secrets.token_urlsafe(12)
         while True:
@@ -115,16 +115,16 @@ class GameClient:
                 return data
 
     async def process_id(self) -> str | None:
-        """Return what the present life of its process is called, another each time it is started; None if it says none.
+        """Return the id of its process, new for each start; None if it reports none.
 
         Raises:
-            WorldFailedError: it doesn't answer, or not as the bridge is described.
+            WorldFailedError: it doesn't answer, or violates the protocol.
         """
         process_id = (await self.ask("GET", "/")).get("boot")
         return None if process_id is None else str(process_id)[:200]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -133,7 +133,7 @@ class GameClient:
         self, method: str, path: str, body: Any, key: str, params: Mapping[str, Any] | None
     ) -> tuple[int, Any]:
         waited, pause = 0.0, self._timeouts.first
-        at_work: frozenset[str] | None = None  # when this was cut off first
+        at_work: frozenset[str] | None = None  # at the first interruption
         while True:
             try:
                 return await self._send(method, path, body, key, params)
@@ -142,8 +142,8 @@ class GameClient:
                 raise
             except httpx2.TransportError as error:
                 if at_work is None:
-                    # All who are at work when a process ends are cut off at once, and still at it then, since none
-                    # gets through before the next one is there. Whoever finds nobody to connect to comes later.
+                    # The end of a process interrupts all open requests at once. A request that finds nothing to
+                    # connect to came later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._timeouts.seconds:
                     detail = one_line(error)[:200] or type(error).__name__
@@ -161,7 +161,7 @@ class GameClient:
             headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
             timeout = httpx2.Timeout(_WAIT + 15, connect=5)
-            # Nothing of the environment: a proxy has no place between the nexus and a game.
+            # No proxy of the environment between the nexus and a game.
             self._client = httpx2.AsyncClient(headers=headers, limits=limits, timeout=timeout, trust_env=False)
         headers = {} if method == "GET" else {"Idempotency-Key": key, "Content-Type": "application/json"}
         content = None if body is None else dumps(body).encode()
@@ -192,7 +192,6 @@ class GameClient:
 
 
 def _told(data: Mapping[str, Any], url: str) -> WsapError:
-    """Return the error that a game's refusal stands for."""
     error = data.get("error")
     known = error if isinstance(error, dict) else {}
     code, message = str(known.get("code")), one_line(known.get("message") or "it refused")[:1000]

@@ -1,4 +1,4 @@
-"""What the nexus tells agents about a game."""
+"""The catalogue entry of a game."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsap_core.version import PROTOCOL_VERSION
 
 @dataclass(frozen=True)
 class GameInfo:
-    """A catalogue entry: what the nexus tells agents about a game."""
+    """A catalogue entry: the description of a game for agents."""
 
     id: str
     name: str
@@ -24,10 +24,10 @@ class GameInfo:
     protocol_version: str = PROTOCOL_VERSION
     transit_compatible: bool = False
     capacity: int = 1
-    """Agents who can be in it at once; in each of its worlds, where there can be any number of worlds."""
+    """Agents at once; for each world where the number of worlds is not limited."""
     active_agents: int = 0
     status: Literal["available", "busy", "offline", "maintenance"] = "available"
-    """"busy" where all worlds that there can be are taken."""
+    """"busy" when all worlds are taken."""
 
     @classmethod
     def of(cls, spec: AdapterSpec) -> GameInfo:

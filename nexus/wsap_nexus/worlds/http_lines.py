@@ -31,9 +31,9 @@ from wsap_nexus.worlds.workers.rebuild import OnFailure, RebuildingLine
 # Any, in this module: JSON.
 
 SECONDS = 120.0
-"""Seconds that a game may take for one call; one with a longer deadline of its own may take that long."""
+"""Seconds for one call; a longer deadline of the game has precedence."""
 BACK = 60.0
-"""Seconds that a game which is gone is waited for, before its agents are brought home."""
+"""Seconds to wait for a game that is gone, before its agents are recalled."""
 
 
 _ASKED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
@@ -54,7 +54,7 @@ _ASKED: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "restore": ("POST", "/restore", {"state": "state"}),
     "render": ("GET", "/view", {}),
 }
-"""What an operation is over HTTP: method, path, and what its body takes from the request, by its name there."""
+"""Operation -> HTTP method, path, and the body: its field -> the field of the request."""
 
 
 class HttpLine:
@@ -77,13 +77,13 @@ class HttpLine:
         on_lost: Callable[[HttpLine, str, bool], None],
     ) -> None:
         self.process_id = process_id
-        """What this life of the process is called."""
+        """The id of the process."""
         self.gone = False
         """Whether it is lost."""
         self.ended: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         """Done when it is lost."""
         self.late = False
-        """Whether it is lost because an answer took too long."""
+        """Whether it is lost because of a late answer."""
         self._client = client
         self._path = path
         self._game = game
@@ -94,7 +94,7 @@ class HttpLine:
         self._options: Mapping[str, Any] = {}
 
     def call(self, world: int, content: bytes, on_reply: Callable[[bytes], None], deadline: float | None) -> int:
-        """Ask, and return the call's number; `on_reply` is told the reply's content, if there is ever one."""
+        """Send a request and return its number; `on_reply` is called with the reply's content, if there is one."""
         number = next(self._numbers)
         asked = json.loads(content)
         task = asyncio.create_task(self._carry(number, asked, on_reply, deadline), name=f"{self._game}: {asked['op']}")
@@ -104,14 +104,14 @@ class HttpLine:
         return number
 
     def take_back(self, number: int) -> None:
-        """Give a call up, if it only waits to see something; what acts is let happen, and is then known."""
+        """Cancel a call that only observes; an action is completed, so that its result is known."""
         if number in self._calls and self._calls[number][1] == "observe":
             task, _, on_reply = self._calls[number]
             task.cancel()
             on_reply(TAKEN_BACK)
 
     def close(self) -> None:
-        """Give everything up."""
+        """Cancel all calls."""
         self.gone = True
         if not self.ended.done():
             self.ended.set_result(None)
@@ -134,7 +134,7 @@ class HttpLine:
             self._lose(f"it did not answer {asked['op']} within {deadline:g} s", to_blame=True)
             return
         except GameLostError as error:
-            # Whoever alone was at work when it ended may be what ended it.
+            # A world with the only open request may have ended the process.
             why = "its process ended" if error.answered else str(error).rstrip(".")
             self._lose(why, to_blame=error.at_work == {self._path})
             return
@@ -149,18 +149,17 @@ class HttpLine:
             return answer(await self._ask(str(asked["op"]), asked))
         except GameLostError as error:
             if error.answered and await self._is_the_same():
-                # It is the game's word that there is no such thing.
+                # The same process does not know the world.
                 return failure(WorldFailedError(str(error)), self._game)
             raise
         except Exception as error:
             return failure(error, self._game)
 
     async def _is_the_same(self) -> bool:
-        """Return whether the process that answers is still the one that this line leads to."""
         try:
             return self.process_id is not None and await self._client.process_id() == self.process_id
         except GameLostError:
-            return False  # it answered, and has ended since
+            return False  # ended after its answer
 
     async def _ask(self, op: str, asked: Mapping[str, Any]) -> Any:
         """Ask what an operation stands for, and return what a rebuilding line is told."""
@@ -184,9 +183,9 @@ class HttpLine:
 def _state_of(told: Mapping[str, Any], game: str) -> str:
     state = told.get("state")
     try:
-        base64.b64decode(state, validate=True)  # type: ignore[arg-type]  # what is no text is refused, too
+        base64.b64decode(state, validate=True)  # type: ignore[arg-type]  # a value that is no text raises, too
     except (TypeError, ValueError):
-        raise WorldFailedError(f"The game {game!r} gave no snapshot that can be read.") from None
+        raise WorldFailedError(f"The game {game!r} gave an invalid snapshot.") from None
     return str(state)
 
 
@@ -202,7 +201,7 @@ class HttpLines:
 
     def __init__(self, spec: AdapterSpec, world_id: str, client: GameClient, on_failure: OnFailure | None) -> None:
         self.timeouts = WorkerTimeouts(deadline=SECONDS)
-        """How long one call is waited for."""
+        """The timeout of a call."""
         self._spec = spec
         self._path = f"/worlds/{quote(world_id, safe='')}"
         self._client = client
@@ -211,14 +210,14 @@ class HttpLines:
         self._rebuilding: RebuildingLine | None = None
 
     def new_number(self) -> int:
-        """Return a number for a world; there is one alone."""
+        """Return a number for the world."""
         return 1
 
     async def place(self, rebuilding: RebuildingLine) -> HttpLine:
-        """Return a line to the game, once it can be reached.
+        """Return a line when the game can be reached.
 
         Raises:
-            WorldFailedError: it can't be, or its world can't be what it was.
+            WorldFailedError: it can't be, or the world can't be rebuilt.
         """
         self._rebuilding, before = rebuilding, self._line
         if before is None:
@@ -230,18 +229,17 @@ class HttpLines:
         return line
 
     def leave(self, rebuilding: RebuildingLine) -> None:
-        """Let go of the world."""
+        """Close the line."""
         if self._line is not None:
             self._line.close()
 
     def _lost(self, line: HttpLine, why: str, to_blame: bool) -> None:
         if self._rebuilding is not None:
-            # Whoever hears of an end later than others was not what brought it about.
+            # Only the first report of an end can blame a world.
             to_blame = to_blame and (self._report_dead(line) or line.late)
             self._rebuilding.worker_lost(line, why, to_blame=to_blame)
 
     async def _find_again(self, before: HttpLine) -> str | None:
-        """Wait for a game that is gone, and return what its life is called now."""
         try:
             async with asyncio.timeout(BACK):
                 process_id = await self._wait_for_it()
@@ -266,10 +264,10 @@ class HttpLines:
             try:
                 return await self._client.process_id()
             except GameLostError:
-                continue  # it has been waited for some seconds by then
+                continue  # the client has waited some seconds
 
     def _report_dead(self, line: HttpLine) -> bool:
-        """Return whether the end of a life of the process is heard of for the first time, by any of its worlds."""
+        # True for the first report of the end of a process, by any of its worlds.
         process_id = line.process_id or f"{self._path} {id(line)}"
         if process_id in self._client.reported_dead:
             return False
@@ -277,7 +275,6 @@ class HttpLines:
         return True
 
     def _check_able(self, rebuilding: RebuildingLine, before: HttpLine) -> None:
-        """Refuse to go on in a world that can't become what it was."""
         journal = rebuilding.journal
         if journal.state is None and journal.position and "seed" not in self._spec.abilities:
             what = "no saved state" if "snapshot" in self._spec.abilities else "no snapshots"

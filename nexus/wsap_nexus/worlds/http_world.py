@@ -1,7 +1,7 @@
-"""A world in another process, reached over HTTP: the same face as any other.
+"""A world in another process, over HTTP.
 
-It outlives the game's process, as worlds in workers outlive their workers: what it was is saved from time to
-time, and what was asked of it since is kept, so that it can be made again when the game is there again.
+It survives the game's process, as worlds in workers survive their workers: its state is saved from time to time, and
+the calls since are kept, so that it is rebuilt when the game runs again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HttpSeat:
     Args:
         world: the world.
         agent_id: who sits there.
-        told: what the game said when the seat was opened.
+        told: the game's answer to the opening of the seat.
     """
 
     def __init__(self, world: HttpWorld, agent_id: str, told: Mapping[str, Any]) -> None:
@@ -55,11 +55,11 @@ class HttpSeat:
         self.game_description = str(told.get("description", ""))
         """The game, its goals and mechanics."""
         self.action_space = _CODEC.decode(ActionSpace, told.get("action_space"), where="action space")
-        """All actions there are."""
+        """All actions."""
         self.done = False
         """Whether the episode of this seat is over."""
         self.left: JackOutResult | None = None
-        """Set once the agent has left the world."""
+        """Set when the agent has left the world."""
         self._default = told.get("default_action")
         self.take(told)
 
@@ -74,13 +74,13 @@ class HttpSeat:
         return self._world
 
     def take(self, told: Mapping[str, Any]) -> None:
-        """Take in what the game says of how the seat stands."""
+        """Update the state of the seat."""
         self.done = bool(told.get("done"))
         left = told.get("left")
         self.left = None if left is None else _CODEC.decode(JackOutResult, left, where="seat")
 
     def default_action(self) -> Action | None:
-        """Return what is done when the agent misses its deadline."""
+        """Return the action for a missed deadline; None if the game declares none."""
         return None if self._default is None else _CODEC.decode(Action, self._default, where="default action")
 
     async def observe(self) -> Observation:
@@ -90,7 +90,7 @@ class HttpSeat:
         return seen
 
     async def look(self) -> View | None:
-        """Return what this seat sees now; None where the game draws nothing."""
+        """Return this seat's view; None where the game has none."""
         if "render" not in self._world.spec.abilities:
             return None
         told = await self._world.ask("look", changes=False, seat=self._agent_id)
@@ -111,7 +111,7 @@ class HttpSeat:
         return outcome
 
     async def leave(self, mode: str = "dormant") -> JackOutResult:
-        """Take the agent out of the world by force."""
+        """Remove the agent from the world by force."""
         told = await self._world.ask("leave", seat=self._agent_id, mode=mode)
         self.left = self._read(JackOutResult, told, "jack_out")
         return self.left
@@ -124,12 +124,12 @@ class HttpWorld:
     """A world in another process.
 
     Args:
-        spec: the game; its factory is the client.
-        world_id: what the world is called there.
+        spec: the game.
+        world_id: the world's id in the game's process.
         seed: of the world.
         options: the game's own.
-        client: the way to it.
-        on_failure: told when the game's process ended with this world in it; None for nobody.
+        client: of the game.
+        on_failure: called when the game's process ended; None for no call.
         snapshot_every: steps between two saved states.
     """
 
@@ -168,16 +168,16 @@ class HttpWorld:
 
     @property
     def last_state(self) -> bytes | None:
-        """The newest state that was saved on the way."""
+        """The newest saved state."""
         return self._line.last_state
 
     @property
     def rebuilt(self) -> int:
-        """How often it was made again because the game's process had ended."""
+        """How often it was rebuilt after the end of the game's process."""
         return self._line.rebuilt
 
     async def begin(self, seed: int) -> None:
-        """Make the world over there, and begin its first episode; whatever was there under its name is gone."""
+        """Make the world and begin its first episode; a world of the same id is replaced."""
         self._seats.clear()
         await self.ask("begin", seed=seed)
 
@@ -191,7 +191,7 @@ class HttpWorld:
         return seat
 
     async def avatars(self, agent_id: str) -> Sequence[Avatar]:
-        """Return the bodies that an agent has there."""
+        """Return the avatars of an agent."""
         told = await self.ask("avatars", changes=False, agent=agent_id)
         found = told.get("avatars")
         if not isinstance(found, list):
@@ -199,12 +199,12 @@ class HttpWorld:
         return [self.read(Avatar, {"avatar": body}, "avatar") for body in found]
 
     async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
-        """Make a body for an agent; None where the world makes one when a seat is opened."""
+        """Create an avatar for an agent; None where opening a seat creates it."""
         told = await self.ask("create_avatar", agent=agent_id, wanted=wanted)
         return None if told.get("avatar") is None else self.read(Avatar, told, "avatar")
 
     async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
-        """Let skills and items in; a game without transit lets in nothing."""
+        """Import skills and items; a game without transit refuses all items."""
         if "transit" not in self._spec.abilities:
             reason = f"{self._spec.display_title} lets nothing in."
             return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
@@ -214,7 +214,7 @@ class HttpWorld:
         return receipt
 
     async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Take out what is portable; nothing from a game without transit."""
+        """Export the portable items; none from a game without transit."""
         if "transit" not in self._spec.abilities:
             return TransitPackage(transfer_id)
         told = await self.ask("release", avatar=avatar_id, transfer=transfer_id)
@@ -222,12 +222,12 @@ class HttpWorld:
         return package
 
     async def death(self, avatar_id: str) -> DeathEvent | None:
-        """Return what happened to a destroyed body, None where the game knows nothing of deaths."""
+        """Return the death of a destroyed avatar; None where the game reports no deaths."""
         told = await self.ask("death", avatar=avatar_id)
         return None if told.get("death") is None else self.read(DeathEvent, told, "death")
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Bring a destroyed body back; return what the game says to it."""
+        """Respawn a destroyed avatar and return the game's message."""
         told = await self.ask("respawn", agent=agent_id, avatar=avatar_id, option=option)
         self._take(told)
         return str(told.get("message", ""))
@@ -237,44 +237,43 @@ class HttpWorld:
         return await self._line.save()
 
     async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; the same seats must be open."""
+        """Restore a snapshot; the same seats must be open."""
         state = base64.b64encode(data).decode("ascii")
         self._take(await self.ask("restore", state=state))
 
     async def render(self) -> View | None:
-        """Return what a viewer can draw, None if the game draws nothing."""
+        """Return the view for spectators; None if the game has none."""
         if "render" not in self._spec.abilities:
             return None
         told = await self.ask("render", changes=False)
         return None if told.get("view") is None else self.read(View, told, "view")
 
     async def close(self) -> None:
-        """Have the world let go over there, if it can still be told."""
-        # If not, it is gone, or will be replaced when it is begun again.
+        """Close the world in the game's process, if that can be reached."""
         await self._line.close()
 
     # --- for its seats ----------------------------------------------------------------------------------
 
     async def ask(self, op: str, *, changes: bool = True, **values: Any) -> Mapping[str, Any]:
-        """Ask for something and return the game's answer; see `RebuildingLine.ask`."""
+        """Send a request and return the game's answer; see `RebuildingLine.ask`."""
         told: Mapping[str, Any] = await self._line.ask(op, changes=changes, **values)
         return told
 
     async def ask_turn(self, op: str, **values: Any) -> Mapping[str, Any]:
-        """Ask for something that may wait for other seats, and return the game's answer."""
+        """Send a request that may wait for other seats, and return the game's answer."""
         told: Mapping[str, Any]
         told, _ = await self._line.ask_seat(op, waits=True, **values)
         return told
 
     def read(self, kind: type[Any], told: Mapping[str, Any], name: str) -> Any:
-        """Return a message of the protocol that an answer holds.
+        """Return a protocol value of an answer.
 
         Raises:
-            WorldFailedError: it is none.
+            WorldFailedError: it is invalid.
         """
         try:
             value = _CODEC.decode(kind, told.get(name), where=f"{name} of {self._spec.name!r}")
-            # The game may go by another name here than in its own process.
+            # The game may have another name here than in its own process.
             return replace(value, game_id=self._spec.name) if isinstance(value, Avatar) else value
         except WireError as error:
             raise WorldFailedError(f"The game {self._spec.name!r} answered what it may not: {error}") from error

@@ -1,4 +1,4 @@
-"""Where worlds run: in this process, or in workers."""
+"""Makes worlds in this process or in workers."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from wsap_nexus.worlds.workers.pool import WorkerPool, WorkerTimeouts
 from wsap_nexus.worlds.workers.world import WorkerWorld
 
 FailureListener = Callable[[str, str, WorldFailedError], None]
-"""Told the game, the world and what happened, each time a world brought its worker down."""
+"""Called with the game, the world and the error, each time a world crashed its worker."""
 
 
 class HasWorkers(Protocol):
-    """What says how worlds are run in workers."""
+    """Settings of workers."""
 
     @property
     def workers(self) -> int:
-        """Most worker processes; 0 for worlds in the nexus' own process."""
+        """The maximum number of worker processes; 0 runs worlds in the nexus' process."""
         ...
 
     @property
     def timeouts(self) -> WorkerTimeouts:
-        """How long is waited for them."""
+        """Their timeouts."""
         ...
 
     @property
     def logs(self) -> Path | None:
-        """The folder for what games print; None keeps nothing of it."""
+        """The folder for the output of games; None discards it."""
         ...
 
 
 class Placement:
-    """Makes worlds where they are to run.
+    """Makes worlds.
 
     Args:
-        settings: how many workers, and how.
-        context: what a world in this process is handed.
-        on_failure: told of each failure that a world recovered from, too.
+        settings: of workers.
+        context: returns the context of a world in this process.
+        on_failure: called for each crash of a worker.
     """
 
     def __init__(self, settings: HasWorkers, context: Callable[[], Context], on_failure: FailureListener) -> None:
         self.pool = WorkerPool(settings.workers, settings.timeouts, logs=settings.logs) if settings.workers else None
-        """The workers, if there are any."""
+        """The workers; None without any."""
         self._context = context
         self._on_failure = on_failure
-        self._at_home: set[str] = set()
+        self._local: set[str] = set()
 
     def make(self, spec: AdapterSpec, record: WorldRecord) -> WorldPort:
-        """Return a world that nothing was asked of yet.
+        """Return a new, unstarted world.
 
         Raises:
             WorldFailedError: the game can't be loaded or made.
             WsapError: its options are wrong.
         """
         factory = portable_reference(spec.factory)
-        if self.pool is None or factory is None or spec.name in self._at_home:
+        if self.pool is None or factory is None or spec.name in self._local:
             try:
                 return LocalWorld(spec, record.seed, record.options, self._context())
             except PluginError as error:
@@ -75,18 +75,18 @@ class Placement:
         return WorkerWorld(spec, record.seed, record.options, factory=factory, pool=self.pool, on_failure=failed)
 
     def must_stay_home(self, game: str, error: BaseException) -> bool:
-        """Return whether a game failed because it needs what only the nexus' own process has; it is put there then."""
-        if not isinstance(error.__cause__, MissingServiceError) or self.pool is None or game in self._at_home:
+        """Return whether a game failed for lack of a service of this process; later worlds of it are made here."""
+        if not isinstance(error.__cause__, MissingServiceError) or self.pool is None or game in self._local:
             return False
-        self._at_home.add(game)
+        self._local.add(game)
         return True
 
     async def close(self) -> None:
-        """End all workers."""
+        """Stop all workers."""
         if self.pool is not None:
             await self.pool.close()
 
 
 def saved_on_the_way(face: WorldPort) -> bytes | None:
-    """Return the newest state that was saved of a world while it was played; None where the log is all there is."""
-    return getattr(face, "last_state", None)  # worlds that are saved so have it
+    """Return the newest state saved while a world was played; None for a world in this process."""
+    return getattr(face, "last_state", None)

@@ -1,4 +1,4 @@
-"""How the nexus reaches a world, wherever it runs: one face, in process, in a worker, or elsewhere."""
+"""The interface of worlds for the nexus: in this process, in a worker, or over HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class WorldPort(Protocol):
-    """A world as the nexus deals with it. Every method may wait, and raises `WorldError` if the world fails."""
+    """A world. Every method may wait, and raises `WorldError` if the world fails."""
 
     @property
     def spec(self) -> AdapterSpec:
@@ -54,30 +54,30 @@ class WorldPort(Protocol):
         ...
 
     async def avatars(self, agent_id: str) -> Sequence[Avatar]:
-        """Return the bodies that an agent has there."""
+        """Return the avatars of an agent."""
         ...
 
     async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
-        """Make a body for an agent; None where the world makes one when a seat is opened."""
+        """Create an avatar for an agent; None where opening a seat creates it."""
         ...
 
     async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
-        """Let skills and items in; a world without transit lets in nothing."""
+        """Import skills and items; a world without transit refuses all items."""
         ...
 
     async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Take out what is portable; nothing from a world without transit."""
+        """Export the portable items; none from a world without transit."""
         ...
 
     async def death(self, avatar_id: str) -> DeathEvent | None:
-        """Return what happened to a destroyed body, None where the world knows nothing of deaths."""
+        """Return the death of a destroyed avatar; None where the world reports no deaths."""
         ...
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Bring a destroyed body back; return what the world says to it.
+        """Respawn a destroyed avatar and return the world's message.
 
         Raises:
-            WorldError: it refuses.
+            WorldError: the world refuses.
         """
         ...
 
@@ -86,15 +86,15 @@ class WorldPort(Protocol):
         ...
 
     async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of; the same seats must be open."""
+        """Restore a snapshot; the same seats must be open."""
         ...
 
     async def render(self) -> View | None:
-        """Return what a viewer can draw, None if the world draws nothing."""
+        """Return the view for spectators; None if the world has none."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the world."""
         ...
 
 
@@ -105,13 +105,12 @@ class LocalWorld:
         spec: the game.
         seed: of the world.
         options: the game's own.
-        context: everything else that is handed to the game.
+        context: the clock and services of the game.
     """
 
     def __init__(
         self, spec: AdapterSpec, seed: int, options: Mapping[str, Any], context: Context | None = None
     ) -> None:
-        # Any: options are of an open shape.
         own = Options(with_secrets(options, os.environ))
         base = context or Context()
         self._world = World.create(spec, Context.create(seed, config=own, clock=base.clock, services=base.services))
@@ -119,7 +118,7 @@ class LocalWorld:
 
     @classmethod
     def of(cls, world: World) -> LocalWorld:
-        """Return the port of a world that was made already."""
+        """Return the port of an existing world."""
         port = cls.__new__(cls)
         port._world = world
         return port
@@ -143,36 +142,36 @@ class LocalWorld:
         return self._world.open_seat(agent_id)
 
     async def avatars(self, agent_id: str) -> Sequence[Avatar]:
-        """Return the bodies that an agent has."""
+        """Return the avatars of an agent."""
         if self._world.has_avatars:
             return await self._ask(lambda: self._bodies.list_avatars(agent_id))
         return [self._world.avatar_of(agent_id)]
 
     async def create_avatar(self, agent_id: str, wanted: AvatarSpec) -> Avatar | None:
-        """Make a body, if the game has bodies of its own."""
+        """Create an avatar; None if the game has no avatars of its own."""
         if not self._world.has_avatars:
             return None
         return await self._ask(lambda: self._bodies.create_avatar(agent_id, wanted))
 
     async def admit(self, avatar_id: str, entry: Entry) -> Receipt:
-        """Let skills and items in."""
+        """Import skills and items."""
         if "transit" not in self.spec.abilities:
             reason = f"{self.spec.display_title} lets nothing in."
             return Receipt(entry.transfer_id, refused={item.item_id: reason for item in entry.items})
         return await self._ask(lambda: cast(Transits, self._world.adapter).admit(avatar_id, entry))
 
     async def release(self, avatar_id: str, transfer_id: str) -> TransitPackage:
-        """Take out what is portable."""
+        """Export the portable items."""
         if "transit" not in self.spec.abilities:
             return TransitPackage(transfer_id)
         return await self._ask(lambda: cast(Transits, self._world.adapter).release(avatar_id, transfer_id))
 
     async def death(self, avatar_id: str) -> DeathEvent | None:
-        """Return what happened to a destroyed body."""
+        """Return the death of a destroyed avatar."""
         return await self._ask(lambda: self._bodies.handle_death(avatar_id)) if self._world.has_avatars else None
 
     async def respawn(self, agent_id: str, avatar_id: str, option: str) -> str:
-        """Bring a destroyed body back."""
+        """Respawn a destroyed avatar."""
         result: JackInResult = await self._ask(lambda: self._bodies.respawn(avatar_id, option))
         if not result.success:
             raise WorldError(f"{self.spec.display_title} did not bring {avatar_id!r} back: {result.message}")
@@ -183,15 +182,15 @@ class LocalWorld:
         return await self._ask(self._world.snapshot)
 
     async def restore(self, data: bytes) -> None:
-        """Become what the snapshot was taken of."""
+        """Restore a snapshot."""
         await self._ask(lambda: self._world.restore(data))
 
     async def render(self) -> View | None:
-        """Return what a viewer can draw."""
+        """Return the view for spectators."""
         return await self._ask(self._world.render)
 
     async def close(self) -> None:
-        """Let the game close what it holds."""
+        """Close the game if it can be closed."""
         close = getattr(self._world.adapter, "close", None)
         if callable(close):
             await self._ask(close)
@@ -201,7 +200,7 @@ class LocalWorld:
         return cast(AvatarGameAdapter, self._world.adapter)
 
     async def _ask(self, question: Callable[[], Any]) -> T:
-        # Any: a game's methods may be synchronous or not, whatever their protocols say.
+        # A game's methods may be synchronous or not, whatever their protocols say.
         try:
             answer = question()
             return cast(T, await answer if inspect.isawaitable(answer) else answer)
@@ -213,7 +212,7 @@ class LocalWorld:
 
 
 def is_alive(avatar: Avatar) -> bool:
-    """Return whether a body can be entered as it is."""
+    """Return whether an avatar can be entered without respawning."""
     return avatar.state is not AvatarState.DESTROYED
 
 

@@ -1,4 +1,4 @@
-"""A seat as a run deals with it, wherever the world is: in this process, or behind a pipe."""
+"""The interface of seats for runs, wherever the world is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wsap_core.worlds import Outcome
 
 
 class HasSpec(Protocol):
-    """Something that says which game it is of."""
+    """Something of a game."""
 
     @property
     def spec(self) -> AdapterSpec:
@@ -21,11 +21,11 @@ class HasSpec(Protocol):
 
 
 class SeatPort(Protocol):
-    """The face of a world for one agent. `wsap_core.worlds.Seat` is one."""
+    """The interface of a world for one agent. `wsap_core.worlds.Seat` implements it."""
 
     @property
     def agent_id(self) -> str:
-        """Who sits there."""
+        """The agent."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class SeatPort(Protocol):
 
     @property
     def left(self) -> JackOutResult | None:
-        """Set once the agent has left the world."""
+        """Set when the agent has left the world."""
         ...
 
     @property
@@ -50,11 +50,11 @@ class SeatPort(Protocol):
 
     @property
     def action_space(self) -> ActionSpace:
-        """All actions there are."""
+        """All actions."""
         ...
 
     def default_action(self) -> Action | Awaitable[Action | None] | None:
-        """Return what is done when the agent misses its deadline, or None if the world declares nothing."""
+        """Return the action for a missed deadline; None if the world declares none."""
         ...
 
     async def observe(self) -> Observation:
@@ -62,7 +62,7 @@ class SeatPort(Protocol):
         ...
 
     async def look(self) -> View | None:
-        """Return what this seat sees now, drawn by the game; None where it draws nothing."""
+        """Return this seat's view; None where the game has none."""
         ...
 
     async def step(self, action: Action) -> Outcome:
@@ -70,17 +70,17 @@ class SeatPort(Protocol):
         ...
 
     def leave(self, mode: str = "dormant") -> JackOutResult | Awaitable[JackOutResult]:
-        """Take the agent out of the world by force."""
+        """Remove the agent from the world by force."""
         ...
 
 
 async def leave(seat: SeatPort, mode: str = "dormant") -> JackOutResult:
-    """Take an agent out of its world by force, wherever the world is."""
+    """Remove an agent from its world by force."""
     left = seat.leave(mode)
     return await left if inspect.isawaitable(left) else left
 
 
 async def default_action(seat: SeatPort) -> Action | None:
-    """Return what a world does when an agent misses its deadline, wherever the world is."""
+    """Return the action for a missed deadline; None if the world declares none."""
     action = seat.default_action()
     return await action if inspect.isawaitable(action) else action

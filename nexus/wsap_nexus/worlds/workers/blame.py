@@ -1,8 +1,7 @@
-"""Which world a worker is at, in eight bytes that both processes see.
+"""The world that a worker is calling, in eight bytes of shared memory.
 
-A worker that hangs or dies can't say what it was doing. So it writes the number of the world it is
-about to ask before it asks it, and nothing when it is through; the nexus reads that when the worker
-no longer answers, and knows which game to hold it against.
+A worker that hangs or dies can't report what it was doing. So it writes the number of a world before each call into
+it, and 0 afterwards; the nexus reads that when the worker no longer answers, and knows which game to blame.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class BlameFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        """Where it is, until both sides have opened it."""
+        """Its path, until both sides have opened it."""
         with path.open("r+b") as file:
             self._memory = mmap.mmap(file.fileno(), _NUMBER.size)
 
     @classmethod
     def new(cls) -> BlameFile:
-        """Return one in a new file of the system's temporary folder."""
+        """Return a new file in the system's temporary folder."""
         handle, name = tempfile.mkstemp(prefix="wsap-worker-")
         os.write(handle, _NOBODY)
         os.close(handle)
@@ -45,31 +44,31 @@ class BlameFile:
 
     @property
     def world(self) -> int:
-        """The world that is being asked; 0 for none."""
+        """The world that is being called; 0 for none."""
         return int(_NUMBER.unpack_from(self._memory)[0])
 
     def at(self, world: int) -> None:
-        """Say which world is asked now; 0 for none."""
+        """Set the world that is being called; 0 for none."""
         _NUMBER.pack_into(self._memory, 0, world)
 
     def unlink(self) -> None:
-        """Take the file away, where a file that is open can be; the memory stays."""
+        """Delete the file, where an open file can be deleted; the memory stays."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the memory and delete the file."""
         self._memory.close()
         self.unlink()
 
 
 class Blamed(Generic[T]):
-    """Awaits a coroutine so that the mark stands at a world exactly while its code runs, never while it waits.
+    """Awaits a coroutine with a world marked exactly while its code runs, never while it waits.
 
     Args:
-        coroutine: what is awaited. Any: what a coroutine takes and gives in between is asyncio's.
-        mark: where it is said.
-        world: what is said.
+        coroutine: the coroutine.
+        mark: the mark.
+        world: the world.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, T], mark: BlameFile, world: int) -> None:
@@ -92,5 +91,5 @@ class Blamed(Generic[T]):
             error = None
             try:
                 yield waiting
-            except BaseException as caught:  # thrown in by asyncio, and passed on
+            except BaseException as caught:  # from asyncio, thrown into the coroutine
                 error = caught

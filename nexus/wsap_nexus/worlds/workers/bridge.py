@@ -1,9 +1,8 @@
-"""A world behind the protocol: one request in, one reply out, the same over a pipe or any other way."""
+"""A world behind the protocol: one request in, one reply out, over any transport."""
 
 from __future__ import annotations
 
 import base64
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from wsap_core.errors import WireError
 from wsap_core.protocol import Action, AvatarSpec, Entry, Observation
 from wsap_core.protocol.wire import Codec, dumps
 from wsap_nexus.worlds.port import WorldPort
-from wsap_nexus.worlds.seats import SeatPort
+from wsap_nexus.worlds.seats import SeatPort, default_action, leave
 from wsap_nexus.worlds.workers.frames import answer
 
 # Any, in this module: JSON.
@@ -52,11 +51,11 @@ class Bridge:
         }
 
     async def handle(self, asked: Mapping[str, Any]) -> bytes:
-        """Return the reply to a request; `op` says what is asked.
+        """Return the reply to a request; `op` is its operation.
 
         Raises:
             WsapError: the world refuses or fails.
-            WireError: the request makes no sense.
+            WireError: the request is invalid.
         """
         operation = self._operations.get(str(asked.get("op")))
         if operation is None:
@@ -115,7 +114,7 @@ class Bridge:
         outcome = await seat.step(self._codec.decode(Action, asked["action"], where="action"))
         head = {
             "action": outcome.action,
-            # The observation stands on its own line.
+            # The observation is on its own line.
             "result": replace(outcome.result, observation=_UNSEEN),
             "stepped": outcome.stepped,
             "out": outcome.left,
@@ -129,12 +128,10 @@ class Bridge:
         return answer(await self._seat(asked).look())
 
     async def _leave(self, asked: Mapping[str, Any]) -> bytes:
-        left = self._seat(asked).leave(asked["mode"])
-        return answer(await left if inspect.isawaitable(left) else left)
+        return answer(await leave(self._seat(asked), asked["mode"]))
 
     async def _default_action(self, asked: Mapping[str, Any]) -> bytes:
-        action = self._seat(asked).default_action()
-        return answer(await action if inspect.isawaitable(action) else action)
+        return answer(await default_action(self._seat(asked)))
 
     def _seat(self, asked: Mapping[str, Any]) -> SeatPort:
         seat = self._seats.get(asked["seat"])
@@ -151,7 +148,7 @@ class Bridge:
 
 
 class _Asked(dict[str, Any]):
-    """A request; it says what is missing in it."""
+    """A request; a missing field raises a `WireError`."""
 
     def __missing__(self, key: str) -> Any:
         raise WireError(f"The operation {self.get('op')!r} needs {key!r}.")

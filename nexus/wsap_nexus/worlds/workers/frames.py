@@ -1,10 +1,10 @@
-"""What goes through the pipes between the nexus and a worker.
+"""The messages between the nexus and a worker.
 
 A frame is its length (4 bytes, big-endian), the number of the call it belongs to (8 bytes), and the
 content. A request's content is JSON: `op`, `world`, and what the operation takes. A reply's content
-begins with one byte: `+` for an answer, `-` for an error, `~` for a call that was taken back. Then
-comes canonical JSON; where an observation goes with it, that stands on a line of its own, so that
-its text can be kept and compared as it came. Call 0 is the worker's own sign of life.
+begins with one byte: `+` for an answer, `-` for an error, `~` for a cancelled call. Then comes canonical JSON; an
+observation is on a line of its own, so that its text can be stored and compared unchanged. Call 0 is the worker's
+heartbeat.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from wsap_nexus.errors import WorldFailedError
 LONGEST = 256 * 2**20
 """The most bytes of one frame's content."""
 DONE, FAILED, TAKEN_BACK = b"+", b"-", b"~"
-"""What a reply begins with."""
+"""The first byte of a reply."""
 BEAT = 0
-"""The number of a worker's sign of life."""
+"""The number of a worker's heartbeat."""
 
 _HEADER = struct.Struct(">IQ")
 
@@ -44,16 +44,16 @@ def frame(number: int, content: bytes) -> bytes:
 
 
 class FrameReader:
-    """Puts frames together from whatever pieces they come in."""
+    """Reads frames from chunks of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Take in bytes and return the frames that are complete now: call and content.
+        """Add bytes and return the frames that are complete now: call and content.
 
         Raises:
-            WireError: what came is no frame.
+            WireError: a frame is too long.
         """
         self._buffer += data
         complete = []
@@ -61,7 +61,7 @@ class FrameReader:
         while len(self._buffer) - at >= _HEADER.size:
             length, number = _HEADER.unpack_from(self._buffer, at)
             if length > LONGEST:
-                raise WireError(f"A frame of {length} bytes is none of ours.")
+                raise WireError(f"A frame of {length} bytes is not valid.")
             end = at + _HEADER.size + length
             if len(self._buffer) < end:
                 break
@@ -77,16 +77,16 @@ def request(op: str, world: int, **values: Any) -> bytes:
 
 
 def answer(head: Any, observation: str | None = None) -> bytes:
-    """Return the content of a reply, with an observation's canonical text if one goes with it."""
+    """Return the content of a reply, with an observation's canonical text if there is one."""
     text = dumps(head)
     return DONE + (text if observation is None else f"{text}\n{observation}").encode()
 
 
 def read_answer(content: bytes) -> tuple[Any, bytes | None]:
-    """Return what a reply says, and the text of the observation that goes with it.
+    """Return the value of a reply, and the text of its observation.
 
     Raises:
-        WsapError: it says that the call failed, with the class that it failed with there.
+        WsapError: the call failed; the class is the one of the worker's error.
         WireError: it is no reply.
     """
     head, _, observation = content[1:].partition(b"\n")
@@ -100,7 +100,7 @@ def read_answer(content: bytes) -> tuple[Any, bytes | None]:
 
 
 def failure(error: BaseException, game: str) -> bytes:
-    """Return the content of a reply that says what went wrong."""
+    """Return the content of a reply with an error."""
     if not isinstance(error, WsapError):
         detail = one_line(error)[:300] or "no message"
         error = WorldFailedError(f"The game {game!r} raised {type(error).__name__}: {detail}")
@@ -109,14 +109,14 @@ def failure(error: BaseException, game: str) -> bytes:
 
 
 def read_error(said: Any) -> WsapError:
-    """Return the error that a reply tells of; a world's own if its class is not known here."""
+    """Return the error of a reply; a `WorldError` if its class is not known."""
     name, message = str(said.get("type")), str(said.get("message"))
     kind = getattr(core_errors, name, None) or getattr(hub_errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, WsapError)):
         kind = WorldError
     if said.get("broken") and kind is WorldError:
         kind = WorldFailedError
-    # Some classes put their message together from parts that did not travel.
+    # The constructors of some classes take other arguments than the message.
     error = kind.__new__(kind)
     error.args = (message,)
     return error

@@ -31,16 +31,16 @@ _SEQUENCES = ("abilities", "seats", "seat_names")
 
 
 def spec_to_json(spec: AdapterSpec, factory: str) -> dict[str, Any]:
-    """Return what a worker has to know of a game; `factory` names it in any process."""
+    """Return the data of a game for a worker; `factory` names it in any process."""
     return {**{name: getattr(spec, name) for name in _CARRIED}, "factory": factory, "default": spec.default_action}
 
 
 def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
-    """Return the game that `spec_to_json` tells of.
+    """Return the game of `spec_to_json`.
 
     Raises:
         PluginError: it can't be loaded.
-        WsapError: it is not there.
+        WsapError: it is not found.
     """
     values: dict[str, Any] = {name: tuple(data[name]) if name in _SEQUENCES else data[name] for name in _CARRIED}
     default = None if data["default"] is None else Codec().decode(Action, data["default"], where="default action")
@@ -48,11 +48,11 @@ def spec_of_json(data: Mapping[str, Any]) -> AdapterSpec:
 
 
 class WorldHost:
-    """Takes in frames, and sends a reply to each.
+    """Replies to frames.
 
     Args:
         send: writes bytes to the nexus.
-        mark: says which world is being asked.
+        mark: of the world that is being called.
     """
 
     def __init__(self, send: Callable[[bytes], None], mark: BlameFile) -> None:
@@ -64,22 +64,21 @@ class WorldHost:
         self._begun: set[int] = set()
 
     def receive(self, number: int, content: bytes) -> None:
-        """Begin to do what a frame asks for."""
+        """Start the operation of a frame."""
         asked = json.loads(content)
         loop = asyncio.get_running_loop()
         if asked["op"] == "cancel":
-            # Later, so that a call that came just before has begun: what is then taken back doesn't depend on
-            # whether both came in one piece.
+            # Later, so that a call that came just before has begun, whether both came in one chunk or not.
             loop.call_soon(self._cancel, asked["call"])
             return
         self._tasks[number] = loop.create_task(self._serve(number, asked))
 
     def beat(self) -> None:
-        """Say that this process is alive, and what it is at."""
+        """Send the heartbeat, with the calls that have begun and the memory in use."""
         self._send(frame(BEAT, dumps({"begun": sorted(self._begun), "memory": memory_in_use()}).encode()))
 
     async def close(self) -> None:
-        """Let all worlds go."""
+        """Cancel all calls and close all worlds."""
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -122,19 +121,19 @@ class WorldHost:
 
 
 def read_hello(content: bytes) -> None:
-    """Take over how the nexus imports, from the first frame.
+    """Set the import path of the nexus, from the first frame.
 
     Raises:
-        WireError: it is no greeting.
+        WireError: it is not the first frame.
     """
     hello = json.loads(content)
     if hello.get("op") != "hello":
-        raise WireError("A worker is greeted before anything is asked of it.")
+        raise WireError("The first frame of a worker must be its greeting.")
     sys.path[:] = hello["path"]
 
 
 def memory_in_use() -> int | None:
-    """Return the bytes of memory that this process holds; None where the system doesn't say it simply."""
+    """Return the resident bytes of this process; None where /proc does not have them."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):

@@ -1,9 +1,8 @@
 """The process of a worker: `python -m wsap_nexus.worlds.workers.main MARK BEAT`, started by the nexus.
 
-Its standard input and output are the pipes to the nexus. It takes them for itself at once, and gives
-games an empty input and an output that goes where errors go, so that no game can read or spoil what
-goes through them. When the nexus goes away, however that happens, the pipe ends, and so does this
-process, even if a game keeps it busy.
+Its standard input and output are the pipes to the nexus. It duplicates them first, and gives games an empty input and
+standard error as output, so that no game can disturb the pipes. When the nexus ends, however that happens, the pipe
+ends, and so does this process, even if a game blocks it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from wsap_nexus.worlds.workers.frames import FrameReader
 from wsap_nexus.worlds.workers.host import WorldHost, read_hello
 
 GRACE = 5.0
-"""Seconds after the end of the pipe in which worlds are closed; then the process ends as it is."""
+"""Seconds for closing worlds after the end of the pipe; then the process exits."""
 _PIECE = 1 << 20
 
 
@@ -30,7 +29,7 @@ def main() -> None:
     """Serve worlds until the nexus closes the pipe."""
     incoming, outgoing = _take_pipes()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        # What stops a whole group of processes is for the nexus to answer: it ends its workers itself.
+        # Signals to the process group are handled by the nexus, which stops its workers itself.
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     mark = BlameFile(Path(sys.argv[1]))
@@ -39,7 +38,7 @@ def main() -> None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # A game's thread that never ends must not keep the process.
+        # A game's thread must not keep the process alive.
         os._exit(0)
 
 
@@ -65,7 +64,7 @@ async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float)
             while view:
                 view = view[os.write(outgoing, view) :]
         except OSError:
-            os._exit(0)  # nobody is left to tell
+            os._exit(0)  # the nexus is gone
 
     loop = asyncio.get_running_loop()
     host, reader = WorldHost(send, mark), FrameReader()
@@ -85,7 +84,7 @@ async def _serve(incoming: int, outgoing: int, mark: BlameFile, interval: float)
                 else:
                     read_hello(content)
                     beating.append(loop.create_task(_beat(host, interval)))
-        except Exception as error:  # what came is not from the nexus, so there is nothing to serve
+        except Exception as error:  # not a message of the nexus
             ended.set_exception(error)
 
     _read(incoming, loop, take)
@@ -102,7 +101,7 @@ async def _beat(host: WorldHost, interval: float) -> None:
 
 
 def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes], None]) -> None:
-    """Have what comes in handed over on the loop; an empty piece is the end."""
+    # Calls `take` on the loop with each chunk; an empty one is the end.
 
     def in_thread() -> None:
         while True:
@@ -117,7 +116,7 @@ def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes]
         import select
 
         poll = select.poll()
-        poll.register(incoming, 0)  # told of the other end's closing alone
+        poll.register(incoming, 0)  # reports only the closing of the other end
         poll.poll()
         time.sleep(GRACE)
         os._exit(1)
@@ -129,7 +128,7 @@ def _read(incoming: int, loop: asyncio.AbstractEventLoop, take: Callable[[bytes]
         take(piece)
 
     try:
-        # Without a thread in between where that can be: it takes half as long.
+        # Where it is possible, a reader without a thread takes half as long.
         loop.add_reader(incoming, on_readable)
         threading.Thread(target=until_hung_up, daemon=True).start()
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""What games in a worker print, kept in a file that does not grow beyond a limit."""
+"""The output of games in a worker, in a file of limited size."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 from pathlib import Path
 
 LONGEST = 1_000_000
-"""Bytes of one file; there is at most one older one beside it."""
+"""Bytes of one file; one older file is kept beside it."""
 
 
 class OutputLog:
-    """Appends to a file, and begins a new one when it is full: the last `limit` bytes at least are kept.
+    """Appends to a file, and starts a new one when it is full: at least the last `limit` bytes are kept.
 
     Args:
-        path: the file; None keeps nothing.
+        path: the file; None discards the output.
         limit: bytes.
     """
 
@@ -28,7 +28,7 @@ class OutputLog:
                 self._size = path.stat().st_size if path.exists() else 0
 
     def write(self, data: bytes) -> None:
-        """Append; a disk that is full or read-only loses it, and nothing else."""
+        """Append bytes; an error of the disk is ignored."""
         if self.path is None or not data:
             return
         data = data[-self._limit :]
