@@ -48,7 +48,7 @@ class RecordedRun:
     """A run, read back."""
 
     record: RunRecord
-    """What, who, when, how it stands, and its summary."""
+    """Game, agents, times, status and summary."""
     steps: tuple[RecordedStep, ...]
     """Every decision, in the order it was recorded."""
 
@@ -74,26 +74,26 @@ def play(
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
 ) -> RunSummary:
-    """Play a game and return what it came to.
+    """Play a game and return its summary.
 
     Args:
-        game: a registered game, `./file.py:Name`, or a class, factory or spec of your own.
+        game: a registered game, `./file.py:Name`, or your own class, factory or spec.
         agent: likewise; the game's default agent when None.
         seed: from 0 to 2**31 - 1.
-        steps: decisions for each seat, over as many episodes as it takes; None for one episode.
-        seats: seat name -> agent, for games with several; the agent takes the others.
+        steps: decisions of each seat, over several episodes if needed; None for one episode.
+        seats: seat name -> agent, for games with several seats; `agent` takes the others.
         options: the game's own options.
-        agent_options: options handed to the agents.
-        as_: the agent of the database that plays, which remembers the run afterwards, or seat -> agent; one that
-            there is not is added. Its own policy decides where no agent is named.
+        agent_options: options of the agents.
+        as_: the agent of the database that plays and remembers the run, or seat -> agent; a new one is added. Its own
+            policy decides where no agent is named.
         record: write the run to the database.
-        budgets: the limits on what models may take; reaching one pauses the run.
-        database: path or URL of the database; the usual one when None.
+        budgets: the limits of models; reaching one pauses the run.
+        database: path or URL of the database; the default one when None.
         observers: called with a `StepTaken` after each decision.
-        host: where names are looked up; everything installed when None.
+        host: resolves names; all installed plugins when None.
 
     Raises:
-        WsapError: anything that a person can be told in a sentence.
+        WsapError: the run failed; the message says why.
     """
     found = host or PluginHost.discovered()
     spec = load_adapter_spec(game, found)
@@ -137,17 +137,17 @@ def resume_run(
     observers: Iterable[Observer] = (),
     host: PluginHost | None = None,
 ) -> RunSummary:
-    """Go on with a run that was stopped, and return what it came to.
+    """Resume a run and return its summary.
 
     Args:
         run: its id, the beginning or end of it, or "last".
-        budgets: the limits on what models may take; what the run took before counts.
-        database: path or URL of the database; the usual one when None.
+        budgets: the limits of models; the earlier usage of the run counts.
+        database: path or URL of the database; the default one when None.
         observers: called with a `StepTaken` after each new decision.
-        host: where names are looked up; everything installed when None.
+        host: resolves names; all installed plugins when None.
 
     Raises:
-        WsapError: there is no such run, it is over, or it can't be gone on with.
+        WsapError: there is no such run, it is finished, or it can't be resumed.
     """
     found = host or PluginHost.discovered()
     with open_store(database) as store:
@@ -178,7 +178,6 @@ def list_runs(*, limit: int | None = None, database: str | None = None) -> list[
 def _limited(
     budgets: Budgets | None, host: PluginHost, store: Store | None, *, run: str | None = None
 ) -> Services | None:
-    """Return services with models that keep to limits; None where there are none."""
     if budgets is None:
         return None
     repository = None if store is None else store.repository
@@ -193,7 +192,7 @@ def _to_end(session: RunHandle, services: Services | None) -> RunSummary:
 
 
 def _name(given: object, fallback: str) -> str:
-    """Return what to record: the name as it was given, or where a class of the caller's own can be found."""
+    # The name as given, or the reference of the caller's own class.
     return portable_reference(given) or fallback
 
 

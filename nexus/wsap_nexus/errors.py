@@ -1,17 +1,17 @@
-"""Why the nexus refuses: one class for each stable code.
+"""Errors of the nexus: one class for each stable code.
 
-TransitError                  the nexus refuses a move                  exit 10
+TransitError                  the nexus refuses a transfer              exit 10
 ├── AlreadyInWorldError       the agent is in a world already
 ├── NotInWorldError           the agent is in no world
 ├── GameUnavailableError      the game is offline, busy or in maintenance
 ├── IncompatibleGameError     the game speaks another major version of the protocol
-├── RosterFullError           the agent has as many living avatars there as it may
-├── DiedAsleepError           the body died while it slept; the agent decides what becomes of it
+├── RosterFullError           the agent has the maximum of living avatars there
+├── DiedAsleepError           the avatar died while it was dormant; the agent decides how to respawn
 └── AvatarStateError          an avatar can't go from its state to that one
 AgentPausedError              the agent is paused
-NexusRunningError             another nexus leads this database         exit 6
-└── LockLostError             it has taken over from this one
-WorldFailedError              a world crashed, hung, or is not the same again   exit 4
+NexusRunningError             another nexus runs on this database       exit 6
+└── LockLostError             it has taken the database over from this one
+WorldFailedError              a world crashed, hung, or was not rebuilt identically   exit 4
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wsap_core.protocol import Avatar, DeathEvent, Receipt, TransitPackage
 
 
 class TransitError(UsageError):
-    """The nexus refuses a move; nothing has changed."""
+    """The nexus refuses a transfer; nothing has changed."""
 
     code = "TRANSIT_REFUSED"
     exit_code = 10
@@ -29,7 +29,7 @@ class TransitError(UsageError):
 
 
 class AlreadyInWorldError(TransitError):
-    """The agent is in a world, or on its way."""
+    """The agent is in a world, or in a transfer."""
 
     code = "ALREADY_IN_WORLD"
 
@@ -55,21 +55,21 @@ class IncompatibleGameError(TransitError):
 
 
 class RosterFullError(TransitError):
-    """The agent has as many living avatars in the game as it may."""
+    """The agent has the maximum of living avatars in the game."""
 
     code = "ROSTER_FULL"
 
 
 class DiedAsleepError(TransitError):
-    """The body that was to be woken died while it slept, and nothing was said of how it is to live again.
+    """The avatar to enter died while it was dormant, and no respawn option was chosen.
 
     Args:
-        message: what happened, and the ways in which it can live again.
-        death: what it died of, and these ways.
-        body: as it is now.
-        receipt: what the world said to what the agent brought.
-        package: what came out of the body, and what was lost with it.
-        state: the world's state to be kept; None where nobody can come back to it.
+        message: the death and the respawn options.
+        death: likewise, as data.
+        body: the avatar.
+        receipt: of the imported skills and items.
+        package: the exported items, and the lost ones.
+        state: the world's state to store; None where it can't be entered again.
     """
 
     code = "DIED_ASLEEP"
@@ -93,20 +93,20 @@ class DiedAsleepError(TransitError):
 
 
 class AvatarStateError(TransitError):
-    """An avatar can't go from the state it is in to the one that was asked for."""
+    """An avatar can't change from its state to the requested one."""
 
     code = "AVATAR_STATE"
 
 
 class AgentPausedError(UsageError):
-    """The agent is paused, and does nothing until it is resumed."""
+    """The agent is paused until it is resumed."""
 
     code = "AGENT_PAUSED"
     http_status = 409
 
 
 class NexusRunningError(StorageLockedError):
-    """Another nexus leads the database."""
+    """Another nexus runs on the database."""
 
     code = "NEXUS_RUNNING"
     http_status = 409
@@ -114,29 +114,29 @@ class NexusRunningError(StorageLockedError):
 
 
 class LockLostError(NexusRunningError):
-    """Another nexus has taken over the database, after the connection to it was interrupted; nothing was written."""
+    """Another nexus has taken the database over while the connection was interrupted; nothing was written."""
 
     code = "LEAD_LOST"
 
 
 class ConservationError(WsapError):
-    """A world gave out an item twice, or one that is elsewhere; the move is undone."""
+    """A world exported an item twice, or one that is elsewhere; the transfer is undone."""
 
     code = "ITEM_CONSERVATION"
     http_status = 502
 
 
 class WorldFailedError(WorldError):
-    """A world crashed, hung, raised, or did not become again what it was."""
+    """A world crashed, hung, raised, or was not rebuilt identically."""
 
     code = "WORLD_FAILED"
     http_status = 502
     counted = False
-    """Whether it has been held against the game already."""
+    """Whether it was counted as a failure of the game already."""
 
 
 def is_failure(error: BaseException) -> bool:
-    """Return whether an error is a game's fault, rather than its refusal or somebody's mistake."""
+    """Return whether an error is a failure of a game, rather than its refusal or a wrong request."""
     if isinstance(error, WorldFailedError | PluginError):
         return True
     cause = error.__cause__

@@ -1,6 +1,6 @@
-"""The hook by which a plugin listens to a nexus.
+"""The hook of plugins that listen to a nexus.
 
-The kernel does not know this hook, so that a plugin marks it as one that may be missing:
+The kernel does not define this hook, so a plugin marks it as optional:
 
     from wsap_core import hookimpl
     from wsap_nexus.hookspecs import ListenerSpec
@@ -22,29 +22,29 @@ from wsap_nexus.store.events import NexusEvent
 
 
 class Listener(Protocol):
-    """What is told of the events of a nexus."""
+    """Receives the events of a nexus."""
 
     async def on_event(self, event: NexusEvent) -> None:
-        """Take note of an event. It is committed, and can't be changed.
+        """Handle an event, which is committed already.
 
-        Events come in the order of their numbers, each once. After the nexus was killed, the last ones may come again:
-        whoever must not act twice remembers `event.seq`. An event for which this raises, or takes longer than a
-        minute, is not delivered again.
+        Events are delivered in the order of their numbers, each once. After the nexus was killed, the last ones may be
+        delivered again: a listener that must not act twice stores `event.seq`. An event for which this raises, or
+        takes longer than a minute, is not delivered again.
         """
 
 
 @dataclass(frozen=True)
 class ListenerSpec:
-    """Something that listens to a nexus."""
+    """The description of a listener."""
 
     name: str
-    """How its place in the log is kept: another name is another listener."""
+    """Identifies the stored number of its last event: another name is another listener."""
     summary: str
     """One line."""
     factory: Reference
-    """A class, or a function, that takes nothing and returns a `Listener`."""
+    """A class or function without parameters that returns a `Listener`."""
     kinds: tuple[str, ...] = ()
-    """The kinds of events that it is told of, such as "died"; empty for all."""
+    """The kinds of events to deliver, such as "died"; empty for all."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""The agent `human`: a person at the keyboard."""
+"""The agent `human`: a person at the terminal."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from wsap_nexus.terminal.keys import has_keyboard
 
 @runtime_checkable
 class Chooser(Protocol):
-    """Where a person is asked; the live view is one."""
+    """Asks a person for actions; the live view is one."""
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
-        """Return what the person wants done."""
+        """Return the person's action."""
         ...
 
 
@@ -29,8 +29,8 @@ class HumanAgent:
     """Lets a person decide.
 
     Args:
-        chooser: where the person is asked.
-        seat: the seat that the person plays.
+        chooser: asks the person.
+        seat: the person's seat.
     """
 
     def __init__(self, chooser: Chooser, seat: str) -> None:
@@ -39,22 +39,22 @@ class HumanAgent:
         self._space = ActionSpace()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in the declared actions."""
+        """Keep the declared actions."""
         self._space = action_space
         if isinstance(self._chooser, LineChooser):
             self._chooser.say(game_desc)
 
     async def decide(self, observation: Observation) -> Action:
-        """Return what the person chose."""
+        """Return the person's action."""
         return await self._chooser.choose(self._seat, observation, self._space)
 
     def reflect(self, result: ActionResult) -> None:
-        """Show what came of it, where nothing else does."""
+        """Show the result, on a line terminal."""
         if isinstance(self._chooser, LineChooser):
             self._chooser.say(("" if result.success else "Refused: ") + result.message)
 
     def plan(self, goals: list[Goal]) -> list[str]:
-        """Return no plan: it is in the person's head."""
+        """Return no plan."""
         return []
 
 
@@ -62,18 +62,18 @@ class LineChooser:
     """Asks line by line, for terminals that can't show the live view, and for scripts.
 
     Args:
-        write: takes a text of several lines.
+        write: shows a text of several lines.
     """
 
     def __init__(self, write: Callable[[str], None] | None = None) -> None:
         self._write = write or _to_stderr
 
     def say(self, text: str) -> None:
-        """Show a text, made safe for terminals."""
+        """Show a text, sanitized for terminals."""
         self._write(printable(text).strip())
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
-        """Show the observation, and ask until there is an action that is possible.
+        """Show the observation, and ask until the person enters a legal action.
 
         Raises:
             UsageError: the standard input has ended.
@@ -103,14 +103,12 @@ def create(context: Context) -> HumanAgent:
     if isinstance(chooser, Chooser):
         return HumanAgent(chooser, seat)
     if not has_keyboard():
-        raise UsageError(
-            "The agent 'human' needs a person at a terminal, and the standard input is none; choose another --agent."
-        )
+        raise UsageError("The agent 'human' needs a terminal as standard input; choose another --agent.")
     return HumanAgent(LineChooser(), seat)
 
 
 def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201  # the person's own line of talk
+    print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _settle(ready: asyncio.Future[None]) -> None:
@@ -119,7 +117,7 @@ def _settle(ready: asyncio.Future[None]) -> None:
 
 
 async def _read_line() -> str:
-    """Return the next line of the standard input, so that Ctrl-C and other seats are not kept waiting."""
+    # Not blocking, for the sake of Ctrl-C and other seats.
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         return await loop.run_in_executor(None, sys.stdin.readline)

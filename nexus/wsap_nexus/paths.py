@@ -1,7 +1,6 @@
-"""Where WSAP keeps its files on this machine.
+"""The paths of WSAP's files: `WSAP_HOME` or the platform's data folder, with one database in it.
 
-One folder, `WSAP_HOME` or the platform's data directory, and in it one database. The database
-alone can be put elsewhere: `--database`, or `WSAP_DATABASE`, with a path or a database URL.
+`--database` or `WSAP_DATABASE` give another path or URL of the database.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from pathlib import Path
 from wsap_core.errors import StorageReadOnlyError
 
 DATABASE_NAME = "wsap.db"
-"""The file's name below the home folder."""
+"""The name of the database in the home folder."""
 
 
 def home(environ: Mapping[str, str]) -> Path:
-    """Return the folder that WSAP keeps its files in; it may not exist yet.
+    """Return the folder of WSAP's files, which may not exist yet.
 
     `WSAP_HOME` if it is set and not empty (`~` is expanded), else the platform's data directory:
     `~/.local/share/wsap` on Linux (or below `XDG_DATA_HOME`), `~/Library/Application Support/wsap`
@@ -25,7 +24,7 @@ def home(environ: Mapping[str, str]) -> Path:
     chosen = environ.get("WSAP_HOME", "").strip()
     if chosen:
         return Path(chosen).expanduser().absolute()
-    import platformdirs  # deferred for weight: `WSAP_HOME` needs none of it
+    import platformdirs  # deferred: `WSAP_HOME` does not need it
 
     return platformdirs.user_data_path("wsap", appauthor=False)
 
@@ -39,17 +38,17 @@ def database_location(option: str | None, environ: Mapping[str, str]) -> str:
 
 
 def memory_files(environ: Mapping[str, str]) -> Path:
-    """Return the folder below `home` in which earlier versions kept named memories; it may not exist."""
+    """Return the folder with the memory files of earlier versions, which may not exist."""
     return home(environ) / "minds"
 
 
 def prepare_home(location: str, environ: Mapping[str, str]) -> None:
-    """Make the home folder, readable by its owner alone, if the database is to lie directly in it.
+    """Create the home folder, readable by its owner alone, if the database is directly in it.
 
-    Any other folder is left to whoever named it: a misspelt path should be an error, not a new folder.
+    No other folder is created: a misspelt path should be an error.
 
     Raises:
-        StorageReadOnlyError: the folder can't be made.
+        StorageReadOnlyError: the folder can't be created.
     """
     folder = home(environ)
     if is_url(location) or Path(location).absolute().parent != folder:
@@ -64,5 +63,5 @@ def prepare_home(location: str, environ: Mapping[str, str]) -> None:
 
 
 def is_url(location: str) -> bool:
-    """Tell whether a location names a database by URL rather than by path."""
+    """Return whether a location is a URL rather than a path."""
     return "://" in location

@@ -30,12 +30,12 @@ def opened(
     """Give services that record into a database; see `wsap_core.seams.services.runtime_services`.
 
     Args:
-        database: path or URL; the usual one when None.
-        budgets: what may be spent on models in all.
+        database: path or URL; the default one when None.
+        budgets: limits of models for all runs together.
         prices: address -> price, for models whose backend does not know it.
 
     Raises:
-        StorageError: it can't be used; the message says why.
+        StorageError: the database can't be used; the message says why.
     """
     host = PluginHost.discovered()
     models = ModelPool(host, budgets=budgets, prices=prices)
@@ -45,12 +45,12 @@ def opened(
 
 
 class StoreRunner:
-    """Plays games into a database: the kernel's `Runner`. Several can be played at once in one event loop.
+    """Plays games and records them: the kernel's `Runner`. Several runs can be played at once in one event loop.
 
     Args:
-        host: where games, agents and backends come from.
-        store: where runs are recorded.
-        models: which all runs share; whoever made them closes them.
+        host: has the games, agents and backends.
+        store: records the runs.
+        models: shared by all runs; the caller closes them.
     """
 
     def __init__(self, host: PluginHost, store: Store, models: ModelPool) -> None:
@@ -71,8 +71,8 @@ class StoreRunner:
         """Play one episode to its end and return its summary; see `wsap_core.seams.services.Runner`.
 
         Raises:
-            UsageError: a seat that the game does not have, a person at one, or a key among the options.
-            WsapError: whatever ended the run; it can be gone on with.
+            UsageError: an unknown seat, a person in a seat, or an API key in the options.
+            WsapError: the error that ended the run; it can be resumed.
         """
         if run is not None:
             record = self._store.repository.get_run(run)

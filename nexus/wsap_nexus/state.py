@@ -1,8 +1,7 @@
-"""Whether a nexus runs on a database, and where: a file beside it that its owner alone can read.
+"""The state file of a running nexus, beside its database and readable by its owner alone.
 
-The file is written once requests are answered and removed at the end. After a SIGKILL it stays
-behind; it then names a process that is no more, or one that was born at another time, and counts
-for nothing.
+It is written when requests are answered and removed at the end. After a SIGKILL it remains; it then names a process
+that does not exist or started at another time, and is ignored.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from wsap_core.errors import StorageReadOnlyError
 from wsap_nexus.paths import home, is_url
 
 TOKEN_NAME = "nexus.token"  # noqa: S105 the name of a file
-"""The file below the home folder with the token of whoever runs the nexus."""
+"""The file in the home folder with the administrator's token."""
 
 _LARGEST = 65536
 
 
 @dataclass(frozen=True)
 class Running:
-    """A nexus that runs, as it says of itself."""
+    """A running nexus."""
 
     pid: int
-    """Its process."""
+    """Its process id."""
     born: str
-    """When the system says that the process began; empty where it does not say."""
+    """The start time of the process as the system reports it; empty if it does not."""
     url: str
     """The address of the dashboard and the wire API, with a slash at the end."""
     started: float
@@ -40,18 +39,18 @@ class Running:
     database: str
     """Its path or URL, without a password."""
     model: str | None = None
-    """The model that new agents are given."""
+    """The model of new agents."""
     keep_days: float | None = None
-    """How long what happened is kept; None for good."""
+    """Days after which recordings are pruned; None for never."""
 
     @property
     def alive(self) -> bool:
-        """Whether that very process still runs."""
+        """Whether that process still runs."""
         return _exists(self.pid) and birth(self.pid) == self.born
 
 
 def state_file(database: str, environ: Mapping[str, str]) -> Path:
-    """Return the file that tells of the nexus on a database: beside it, or in the home folder for one on a server."""
+    """Return the state file of a database: beside it, or in the home folder for a server's database."""
     if not is_url(database):
         return Path(f"{database}.nexus.json")
     if database.startswith("sqlite:///"):
@@ -60,12 +59,12 @@ def state_file(database: str, environ: Mapping[str, str]) -> Path:
 
 
 def token_file(environ: Mapping[str, str]) -> Path:
-    """Return the file with the token of whoever runs the nexus."""
+    """Return the file with the administrator's token."""
     return home(environ) / TOKEN_NAME
 
 
 def write(path: Path, running: Running) -> None:
-    """Tell that a nexus runs.
+    """Write the state file.
 
     Raises:
         StorageReadOnlyError: the file can't be written.
@@ -84,7 +83,7 @@ def write(path: Path, running: Running) -> None:
 
 
 def read(path: Path) -> Running | None:
-    """Return the nexus that a file tells of; None if there is none, or none that runs any more."""
+    """Return the running nexus of a state file; None if there is none."""
     try:
         if path.stat().st_size > _LARGEST:
             return None
@@ -95,13 +94,13 @@ def read(path: Path) -> Running | None:
 
 
 def remove(path: Path) -> None:
-    """Tell that no nexus runs any more."""
+    """Remove the state file."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
 
 
 def wait_for_end(running: Running, seconds: float) -> bool:
-    """Return whether a process ended within some seconds."""
+    """Wait for the end of a nexus; return whether it ended within some seconds."""
     end = time.monotonic() + seconds
     while running.alive:
         if time.monotonic() >= end:
@@ -111,12 +110,12 @@ def wait_for_end(running: Running, seconds: float) -> bool:
 
 
 def birth(pid: int) -> str:
-    """Return when a process began, as the system counts it: a number given again to another process differs in it."""
+    """Return the start time of a process as the system counts it, which distinguishes reused process ids."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return ""
-    # The name of the program stands in brackets and may hold anything; the 22nd field is the 20th after it.
+    # The program's name is in brackets and may contain anything; the 22nd field is the 20th after it.
     fields = stat.rpartition(")")[2].split()
     if len(fields) < 20 or fields[0] in ("Z", "X"):
         return "ended"
@@ -127,7 +126,7 @@ def _exists(pid: int) -> bool:
     if pid <= 0:
         return False
     if os.name == "nt":
-        return True  # os.kill(pid, 0) would end the process there; that it is gone shows when it is asked
+        return True  # os.kill(pid, 0) would end the process there
     try:
         os.kill(pid, 0)
     except PermissionError:

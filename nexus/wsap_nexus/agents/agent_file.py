@@ -1,7 +1,7 @@
-"""The file that holds one agent: what is in it, and how it is written and read.
+"""The file format of an exported agent.
 
 One line of JSON (`{"wsap-agent": 1, "agent": ..., "size": ..., "sha256": ...}`), then JSON compressed with
-zstd. There are no paths in it, and nothing in it is executed.
+zstd. It contains no paths, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ FORMAT = 1
 """The version of the file; a newer one is refused."""
 
 LARGEST_FILE = 64 << 20
-"""Bytes that a file may have."""
+"""Bytes of a file."""
 
 LARGEST = 256 << 20
-"""Bytes that may be in it once it is unpacked."""
+"""Bytes of its content, decompressed."""
 
 _HEADER = 4096
 _NAME = "wsap-agent"
@@ -42,7 +42,7 @@ class _Strict(BaseModel):
 
 
 class Identity(_Strict):
-    """Who it is."""
+    """The agent itself."""
 
     id: str = Field(pattern=AGENT_ID)
     name: _Short
@@ -55,15 +55,14 @@ class Identity(_Strict):
 
 
 class PackedPolicy(_Strict):
-    """Who decides for it somewhere."""
+    """The decider in one game."""
 
     agent: _Short
     options: dict[str, JsonValue] = Field(max_length=1000)
-    """As the agent reads them."""
 
 
 class Evidence(_Strict):
-    """What a skill was gained by."""
+    """The evidence of a skill."""
 
     domain: _Short
     game: _Short
@@ -73,7 +72,7 @@ class Evidence(_Strict):
 
 
 class Achieved(_Strict):
-    """What it achieved."""
+    """An achievement."""
 
     game: _Short
     name: _Short
@@ -82,12 +81,11 @@ class Achieved(_Strict):
 
 
 class PackedGoal(_Strict):
-    """A meta-goal; what was counted for one that is still open stays behind with the log."""
+    """A meta-goal; the counts of an active one are not exported."""
 
     id: _Short
     state: Literal["active", "reached", "abandoned"]
     data: dict[str, JsonValue] = Field(max_length=100)
-    """As the goals read it."""
 
 
 class PackedEntry(_Strict):
@@ -101,7 +99,7 @@ class PackedEntry(_Strict):
 
 
 class Left(_Strict):
-    """What stays behind."""
+    """What is not exported."""
 
     bodies: _Count
     items: _Count
@@ -116,18 +114,18 @@ class Package(_Strict):
     evidence: list[Evidence] = Field(max_length=1_000_000)
     achievements: list[Achieved] = Field(max_length=1_000_000)
     items: list[dict[str, JsonValue]] = Field(default=[], max_length=100_000)
-    """Not read: what files of an earlier version, whose agents could move with their items, hold."""
+    """Ignored: items of an agent in files of an earlier version."""
     goals: list[PackedGoal] = Field(max_length=10_000)
     diary: list[PackedEntry] = Field(max_length=1_000_000)
     mind: str | None
-    """Base64 of what its memory gave to keep."""
+    """Its memories, in base64."""
     move: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
-    """Not read: the number of such a move."""
+    """Ignored: the id of a move in files of an earlier version."""
     left: Left
 
 
 def write_package(path: Path, package: Package) -> None:
-    """Write the file, readable by its owner alone, whole or not at all.
+    """Write the file atomically, readable by its owner alone.
 
     Raises:
         StorageError: it can't be written.
@@ -151,10 +149,10 @@ def write_package(path: Path, package: Package) -> None:
 
 
 def read_package(path: Path) -> Package:
-    """Return what is in a file.
+    """Return the content of a file.
 
     Raises:
-        WireError: it is no agent's file, damaged, or larger than any may be.
+        WireError: it is not an agent's file, damaged, or too large.
         ProtocolVersionError: a newer version of WSAP wrote it.
         StorageError: it can't be read.
     """
@@ -181,7 +179,6 @@ def read_package(path: Path) -> Package:
 
 
 def _header(path: Path, line: bytes) -> dict[str, Any]:
-    # Any: JSON; what is used of it is checked here.
     try:
         header = json.loads(line)
         version, size, digest = header[_NAME], header["size"], header["sha256"]
@@ -200,7 +197,7 @@ def _header(path: Path, line: bytes) -> dict[str, Any]:
 
 def _unpacked(path: Path, packed: bytes, size: int) -> bytes:
     try:
-        # Read no further than what the header says: a small file can unpack to anything.
+        # Limited by the header: a small file can decompress to any size.
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as reader:
             body = reader.read(size + 1)
     except (zstandard.ZstdError, MemoryError) as error:

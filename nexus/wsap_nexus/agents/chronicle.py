@@ -1,4 +1,4 @@
-"""What the nexus' log says of an agent, for the agent itself and for people: in sentences."""
+"""Sentences about an agent from the nexus' events, for the agent itself and for people."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ NEWS = (
     WorldCrashed,
     WorldFailed,
 )
-"""Kinds of events that an agent is told of when it is back in the nexus."""
+"""The events that are news for an agent that is back in the nexus."""
 MOST_NEWS = 10
 
 E = TypeVar("E", bound=NexusEvent)
 
 _EVENT = METADATA.tables["nexus_event"]
 _LAST = 2**62
-# Made once: putting a query together takes longer than asking it.
+# Built once: building the query takes longer than running it.
 _LATEST = (
     select(_EVENT)
     .where(_EVENT.c.agent_id == bindparam("agent"))
@@ -67,7 +67,7 @@ _LATEST = (
 def latest(book: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, before: int | None = None) -> list[E]:
     """Return an agent's newest events of some kinds, newest first; below the number `before`, if given."""
     rows: list[Row[Any]] = []
-    # A query for each kind: each reads what it returns and nothing else, however long the agent has lived.
+    # One query for each kind reads only the rows that it returns.
     for kind in kinds:
         given = {"agent": agent_id, "kind": kind_of(kind), "before": before or _LAST, "most": limit}
         rows += book.connection.execute(_LATEST, given)
@@ -77,7 +77,7 @@ def latest(book: Transaction, agent_id: str, *kinds: type[E], limit: int = 20, b
 
 
 def news(book: Transaction, agent_id: str) -> list[Event]:
-    """Return what happened to an agent since it last set out, newest first; what a person said as speech."""
+    """Return the news of an agent since it last entered a world, newest first; words of a person as speech."""
     begun = latest(book, agent_id, Entered, limit=1)
     since = begun[0].seq if begun else 0
     told: list[Event] = []
@@ -94,7 +94,7 @@ def _news(event: NexusEvent, agent_id: str) -> str:
 
 
 def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
-    """Return a sentence about the ways in which a body can live again, with what each of them costs."""
+    """Return a sentence about the respawn options of an avatar, with their costs."""
     if not options:
         return "It can't live again."
     told = []
@@ -115,7 +115,7 @@ def death_words(death: Died) -> str:
 
 
 def ways_back(book: Transaction, agent_id: str, game: str) -> dict[str, str]:
-    """Return, for an agent's dead bodies in a game, a sentence about how each can live again: avatar -> sentence."""
+    """Return a sentence about the respawn options of each dead avatar of an agent in a game: avatar -> sentence."""
     found: dict[str, str] = {}
     for event in latest(book, agent_id, Died, limit=50):
         if event.game == game and event.death_avatar_id not in found:
@@ -124,13 +124,13 @@ def ways_back(book: Transaction, agent_id: str, game: str) -> dict[str, str]:
 
 
 def failure_of(book: Transaction, agent_id: str) -> str:
-    """Return why a paused agent is paused, if it failed; empty if a person paused it."""
+    """Return the error that paused an agent; empty if a person paused it."""
     newest = latest(book, agent_id, AgentFailed, AgentPaused, AgentResumed, limit=1)
     return _short(newest[0].error, 500) if newest and isinstance(newest[0], AgentFailed) else ""
 
 
 def session_facts(book: Transaction, session: SessionRecord) -> list[str]:
-    """Return what is known of a closed session, as sentences in the first person."""
+    """Return the facts of a closed session, as sentences in the first person."""
     events = latest(book, session.agent_id, SkillGained, Died, ItemFound, limit=200)
     own = [e for e in reversed(events) if e.session_id == session.id]
     stats = session.stats

@@ -1,8 +1,7 @@
-"""An agent's diary: an entry after each stay, in its own words where it has some.
+"""An agent's diary: an entry after each session, in its own words if it has any.
 
-Entries are events `diary` of the nexus' log. They are written after the agent has left, beside
-whatever it does next; an agent without words of its own, or whose model can't be asked, gets an
-entry put together from what the log says of the stay.
+Entries are events `diary` of the nexus. They are written after the session, while the agent goes on; for an agent
+without words of its own, or whose model fails, the entry is composed from the log.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from wsap_nexus.store.nexus_store import Transaction
 LONGEST = 2000
 """Characters of an entry."""
 SECONDS = 120.0
-"""How long an agent may think about what to write."""
+"""Seconds that an agent has for an entry."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,16 @@ class Entry:
     game: str
     session: str | None
     own_words: bool
-    """Whether the agent wrote it; False where it was put together from the log."""
+    """Whether the agent wrote it; False if it was composed from the log."""
 
 
 def composed(book: Transaction, session: SessionRecord) -> str:
-    """Return an entry from what the log says of a session."""
+    """Return an entry composed from the log of a session."""
     return " ".join(session_facts(book, session))[:LONGEST]
 
 
 def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_words: bool, error: str = "") -> None:
-    """Put an entry into the diary of a session's agent, unless there is one of that session."""
+    """Add an entry to the diary of a session's agent, unless the session has one."""
     for event in latest(book, session.agent_id, DiaryWritten, limit=50):
         if event.session_id == session.id:
             return
@@ -58,14 +57,7 @@ def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_wor
 
 
 def entries(book: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
-    """Return an agent's diary, newest first, a page at a time.
-
-    Args:
-        book: where.
-        agent_id: whose.
-        before: only entries with smaller numbers.
-        limit: how many at most.
-    """
+    """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given."""
     return [
         Entry(
             event.seq,

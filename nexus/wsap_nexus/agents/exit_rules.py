@@ -14,8 +14,7 @@ Grammar:
     operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
     name       = letter, { letter | digit | "_" | ":" | "." | "-" }
 
-A name that nothing is known of is not a number and not true: a comparison with it never holds.
-Nothing is ever evaluated as code.
+An unknown name is false, and a comparison with it is false. Nothing is evaluated as code.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from wsap_core.errors import ConfigError
 from wsap_core.protocol import EmbodiedObservation, Observation
 
 OWN_GOAL = "own"
-"""The type of goals that an agent brings along into a world; no world measures them."""
+"""The type of an agent's own goals in a world, which the world does not measure."""
 LONGEST = 500
 """Characters in a condition."""
 DEEPEST = 20
-"""Parentheses and `not` within each other."""
+"""The maximum depth of nested parentheses and `not`."""
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?\d+(?:\.\d+)?)(?P<percent>%)?|(?P<name>[A-Za-z_][A-Za-z0-9_:.\-]*)|(?P<sign><=|>=|==|!=|<|>|\(|\)))"
@@ -50,11 +49,11 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What a condition is held against."""
+    """The values for a condition."""
 
     numbers: Mapping[str, float]
     maxima: Mapping[str, float]
-    """What 100 % of a number is."""
+    """Name -> maximum, for percentages."""
     flags: frozenset[str]
 
 
@@ -62,10 +61,10 @@ Condition = Callable[[Facts], bool]
 
 
 def parse_condition(text: str) -> Condition:
-    """Return a condition, ready to be asked whether it holds.
+    """Return the function of a condition.
 
     Raises:
-        ConfigError: it is not in the language; the message says where.
+        ConfigError: a syntax error; the message has its position.
     """
     if len(text) > LONGEST:
         raise ConfigError(f"An exit condition has at most {LONGEST} characters; this one has {len(text)}.")
@@ -77,12 +76,12 @@ def parse_condition(text: str) -> Condition:
 
 
 def facts_of(observation: Observation, *, steps: int, reward: float, achievements: Iterable[str]) -> Facts:
-    """Return what a condition can ask about a moment of a session.
+    """Return the values for a condition at a moment of a session.
 
     Args:
-        observation: what the agent sees.
+        observation: the agent's present observation.
         steps: decisions in this session.
-        reward: the session's sum.
+        reward: the sum of the session.
         achievements: unlocked in this session.
     """
     numbers: dict[str, float] = {"step": steps, "reward": reward}
@@ -151,7 +150,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Parser:
-    """Reads a condition from left to right."""
+    """A recursive-descent parser."""
 
     def __init__(self, tokens: Sequence[_Token], text: str) -> None:
         self.tokens = tokens
@@ -159,7 +158,7 @@ class _Parser:
         self._text = text
 
     def wrong(self, wanted: str) -> ConfigError:
-        """Return the error for something else standing where `wanted` should."""
+        """Return the error for a token other than `wanted`."""
         if self.at >= len(self.tokens):
             return ConfigError(f"The exit condition {self._text!r} ends too early: {wanted} is missing.")
         token = self.tokens[self.at]
@@ -169,7 +168,7 @@ class _Parser:
         )
 
     def condition(self, depth: int) -> Condition:
-        """Read one or more parts with `or` between."""
+        """Parse one or more parts with `or` between."""
         parts = [self._both(depth)]
         while self._take("word", "or"):
             parts.append(self._both(depth))

@@ -1,4 +1,4 @@
-"""Who an agent is and who decides for it: edited by a person, checked, and noted in the log."""
+"""An agent's persona and deciders: checked, stored and logged."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LONGEST = 10_000
 LONGEST_OPTIONS = 100_000
 """Characters of a policy's options as JSON."""
 EVERYWHERE = ("nexus", "*")
-"""What a policy can be for besides a game."""
+"""Scopes of a policy besides games."""
 WITH_PERSONA = ("llm",)
-"""Agents that take an option `persona`."""
+"""Agents with an option `persona`."""
 
 
 def set_persona(book: Transaction, agent_id: str, text: str) -> AgentIdentity:
-    """Write who an agent is, in a person's words; it holds from its next stay or visit on.
+    """Set an agent's persona, from its next session on.
 
     Raises:
         UsageError: it is too long.
@@ -43,11 +43,11 @@ def set_persona(book: Transaction, agent_id: str, text: str) -> AgentIdentity:
 
 
 def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | None, host: PluginHost) -> AgentIdentity:
-    """Say who decides for an agent in a game, in the "nexus", or everywhere else ("*"); None takes that back.
+    """Set the decider of an agent in a game, in the "nexus", or in all others ("*"); None removes it.
 
     Raises:
         UnknownNameError: there is no such agent, game, or decider.
-        UsageError: the options are too large, or no JSON.
+        UsageError: the options are too large, or not JSON.
         PluginError: the decider can't be loaded.
     """
     known = book.agent(agent_id)
@@ -67,13 +67,13 @@ def set_policy(book: Transaction, agent_id: str, game: str, policy: Policy | Non
 
 
 def set_model(book: Transaction, agent_id: str, game: str, model: str, host: PluginHost) -> AgentIdentity:
-    """Have a language model decide for an agent in a game, in the "nexus", or everywhere else ("*").
+    """Let a language model decide for an agent in a game, in the "nexus", or in all others ("*").
 
-    What else was set for `llm` there, or everywhere else, stays.
+    Other options of `llm` there are kept.
 
     Raises:
         UnknownNameError: there is no such agent, game, or backend.
-        UsageError: that is no model's address.
+        UsageError: it is not a model's address.
     """
     find_backend(host, model)
     before = book.agent(agent_id).policy(game)
@@ -82,35 +82,34 @@ def set_model(book: Transaction, agent_id: str, game: str, model: str, host: Plu
 
 
 def seat_plan(name: str, agent: AgentIdentity | None, game: str, default: str) -> SeatPlan:
-    """Return who decides in a seat, with the agent's persona where the decider takes one.
+    """Return the plan of a seat, with the agent's persona if the decider takes one.
 
     Args:
         name: the seat.
-        agent: who sits there; None for a seat that nobody of the nexus takes.
+        agent: the agent in it; None for a seat without an agent of the nexus.
         game: the game, or "nexus".
-        default: who decides where the agent says nothing.
+        default: the decider where the agent has none.
     """
     policy = (agent.policy(game) if agent is not None else None) or Policy(default)
     options = dict(policy.options)
     if agent is not None and agent.persona and policy.agent in WITH_PERSONA and not options.get("persona"):
-        # A text that begins with @ would be taken for a file's name.
+        # A value that begins with @ names a file.
         options["persona"] = f" {agent.persona}" if agent.persona.startswith("@") else agent.persona
     return SeatPlan(name, policy.agent, options)
 
 
 def policies_of(seat: SeatPlan) -> dict[str, Policy]:
-    """Return who decides for a new agent from now on: the model that plays as it, or whoever each game offers."""
+    """Return the policies of a new agent: the model that plays as it, or else the default of each game."""
     if seat.agent in WITH_PERSONA and "model" in seat.options:
         return {"*": Policy(seat.agent, {n: v for n, v in seat.options.items() if n != "persona"})}
     return {"nexus": Policy("wanderer")}
 
 
 def _recorded(policy: Policy) -> dict[str, Any]:
-    # Any: JSON of an open shape.
     try:
         options = json.dumps(encode(redacted(policy.options)))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"The options of {policy.agent!r} are no JSON: {error}.") from error
+        raise UsageError(f"The options of {policy.agent!r} are not JSON: {error}.") from error
     if len(options) > LONGEST_OPTIONS:
         raise UsageError(f"The options of {policy.agent!r} are too large: at most {LONGEST_OPTIONS} characters.")
     return {"agent": policy.agent, "options": json.loads(options)}

@@ -1,9 +1,8 @@
-"""What an agent of the database remembers, through all its runs, worlds and the nexus itself.
+"""The memories of an agent of the database, across all its runs, worlds and the nexus.
 
-It is a column of the agent's row. It holds the memory of each kind that the agent's policies use
-(most use one): the same `fulltext` memory goes along into every game, and each thing in it says in
-which world, at which step and in which of the agent's runs it was. What it was when a run began is
-recorded in the run; what it has become is saved in the transaction in which the agent leaves.
+They are a column of the agent's row, one memory for each kind that the agent's policies use (most use one): the same
+`fulltext` memory is used in every game, and each item in it has its world, step and run. Its state at the start of a
+run is recorded in the run; its new state is saved in the transaction in which the agent leaves.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from wsap_nexus.runs.recorder import Recorder
 
 VERSION = 2
 RUNS = 1000
-"""Runs outside the nexus of which a memory knows how much of them is in it; the oldest are forgotten first."""
+"""The maximum number of entries of `SavedMemory.runs`; the oldest are dropped."""
 BUDGET = 60
-"""Tokens for each memory that is asked for, where a memory can be searched but not looked through."""
+"""Tokens for each requested item of a memory that can be searched but not listed."""
 
 _CLASSES = {
     "FactsMemory": "wsap_llm.memory.facts:FactsMemory",
     "FifoMemory": "wsap_llm.memory.fifo:FifoMemory",
     "FullTextMemory": "wsap_llm.memory.fulltext:FullTextMemory",
 }
-# An agent without a model makes its memory itself, and what is saved then knows the class alone.
+# An agent without a model makes its memory itself; only the class is saved then.
 
 
 @dataclass(frozen=True)
@@ -54,29 +53,29 @@ class SavedMemory:
     saved_by: str = ""
     """The run that saved it last."""
     runs: Mapping[str, int] = field(default_factory=dict)
-    """Run outside the nexus -> how many of its decisions are remembered, oldest first."""
+    """Run outside the nexus -> its remembered decisions, oldest first."""
 
     def saved(self, snapshot: bytes, run: str, options: Mapping[str, Any], steps: int | None = None) -> SavedMemory:
-        """Return it as a run saves it; `steps` are the decisions until then, for a run outside the nexus."""
+        """Return it as saved by a run; `steps` are the decisions so far of a run outside the nexus."""
         runs = self.runs if steps is None else dict([*self.runs.items(), (run, steps)][-RUNS:])
         return SavedMemory(snapshot, dict(options), self.revision + 1, run, runs)
 
 
 @dataclass(frozen=True)
 class SavedMemories:
-    """Everything that an agent remembers."""
+    """All memories of an agent."""
 
     lives: int = 0
-    """How many runs the agent has begun, counted for the marks of its memories."""
+    """The number of runs that the agent has begun."""
     memories: Mapping[str, SavedMemory] = field(default_factory=dict)
-    """Kind of memory -> what it holds."""
+    """Kind -> memory."""
 
     def of(self, kind: str) -> SavedMemory:
-        """Return the memory of a kind, an empty one if there is none."""
+        """Return the memory of a kind; an empty one if there is none."""
         return self.memories.get(kind) or SavedMemory(b"")
 
     def having(self, kind: str, memory: SavedMemory, *, lives: int) -> SavedMemories:
-        """Return it with a memory in it, in place of what there was of that kind."""
+        """Return it with the memory of a kind replaced."""
         return SavedMemories(max(self.lives, lives), {**self.memories, kind: memory})
 
     def to_bytes(self) -> bytes:
@@ -95,7 +94,7 @@ class SavedMemories:
 
     @classmethod
     def from_bytes(cls, data: bytes | None) -> SavedMemories:
-        """Return what was saved; nothing for None.
+        """Return the memories of `to_bytes`; none for None.
 
         Raises:
             StorageError: it is damaged, or of a newer version.
@@ -108,7 +107,7 @@ class SavedMemories:
                 raise StorageError(
                     "A newer WSAP wrote what this agent remembers; upgrade with: pip install -U wsap-nexus"
                 )
-            # Version 1 had the snapshots alone.
+            # Version 1 had only the snapshots.
             memories = {k: v if found["version"] > 1 else {"snapshot": v} for k, v in found["memories"].items()}
             return cls(int(found["lives"]), {str(kind): _saved(one) for kind, one in memories.items()})
         except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
@@ -129,10 +128,10 @@ class AgentMemories(RunMemories):
     """The memories of the seats of a run in the nexus.
 
     Args:
-        read: gives what an agent of the database remembers.
+        read: returns the saved memories of an agent.
         owners: seat -> agent.
-        past: what was recorded when the run began, by seat.
-        recorder: where that is recorded.
+        past: seat -> recorded memory at the start of the run.
+        recorder: records it.
         run_id: the run.
     """
 
@@ -147,7 +146,7 @@ class AgentMemories(RunMemories):
     ) -> None:
         super().__init__(owners, past, recorder=recorder)
         self.read = read
-        """Gives what an agent remembers."""
+        """Returns the saved memories of an agent."""
         self.run_id = run_id
 
     @override
@@ -160,7 +159,7 @@ class AgentMemories(RunMemories):
         return MemorySnapshot(owner, saved.lives + 1, found.revision, found.snapshot)
 
     def remembered(self, seat: str) -> bytes | None:
-        """Return what a seat's agent remembers now, for its row; None where there is nothing to save."""
+        """Return the memories of a seat's agent, for its row; None if there is nothing to save."""
         if seat not in self.ready:
             return None
         plan, memory = self.ready[seat]
@@ -169,7 +168,7 @@ class AgentMemories(RunMemories):
         return saved.having(kind, now, lives=self.begun[seat].number).to_bytes()
 
     def remembered_by(self, owner: str) -> bytes | None:
-        """Return what an agent remembers now, in whichever seat it is."""
+        """Return the memories of an agent, for its row; None if it has no seat or nothing to save."""
         found = [seat for seat, agent in self.owners.items() if agent == owner]
         return self.remembered(found[0]) if found else None
 
@@ -180,11 +179,11 @@ def merged(
 ) -> bytes:  # fmt: skip
     """Return the snapshot to save at the end of a run outside the nexus.
 
-    That is the memory as it is, unless another run has saved it since this run began: then what it
-    has become stays, and the lessons of this run that are not in it yet are added.
+    If another run has saved the memory since this run began, that is the saved memory with the missing lessons of
+    this run added.
 
     Raises:
-        SnapshotError: what another run saved is damaged.
+        SnapshotError: the saved memory is damaged.
     """
     if not saved.snapshot or saved.revision == begun.revision or saved.saved_by == run_id:
         return memory.snapshot()
@@ -196,20 +195,20 @@ def merged(
 
 
 def options_of(plan: SeatPlan) -> dict[str, Any]:
-    """Return the options of a seat's memory, as they may be recorded."""
+    """Return the options of a seat's memory, without secrets."""
     return redacted({n.removeprefix("memory."): v for n, v in plan.options.items() if n.startswith("memory.")})
 
 
 def recollections(
     saved: SavedMemories, host: PluginHost, *, search: str = "", limit: int = 30
 ) -> tuple[list[Recollection], list[str]]:
-    """Return what an agent remembers, and the kinds of memory that can't be shown, each with the reason.
+    """Return items of an agent's memories, and the kinds that can't be read, each with the reason.
 
     Args:
-        saved: what it remembers.
-        host: where kinds of memory are registered.
-        search: what fits these words best comes first; the newest, lessons before all else, when empty.
-        limit: how many.
+        saved: its memories.
+        host: has the kinds of memories.
+        search: return the best matches for these words; when empty, lessons and then the newest items.
+        limit: the maximum number of items.
     """
     found: list[Recollection] = []
     missing: list[str] = []

@@ -1,8 +1,7 @@
-"""Named memories of earlier versions: files of their own, each taken over once as an agent of the database.
+"""Import of the memory files of earlier versions, once, as agents of the database.
 
-`wsap play --mind ada` kept what was remembered in `minds/ada.json` in the data folder, and who ada was
-in `minds/ada.md`. The first run as ada takes both over, in whichever database it is recorded; the
-files stay, renamed.
+`wsap play --mind ada` stored the memory in `minds/ada.json` in the data folder, and the persona in `minds/ada.md`.
+The first run as ada imports both into its database and renames the files.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from wsap_nexus.agents.memory import SavedMemories, SavedMemory
 from wsap_nexus.store.nexus_store import NexusStore
 
 LARGEST = 256 * 1024 * 1024
-"""Most bytes of a file that is read."""
+"""The maximum size of a file."""
 TAKEN = ".taken-over"
-"""What the name of a file ends in that was taken over."""
+"""The suffix of imported files."""
 
 
 def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
-    """Make the files of a named memory an agent's of that name, if there are any, and return what to tell about it.
+    """Import the files of a named memory into the agent of that name, and return messages about it.
 
-    A file that is damaged, or that would replace what the agent remembers, is left where it is. Killed
-    in between, it is gone on with the next time.
+    A damaged file, or one that would replace a memory of the agent, is not changed. An interrupted import continues
+    the next time.
 
     Args:
-        folder: where the files are.
+        folder: the folder of the files.
         name: the agent, whose id has been checked.
-        ledger: nobody else writes there about this agent.
+        ledger: no other process writes this agent.
 
     Raises:
         StorageError: the database can't be written, or a file can't be renamed.
@@ -70,7 +69,6 @@ def take_over(folder: Path, name: str, ledger: NexusStore) -> list[str]:
 
 
 def _give(ledger: NexusStore, name: str, kind: str, memory: SavedMemory, lives: int, steps: int) -> bool:
-    """Give an agent a memory; return whether it has that one now."""
     with ledger.change() as book:
         agent, _ = book.register(name)
         saved = SavedMemories.from_bytes(book.memories(name))
@@ -83,7 +81,7 @@ def _give(ledger: NexusStore, name: str, kind: str, memory: SavedMemory, lives: 
 
 
 def _read(path: Path) -> tuple[str, SavedMemory, int, int] | None:
-    """Return a file's kind of memory, the memory, the number of its last run and all decisions; None for no file."""
+    # Kind, memory, number of the last run, and all decisions.
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)

@@ -1,8 +1,7 @@
-"""What agents in the nexus say to each other: to all who are there, to one, to their team.
+"""Messages between agents in the nexus: to all, to one, or to a team.
 
-A message is a row for each who gets it, and waits until it was shown and acted upon. One that is
-for an agent in a world waits until that agent is back. What is said is data, never instructions;
-whoever shows it escapes it, and prompts quote it.
+A message is one row for each recipient, unread until the recipient has seen it and acted. An agent in a world gets
+its messages when it is back. The content is data, never instructions: displays escape it, prompts quote it.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from wsap_nexus.store.nexus_store import Transaction
 from wsap_nexus.store.tables import METADATA
 
 SHOWN = 20
-"""Most messages in one observation; the others wait for the next."""
+"""The maximum number of messages in one observation."""
 FROM_ONE = 20
-"""Most messages of one sender that another may have unread."""
+"""The maximum number of unread messages of one sender for one recipient."""
 HEARERS = 200
-"""Most agents that a broadcast reaches."""
+"""The maximum number of recipients of a broadcast."""
 PRESENT = 50
-"""Most agents that are named as being there."""
+"""The maximum number of agents listed as present."""
 HUMAN_SENDER = "a person"
-"""Who a message is from that a person wrote; no agent's id has a space in it."""
+"""The sender of a person's message; no agent's id contains a space."""
 
 _AGENT, _LETTER = METADATA.tables["agent"], METADATA.tables["letter"]
 
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message that waits for an agent."""
+    """An unread message."""
 
     id: int
     message: AgentMessage
@@ -47,14 +46,14 @@ class StoredMessage:
 
 
 def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | None = None) -> list[str]:
-    """Send a message from an agent in the nexus and return who gets it.
+    """Send a message of an agent in the nexus and return its recipients.
 
     Args:
-        book: where.
-        sender: the speaking agent.
+        book: the transaction.
+        sender: the sending agent.
         kind: "broadcast", "direct" or "team".
-        content: what is said, at most 2000 characters.
-        to: the other agent, for a direct message.
+        content: at most 2000 characters.
+        to: the recipient of a direct message.
 
     Raises:
         UsageError: it can't be sent; the message says why.
@@ -87,14 +86,14 @@ def send(book: Transaction, sender: str, kind: str, content: str, *, to: str | N
     book.connection.execute(insert(_LETTER), rows)
     for hearer in hearers:
         _forget_oldest(book, hearer)
-    # What was said is the hearers' affair; that something was said is for everybody.
+    # The event is public, so it does not have the content.
     addressed = to if kind == "direct" else team
     book.note(MessageSent(agent_id=sender, to=addressed, form=kind, recipients=len(hearers)))
     return hearers
 
 
 def inbox(book: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str | None = None) -> list[StoredMessage]:
-    """Return what waits for an agent, oldest first: from anybody, or from one."""
+    """Return the unread messages of an agent, oldest first: from all senders, or from one."""
     query = select(_LETTER).where((_LETTER.c.recipient == agent_id) & _LETTER.c.read.is_(False))
     if sender is not None:
         query = query.where(_LETTER.c.sender == sender)
@@ -102,7 +101,7 @@ def inbox(book: Transaction, agent_id: str, *, limit: int = SHOWN, sender: str |
 
 
 def mark_read(book: Transaction, agent_id: str, ids: Iterable[int]) -> None:
-    """Take messages as read: the agent has seen them and acted."""
+    """Mark messages as read: the agent has seen them and acted."""
     known = list(ids)
     if known:
         where = (_LETTER.c.recipient == agent_id) & _LETTER.c.id.in_(known)
@@ -110,7 +109,7 @@ def mark_read(book: Transaction, agent_id: str, ids: Iterable[int]) -> None:
 
 
 def present(book: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[str]:
-    """Return the other agents in the nexus, by id."""
+    """Return the other agents in the nexus, ordered by id."""
     query = select(_AGENT.c.id).where((_AGENT.c.place == "nexus") & (_AGENT.c.state == "active"))
     rows = book.connection.execute(query.where(_AGENT.c.id != agent_id).order_by(_AGENT.c.id).limit(limit))
     return list(rows.scalars())
@@ -120,7 +119,7 @@ def present(book: Transaction, agent_id: str, *, limit: int = PRESENT) -> list[s
 
 
 def team_of(book: Transaction, agent_id: str) -> str | None:
-    """Return an agent's team, None if it is in none."""
+    """Return an agent's team; None if it has none."""
     lore = book.connection.execute(select(_AGENT.c.lore).where(_AGENT.c.id == agent_id)).scalar_one_or_none()
     team = (lore or {}).get("team")
     return str(team) if team else None
@@ -130,7 +129,7 @@ def set_team(book: Transaction, agent_id: str, team: str | None) -> None:
     """Put an agent into a team, or into none.
 
     Raises:
-        UsageError: that is no name for a team.
+        UsageError: the team's name is invalid.
     """
     book.agent(agent_id)
     if team is not None and (not team.strip() or len(team) > 64 or not team.isprintable()):
@@ -141,7 +140,7 @@ def set_team(book: Transaction, agent_id: str, team: str | None) -> None:
 
 
 def members(book: Transaction, team: str) -> list[str]:
-    """Return the agents of a team, by id."""
+    """Return the agents of a team, ordered by id."""
     rows = book.connection.execute(
         select(_AGENT.c.id, _AGENT.c.lore).where(_AGENT.c.state != "removed").order_by(_AGENT.c.id)
     )
@@ -152,7 +151,7 @@ def members(book: Transaction, team: str) -> list[str]:
 
 
 class Wakeups:
-    """Wakes agents that wait in the nexus: a message has come, or a world stands otherwise.
+    """Wakes agents that wait in the nexus, for a message or a change of a game.
 
     Args:
         clock: for waiting.
@@ -164,7 +163,7 @@ class Wakeups:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def wait(self, agent_id: str, seconds: float) -> bool:
-        """Wait for some seconds, or until it rings for this agent; return whether it rang."""
+        """Wait for some seconds or until the agent is woken; return whether it was woken."""
         self._loop = asyncio.get_running_loop()
         rung = self._waiting.setdefault(agent_id, asyncio.Event())
         tasks = [asyncio.ensure_future(self._clock.sleep(seconds)), asyncio.ensure_future(rung.wait())]
@@ -177,7 +176,7 @@ class Wakeups:
                 task.cancel()
 
     def heard(self, event: NexusEvent) -> None:
-        """Ring for those whom an event of the nexus concerns; any thread may call it."""
+        """Wake the agents that an event concerns; thread-safe."""
         if isinstance(event, MessageSent) and event.form == "direct":
             self.ring([str(event.to)])
         elif isinstance(event, MessageSent):
@@ -186,11 +185,11 @@ class Wakeups:
             self.ring_all()
 
     def ring_all(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiting agents."""
         self.ring(list(self._waiting))
 
     def ring(self, agents: Sequence[str]) -> None:
-        """Wake these agents, if they wait."""
+        """Wake these agents if they wait."""
         loop = self._loop
         if loop is None or loop.is_closed():
             return
@@ -219,7 +218,6 @@ def _unread(book: Transaction, hearer: str, sender: str) -> int:
 
 
 def _forget_oldest(book: Transaction, hearer: str) -> None:
-    """Keep no more than the newest unread messages, and the newest read ones."""
     for read in (False, True):
         own = (_LETTER.c.recipient == hearer) & _LETTER.c.read.is_(read)
         newest = select(_LETTER.c.id).where(own).order_by(_LETTER.c.id.desc()).offset(MAX_WAITING).limit(1)

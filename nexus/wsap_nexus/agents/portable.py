@@ -1,10 +1,10 @@
-"""An agent as one file: exported to be kept or copied, imported into this nexus or another one.
+"""Export of an agent to a file, and import into this nexus or another one.
 
-What goes with it: who it is and its persona, who decides for it, skills with their evidence,
-achievements, core memories and strategies, its meta-goals, its diary and what it remembers. What stays:
-items, worlds and the bodies that sleep in them, recordings, messages, tokens, and the nexus' log.
+Exported are the identity with its persona, deciders, skills with their evidence, achievements, core memories and
+strategies, meta-goals, diary and memories; not exported are items, worlds and avatars, recordings, messages, tokens
+and the nexus' events.
 
-Who decides is taken from a file only if a person says so, since that can name programs and addresses.
+Deciders are imported only on request, since they can name programs and addresses.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Imported:
 
     agent_id: str
     policies_left_out: tuple[str, ...]
-    """"crafter: llm" and the like: who decided for it where it comes from, and was not taken over."""
+    """Deciders that were not imported, such as "crafter: llm"."""
 
 
 class RemovalRefusedError(UsageError):
@@ -60,13 +60,13 @@ class RemovalRefusedError(UsageError):
 
 
 class ImportRefusedError(TransitError):
-    """The nexus does not let the agent in."""
+    """The nexus refuses the import of an agent."""
 
     code = "IMPORT_REFUSED"
 
 
 def pack(book: Transaction, agent_id: str) -> Package:
-    """Return everything of an agent that goes into its file; nothing changes by that.
+    """Return the content of an agent's file.
 
     Raises:
         UnknownNameError: there is no such agent.
@@ -118,7 +118,7 @@ def _diary(book: Transaction, agent_id: str) -> list[PackedEntry]:
 
 
 def remove(book: Transaction, agent_id: str) -> None:
-    """Take an agent out of the nexus for good; its id is not given to another, and its past stays.
+    """Remove an agent; its id stays taken, and its events stay.
 
     Raises:
         RemovalRefusedError: it is in a world, or on its way.
@@ -130,7 +130,7 @@ def remove(book: Transaction, agent_id: str) -> None:
 
 
 def check_not_removed(book: Transaction, agent_id: str) -> None:
-    """Refuse an agent that is gone.
+    """Check that an agent was not removed.
 
     Raises:
         UnknownNameError: there is no such agent.
@@ -165,20 +165,20 @@ def import_agent(
     trust: bool = False,
     paused: bool = False,
 ) -> Imported:
-    """Add the agent of a file: all of it or nothing.
+    """Add the agent of a file.
 
     Args:
-        book: a transaction.
-        package: what was in its file.
-        agent_id: another id for it; its own when None.
-        policies: who decides for it where the file says nothing, or nothing that is taken over.
-        known: agents that may decide for it if the file says so and sets no options.
-        trust: take over whatever the file says of who decided for it.
-        paused: let it begin nothing yet.
+        book: the transaction.
+        package: the content of the file.
+        agent_id: another id; its own when None.
+        policies: deciders, which have precedence over the file's.
+        known: deciders that are imported from the file if they have no options.
+        trust: import all deciders of the file.
+        paused: import it paused.
 
     Raises:
         ImportRefusedError: the id is taken.
-        WireError: what is in the package makes no sense.
+        WireError: the package is invalid.
     """
     name = agent_id or package.agent.id
     _check_free(book, name)
@@ -219,7 +219,7 @@ def _fill(book: Transaction, name: str, package: Package, *, paused: bool) -> No
             raise WireError("What the agent remembers is damaged in the file; take another copy.") from None
     for domain, level in sorted(package.skills.items()):
         book.connection.execute(insert(_SKILL).values(agent_id=name, domain=domain, level=level))
-        # Goals that ask for a level count what the log tells.
+        # Goals for a level count events.
         book.note(SkillGained(agent_id=name, domain=domain, source="import", times=1, gain=0.0, level=level))
     for table, rows in ((_EVIDENCE, package.evidence), (_ACHIEVEMENT, package.achievements)):
         values = [{"agent_id": name, **row.model_dump()} for row in rows]
@@ -245,7 +245,6 @@ def _add_goals(book: Transaction, name: str, package: Package) -> None:
 
 
 def _uncounted(row: Row[Any]) -> dict[str, JsonValue]:
-    """Return a goal without what was counted for it."""
     data = dict(row.data)
     if row.state == "active":
         data = {**data, "tallies": [{} for _ in data.get("tallies", ())], "seq": 0}

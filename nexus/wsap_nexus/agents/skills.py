@@ -1,9 +1,8 @@
-"""How skills grow: by evidence, less each time, and never by doing one thing over and over.
+"""The growth of skills from evidence.
 
-A world declares which of its achievements and actions are evidence for which domain. The nth time
-that an agent shows the same evidence in the same game, it counts half as much as the time before;
-so one source adds at most twice its first gain, however often it is repeated. What is gained also
-shrinks as the level nears 1: `level += rate * (1 - level) / 2**n`.
+A world declares its achievements and actions as evidence for domains. Each repetition of the same evidence in the
+same game counts half as much as the one before, so that one source adds at most twice its first gain. The gain also
+shrinks as the level approaches 1: `level += rate * (1 - level) / 2**n`.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from wsap_nexus.store.entities import SkillGain
 
 ACHIEVEMENT_RATE = 0.10
-"""What the first time of an achievement adds to a level of 0."""
+"""The gain of the first time of an achievement at level 0."""
 ACTION_RATE = 0.01
-"""What the first time of an action adds to a level of 0."""
+"""The gain of the first time of an action at level 0."""
 HALVINGS = 20
-"""After so many times a source adds nothing more."""
+"""Times after which a source adds nothing."""
 
 
 def skill_gains(
@@ -27,13 +26,13 @@ def skill_gains(
     levels: Mapping[str, float],
     shown: Mapping[tuple[str, str], int],
 ) -> Iterator[SkillGain]:
-    """Give what a session adds to an agent's skills.
+    """Yield the gains of a session.
 
     Args:
-        declared: domain -> names of the game's achievements and actions that are evidence for it.
-        done: `achievement:NAME` and `action:NAME` -> how often, in this session, with success.
+        declared: domain -> achievements and actions of the game that are evidence.
+        done: `achievement:NAME` and `action:NAME` -> successful times in this session.
         levels: domain -> level before, from 0 to 1.
-        shown: (domain, source) -> how often it was shown in this game before.
+        shown: (domain, source) -> times in this game before.
     """
     for domain in sorted(declared):
         level = levels.get(domain, 0.0)

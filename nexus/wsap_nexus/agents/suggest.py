@@ -1,13 +1,13 @@
-"""Where it would be good to go: a score for each world that is open, with the reasons for it.
+"""Suggestions of worlds: a score for each available world, with the reasons.
 
-    not seen yet            0.35; otherwise up to 0.15, the more the less often visited than others
+    never visited           0.35; otherwise up to 0.15, more for fewer visits than to others
     a goal leads there      0.25
-    there is more to learn  up to 0.20: what is missing in the domains that the world exercises
-    skills count there      0.10, where a rule of the world is met by a level
-    a body sleeps there     0.10
-    just been there         0.10 less
+    skills to learn         up to 0.20: the missing levels in the world's domains
+    skills that count       0.10, where a level meets a rule of the world
+    an avatar there         0.10
+    the last world          0.10 less
 
-The same facts give the same suggestions: chance has no part in it.
+The suggestions are deterministic.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wsap_nexus.worlds.game_info import GameInfo
 
 @dataclass(frozen=True)
 class Suggestion(Part):
-    """A world that would be good to go to now."""
+    """A suggested world."""
 
     game: str
     score: float
@@ -37,7 +37,7 @@ class Suggestion(Part):
 
 @dataclass(frozen=True)
 class GameEntry(Part):
-    """A world, as it is listed in the nexus."""
+    """A world in the nexus' list for an agent."""
 
     game: str
     name: str
@@ -46,9 +46,9 @@ class GameEntry(Part):
     active_agents: int = 0
     capacity: int = 1
     visits: int = 0
-    """How often this agent has been there."""
+    """Visits of this agent."""
     avatars: Sequence[str] = ()
-    """This agent's bodies there, dead ones too: "avatar-1 (dormant)"."""
+    """This agent's avatars there, dead ones included: "avatar-1 (dormant)"."""
 
     def __post_init__(self) -> None:
         freeze_sequences(self, "avatars")
@@ -63,15 +63,15 @@ def suggestions(
     sessions: Sequence[SessionRecord] = (),
     specs: Mapping[str, AdapterSpec] | None = None,
 ) -> list[Suggestion]:
-    """Return where it would be good to go, best first.
+    """Return the suggested worlds, best first.
 
     Args:
-        entries: the worlds, as this agent knows them.
-        infos: what is known of them.
+        entries: the worlds, as listed for this agent.
+        infos: their catalogue entries.
         skills: domain -> level from 0 to 1.
         pursuits: the agent's meta-goals.
-        sessions: its last stays, newest first.
-        specs: the games, for the rules by which skills are worth something.
+        sessions: its last sessions, newest first.
+        specs: the games, for their rules about skills.
     """
     domains = {info.id: info.skill_domains for info in infos}
     most = max((entry.visits for entry in entries), default=0)

@@ -1,4 +1,4 @@
-"""What people and an agent say to each other, and what agents write in their diaries."""
+"""Conversations between people and agents, and the agents' diaries."""
 
 from __future__ import annotations
 
@@ -42,31 +42,30 @@ from wsap_nexus.store.repository import NEXUS
 from wsap_nexus.store.tables import METADATA
 
 LONGEST = 2000
-"""Characters of what a person says."""
+"""Characters of a person's message."""
 
 How = Literal["words", "facts", "whisper", "letter"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of speaking to an agent."""
+    """The answer of an agent."""
 
     text: str
     how: How
     """
-    "words": the agent answered in its own; "facts": it has none, and the nexus told what it knows;
-    "whisper": it is in a world and hears it at its next decision; "letter": somebody outside decides
-    for it, and finds it among its messages.
+    "words": the agent's own words; "facts": facts from the nexus, for an agent without words; "whisper": the agent is
+    in a world and hears it at its next decision; "letter": a client of the wire API decides and gets it as a message.
     """
 
     def __str__(self) -> str:
-        """Return what was answered."""
+        """Return the text."""
         return self.text
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What a person said to an agent, and what came of it."""
+    """A person's message to an agent, with the answer."""
 
     number: int
     """The event's."""
@@ -81,15 +80,7 @@ class Exchange:
 def exchanges(
     book: Transaction, agent_id: str, *, before: int | None = None, after: int = 0, limit: int = 50
 ) -> list[Exchange]:
-    """Return what people and an agent said to each other, newest first, a page at a time.
-
-    Args:
-        book: where.
-        agent_id: whose.
-        before: only what has smaller numbers.
-        after: only what has greater numbers.
-        limit: how many at most.
-    """
+    """Return the conversations of people with an agent, newest first: at most `limit`, numbered in (after, before)."""
     return [
         Exchange(
             event.seq,
@@ -104,7 +95,7 @@ def exchanges(
 
 
 def checked(text: str) -> str:
-    """Return what a person says, if it can be said.
+    """Return a person's message, stripped.
 
     Raises:
         UsageError: it is empty or too long.
@@ -117,15 +108,15 @@ def checked(text: str) -> str:
 
 
 def leave_message(book: Transaction, agent_id: str, text: str) -> None:
-    """Put what a person says among an agent's messages."""
+    """Add a person's message to an agent's messages."""
     row = {"sender": HUMAN_SENDER, "recipient": agent_id, "kind": "talk", "content": text, "created": book.stamp}
     book.connection.execute(insert(METADATA.tables["letter"]).values(**row, read=False))
-    # Rung for like any other message, so that an agent that waits is woken.
+    # Wakes an agent that waits, like any other message.
     book.note(MessageSent(to=agent_id, form="direct", recipients=1))
 
 
 def known_facts(book: Transaction, agent_id: str) -> list[str]:
-    """Return what the nexus knows of an agent, as sentences in the first person."""
+    """Return the facts about an agent, as sentences in the first person."""
     agent = book.agent(agent_id)
     place = "in the nexus, the place between the worlds"
     if agent.session_id is not None:
@@ -160,20 +151,20 @@ async def voice_of(
     seed: int,
     title: str,
 ) -> AsyncIterator[Speaks | None]:
-    """Give an agent that speaks for an identity, with its memories; None if it has no words of its own.
+    """Give the speaker of an agent, with its memories; None if it has no words of its own.
 
-    What it asks its model is recorded as calls of the seat `SEAT:voice`, beside the seat's own.
+    Its calls of models are recorded for the seat `SEAT:voice`.
 
     Args:
-        agent: who speaks.
-        plan: how it decides.
-        host: where agents come from.
-        services: what they are handed.
+        agent: the agent.
+        plan: its decider.
+        host: has the installed agents.
+        services: for the agent.
         clock: for waiting.
-        recorder: of the run that the words belong to.
-        saved: what it remembers.
-        seed: what is decided by chance follows from it.
-        title: of the place that it decides in.
+        recorder: of the run of the words.
+        saved: its memories.
+        seed: of the random generators.
+        title: the name of the place where it decides.
 
     Raises:
         WsapError: it can't be made.
@@ -210,7 +201,7 @@ async def voice_of(
 
 
 def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]:
-    """Return how an agent decides where it may have words: in `first`, and wherever a model decides."""
+    """Return the deciders of an agent that may have words: those of `first`, and every model."""
     games = [*first, *sorted(g for g, p in agent.policies.items() if p.agent == "llm" and g not in first)]
     plans: list[SeatPlan] = []
     for game in games:
@@ -222,19 +213,19 @@ def speaking_plans(agent: AgentIdentity, first: Sequence[str]) -> list[SeatPlan]
 
 
 class AgentTalk:
-    """What agents say and write.
+    """Lets agents answer people and write diaries.
 
     Args:
-        ledger: who is where and with what.
-        store: where what they ask models is recorded.
-        host: where agents come from.
-        services: what they are handed.
+        ledger: the nexus' records.
+        store: records their calls of models.
+        host: has the installed agents.
+        services: for agents.
         clock: for waiting.
-        seed: what is decided by chance follows from it.
-        title: what the nexus is called for a model.
-        visit_of: gives the run that an agent in the nexus is in.
-        saved: gives what an agent remembers.
-        ring: has an agent in a world look for whispers.
+        seed: of the random generators.
+        title: the nexus' name for models.
+        visit_of: returns the run of an agent in the nexus.
+        saved: returns the saved memories of an agent.
+        ring: lets an agent in a world look for whispers.
     """
 
     def __init__(
@@ -263,11 +254,11 @@ class AgentTalk:
         self._ring = ring
 
     async def talk(self, agent_id: str, text: str) -> Answer:
-        """Say something to an agent and return what it answers; see `Answer`.
+        """Send a person's message to an agent and return its answer.
 
         Raises:
             UnknownNameError: there is no such agent.
-            UsageError: nothing was said, or too much.
+            UsageError: the message is empty or too long.
         """
         text = checked(text)
         with self._ledger.look() as book:
@@ -289,7 +280,7 @@ class AgentTalk:
         return answer
 
     def diary(self, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:
-        """Return an agent's diary, newest first, a page at a time.
+        """Return an agent's diary, newest first: at most `limit` entries, with numbers below `before` if given.
 
         Raises:
             UnknownNameError: there is no such agent.
@@ -299,7 +290,7 @@ class AgentTalk:
             return entries(book, agent_id, before=before, limit=limit)
 
     async def on_event(self, event: NexusEvent) -> None:
-        """Write in the diary of an agent that has left a world: the listener `nexus:diary`."""
+        """Write the diary entry of a session that has ended: the listener `nexus:diary`."""
         if isinstance(event, Left) and event.session_id is not None:
             with self._ledger.look() as book:
                 session = book.session(event.session_id)
@@ -337,7 +328,6 @@ class AgentTalk:
             return "" if speaker is None else await speaker.speak(purpose, facts, said)
 
     def _run_for(self, agent: AgentIdentity, plan: SeatPlan) -> str:
-        """Return the run in which an agent's words are recorded: of its visit, or else one of their own."""
         run_id = self._visit_of(agent.id)
         if run_id is None:
             own = RunPlan(NEXUS, (plan,), derive_seed(self._seed, "talk", agent.id))
@@ -346,7 +336,6 @@ class AgentTalk:
         return run_id
 
     async def _write_diary(self, session: SessionRecord) -> None:
-        """Write an entry about a session: in the agent's words, or else from the log."""
         words, hindered = "", ""
         try:
             with self._ledger.look() as book:
@@ -360,7 +349,7 @@ class AgentTalk:
             hindered = "the nexus was stopped"
         except TimeoutError:
             hindered = f"it took longer than {SECONDS:g} s"
-        except Exception as error:  # a diary is no reason for anything to end
+        except Exception as error:  # no error of a diary may stop the nexus
             hindered = str(error)
         with self._ledger.change() as book:
             text = words or composed(book, session)

@@ -1,4 +1,4 @@
-"""What may be spent on models: in a run, for a decision, and in a day of this database."""
+"""Budgets for models: of a run, a decision, and a day of the database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wsap_nexus.store.repository import Repository
 
 FRESH = 10.0
-"""Seconds for which it is believed what other processes have spent today."""
+"""Seconds after which the usage of other processes is read again."""
 
 
 def utc_now() -> datetime:
@@ -27,10 +27,10 @@ def utc_now() -> datetime:
 
 
 class DaySpent:
-    """What the runs of a database have asked of models today, in UTC, as far as it is recorded.
+    """The recorded usage of models today, in UTC, by all runs of a database.
 
     Args:
-        repository: where the runs are.
+        repository: has the runs.
         now: the wall clock.
     """
 
@@ -43,12 +43,12 @@ class DaySpent:
         self._spent: dict[str, Usage] = {}
 
     def leave_out(self, run_id: str) -> None:
-        """Count no more of a run than is recorded of it now: whoever plays it counts what comes."""
+        """Stop reading a run; the process that plays it counts its further usage."""
         self.read()
         self._own.add(run_id)
 
     def read(self) -> Usage:
-        """Return the sum, after reading what has been recorded since the last time.
+        """Return the sum, after reading the new records.
 
         Raises:
             StorageError: the database can't be read.
@@ -73,14 +73,14 @@ class DaySpent:
 
 
 class DayBudget(Budget):
-    """What may be spent in a day of a database, whichever runs and processes spend it.
+    """The budget of a day for all runs and processes of a database.
 
-    What other processes have spent is looked up again when it is older than `FRESH` seconds, so two
-    of them that spend at the same moment can pass the limit by as much as that.
+    The usage of other processes is read every `FRESH` seconds, so several processes can exceed the limit by the usage
+    of that time.
 
     Args:
         limits: of a day.
-        recorded: what is recorded of it.
+        recorded: the recorded usage.
         now: the wall clock.
     """
 
@@ -92,15 +92,15 @@ class DayBudget(Budget):
         self._elsewhere = NO_USAGE
 
     def belongs_to(self, run_id: str) -> None:
-        """Say which run is played in this process, so that it is not counted twice."""
+        """Set the run of this process, so that it is not counted twice."""
         self._recorded.leave_out(run_id)
 
     def reserve(self, worst: Usage) -> None:
-        """Hold what a request may take at worst.
+        """Reserve the maximum usage of a request.
 
         Raises:
-            BudgetReachedError: the limit could be passed; nothing is held.
-            UsageError: a limit in money is set, and what a model costs that was asked today is not known.
+            BudgetReachedError: it could exceed the limit; nothing is reserved.
+            UsageError: the limit is in money, and the price of a model that was used today is unknown.
         """
         self._look()
         if self.cost is not None and self.spent.cost is None:
@@ -137,13 +137,13 @@ def limited_models(
     prices: Mapping[str, Price] | None = None,
     now: Callable[[], datetime] = utc_now,
 ) -> ModelPool:
-    """Return models that keep to limits.
+    """Return models with budgets.
 
     Args:
-        host: where backends are registered.
+        host: has the backends.
         limits: of each scope.
-        repository: where runs are recorded; None if this one is not.
-        run_id: the run, if it is gone on with: what it took before counts.
+        repository: has the recorded runs; None if this one is not recorded.
+        run_id: the run if it is resumed; its earlier usage counts.
         prices: address -> price, for models whose backend does not know it.
         now: the wall clock.
 
@@ -162,7 +162,7 @@ def limited_models(
 
 
 def spent_on(repository: Repository, run_id: str) -> Usage:
-    """Return what was asked of models in a run, call by call: also where it was killed and has no summary."""
+    """Return the usage of models in a run, from its recorded calls, so that killed runs are included."""
     calls = repository.read_events(run_id, kinds=("call",))
     return sum((Usage(**event.data["reply"]["finish"]["usage"]) for event in calls), NO_USAGE)
 

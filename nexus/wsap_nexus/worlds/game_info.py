@@ -11,7 +11,7 @@ from wsap_core.version import PROTOCOL_VERSION
 
 @dataclass(frozen=True)
 class GameInfo:
-    """A catalogue entry: the description of a game for agents."""
+    """A catalogue entry: what the nexus tells agents about a game."""
 
     id: str
     name: str
