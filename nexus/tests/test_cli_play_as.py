@@ -113,7 +113,7 @@ def test_what_an_agent_remembers_is_shown_searched_and_forgotten(capsys: pytest.
     (best, *_) = answered(capsys, *WHO, "memory", "ada", "--search", "room 7")["memories"]
     assert best["step"] == 7
     _, out, _ = typed(capsys, *WHO, "memory", "ada")
-    assert out.startswith("ada remembers with FactsMemory, from 1 run.\n")
+    assert out.startswith("ada: memory FactsMemory, 1 run\n")
     assert "\x1b" not in out
     assert answered(capsys, *WHO, "forget", "ada") == {"agent": "ada", "forgotten": True}
     assert answered(capsys, *WHO, "memory", "ada")["memories"] == []

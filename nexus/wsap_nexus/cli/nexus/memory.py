@@ -44,8 +44,8 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
         facts = {"agent": name, "runs": saved.lives, "kinds": list(saved.memories), "memories": memories}
         click.echo(json.dumps({**facts, "unreadable": missing}, indent=2))
         return
-    kinds = " and ".join(map(one_line, saved.memories)) or "nothing yet"
-    click.echo(f"{agent.name} remembers with {kinds}, from {plural(saved.lives, 'run')}.")
+    kinds = " and ".join(map(one_line, saved.memories)) or "none yet"
+    click.echo(f"{agent.name}: memory {kinds}, {plural(saved.lives, 'run')}")
     for why in missing:
         click.echo(f"  can't be shown: {one_line(why)}")
     for item in found:
