@@ -48,7 +48,7 @@ def test_a_run_that_is_played_again_says_that_nothing_was_spent(
     asked = len(server.requests)
     code, out, _ = typed(capsys, "play", "--replay", first["run"])
     assert code == 0
-    assert f"Played again from what is recorded of {first['run']}: no model was asked, and nothing was spent." in out
+    assert f"Replayed {first['run']} with its recorded replies: no model was asked." in out
     assert "models then: 9 calls" in out
     again = json.loads(typed(capsys, "play", "--replay", first["run"], "--json")[1])
     assert (again["replays"], again["trajectory_hash"]) == (first["run"], first["trajectory_hash"])
@@ -67,7 +67,7 @@ def test_a_paused_run_is_played_again_up_to_where_it_paused(
     code, out, err = typed(capsys, "play", "--replay", "last")
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == (
-        f"The recorded run stopped here, too; go on with that one: wsap play --resume {paused['run']}"
+        f"The recorded run stopped here, too; continue it with: wsap play --resume {paused['run']}"
     )
     replayed = next(row for row in rows(capsys) if row["run"] != paused["run"])
     assert (replayed["steps"], replayed["replay"], replayed["resumable"]) == (4, True, False)
@@ -81,7 +81,7 @@ def test_a_run_without_a_step_can_not_be_played_again(capsys: pytest.CaptureFixt
     assert typed(capsys, *ECHO, "--limit", "tokens=10")[0] == 9
     code, _, err = typed(capsys, "play", "--replay", "last")
     assert code == 2
-    assert "ended before its first step, so there is nothing to play again" in err
+    assert "ended before its first step, so there is nothing to replay" in err
 
 
 @pytest.mark.parametrize(

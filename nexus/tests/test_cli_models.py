@@ -222,9 +222,9 @@ def test_a_good_model_is_found_good_by_one_request(ollama: ModelServer, capsys: 
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        (Say("I would rather not."), "did not keep to the JSON Schema: I would rather not."),
-        (Say(json.dumps({"action": "fly", "reasoning": ""})), "did not keep to the JSON Schema"),
-        (Say(""), "said nothing"),
+        (Say("I would rather not."), "did not enforce the JSON Schema: I would rather not."),
+        (Say(json.dumps({"action": "fly", "reasoning": ""})), "did not enforce the JSON Schema"),
+        (Say(""), "the reply is empty"),
         (Say("word " * 400), "cut off after 300 tokens"),
     ],
 )
@@ -236,7 +236,7 @@ def test_what_a_model_does_badly_is_said_with_what_to_do(
     assert code == 0
     assert found["model"]["status"] == "warning"
     assert words in found["model"]["detail"]
-    assert found["model"]["hint"] or words == "said nothing"
+    assert found["model"]["hint"] or words == "the reply is empty"
 
 
 def test_a_model_that_is_not_pulled_comes_with_the_command_that_pulls_it(
@@ -270,7 +270,7 @@ def test_a_model_that_is_silent_is_given_up_on_after_the_stated_time(
     openai.default = DEAF
     code, found = doctor(capsys, "--model", "openai/qwen3:8b", "--wait", "0.5")
     assert code == 1
-    assert "no answer within 0.5 s" in found["model"]["detail"]
+    assert "no reply within 0.5 s" in found["model"]["detail"]
 
 
 def test_no_model_at_all_is_no_fault(capsys: pytest.CaptureFixture[str]) -> None:

@@ -290,7 +290,7 @@ def test_a_run_stopped_in_the_middle_goes_on_to_the_same_hash(
     (row,) = json.loads(typed(capsys, "runs", "--json")[1])
     assert (row["status"], row["resumable"]) == ("interrupted", True)
     if code == 130:
-        assert stopped.stderr.splitlines()[-1].endswith(f"go on with: wsap play --resume {row['run']}")
+        assert stopped.stderr.splitlines()[-1].endswith(f"continue with: wsap play --resume {row['run']}")
         assert 0 < json.loads(stopped.stdout)["steps"] < 400
     resumed = played(capsys, "--resume", row["run"])
     straight = played(capsys, *LONG, "--no-record")

@@ -128,7 +128,7 @@ def test_a_run_is_watched_held_stepped_and_left_resumable(environ: dict[str, str
         assert "Last actions" in rest, "and leaves the last picture"
         assert terminal.restored()
         (row,) = runs(environ)
-        assert f"go on with: wsap play --resume {row['run']}" in terminal.seen
+        assert f"continue with: wsap play --resume {row['run']}" in terminal.seen
         assert row["status"] == "interrupted"
 
 

@@ -19,7 +19,7 @@ def test_who_played_a_town_is_told_how_to_see_all_of_it(
     assert main([*words, "--database", database]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     run = told.split()[-1]
-    assert told == f"As a page with all that was known: wsap tossim replay {run}"
+    assert told == f"More about it: wsap tossim replay {run}"
     monkeypatch.chdir(tmp_path)
     assert main(["tossim", "replay", run, "--database", database]) == 0
     assert (tmp_path / f"{run}.html").stat().st_size > 0

@@ -1,4 +1,4 @@
-"""`wsap replay --calls`: what models were shown in a run and what they answered."""
+"""`wsap replay --calls`: the recorded prompts and replies of a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.untrusted import one_line, printable
+from wsap_nexus.cli.common import plural
 
 if TYPE_CHECKING:
     from wsap_core.seams.model import Reply
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A recorded call, in words."""
+    """A recorded call as text."""
 
     number: int
     """From 1, over all seats."""
     seat: str
     shared: int
-    """How many messages it begins with are those of the seat's call before."""
+    """Number of leading messages that are the same as in the seat's previous call."""
     messages: tuple[tuple[str, str], ...]
-    """The messages after those: who speaks, and what. Pictures are named by their size."""
+    """The messages after those: role and text. Images are given by their size."""
     prefill: str
-    """How the reply was begun for the model."""
+    """The prefilled beginning of the reply."""
     reply: Reply
 
 
@@ -64,7 +65,7 @@ def print_calls(repository: Repository, run: str, first: int, last: int | None, 
         count += 1
         click.echo(json.dumps(_row(call)) if as_json else "\n".join(_lines(call)) + "\n")
     if not count and not as_json:
-        click.echo("No model was asked there.")
+        click.echo("No model was asked in these calls.")
 
 
 def _row(call: ShownCall) -> dict[str, Any]:
@@ -86,9 +87,10 @@ def _row(call: ShownCall) -> dict[str, Any]:
 
 def _lines(call: ShownCall) -> Iterator[str]:
     usage, reply = call.reply.usage, call.reply
-    yield f"call {call.number}, {one_line(call.seat)}: {usage.prompt_tokens} tokens in, {usage.completion_tokens} out"
+    tokens = f"{plural(usage.prompt_tokens, 'token')} in, {usage.completion_tokens} out"
+    yield f"call {call.number}, {one_line(call.seat)}: {tokens}"
     if call.shared:
-        yield f"  ({call.shared} messages as in the call before)"
+        yield f"  ({plural(call.shared, 'message')} as in the previous call)"
     begun = [("begun reply", call.prefill)] if call.prefill else []
     thought = [("thinking", reply.thinking)] if reply.thinking else []
     cut = " (cut off)" if reply.truncated else ""

@@ -67,18 +67,23 @@ def _refuse(word: str) -> None:
     raise ValueError(word)
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 run", "2 runs"."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def output_console() -> Console:
-    """Return rich's console on the standard output as it is now, whatever it is replaced by later."""
+    """Return rich's console on the present standard output, also if that is replaced later."""
     from rich.console import Console  # deferred for weight
 
     return Console(file=sys.stdout, highlight=False)
 
 
 def is_dumb() -> bool:
-    """Return whether the terminal can do no more than print lines."""
+    """Return whether the terminal can only print lines."""
     return os.environ.get("TERM", "") in ("dumb", "unknown")
 
 
 def both_terminals() -> bool:
-    """Return whether a person sits at both the standard input and the standard output."""
+    """Return whether standard input and output are both terminals."""
     return sys.stdin.isatty() and sys.stdout.isatty()

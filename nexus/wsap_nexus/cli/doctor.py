@@ -1,4 +1,4 @@
-"""`wsap doctor`: is this machine ready?"""
+"""`wsap doctor`: checks whether this machine is ready."""
 
 from __future__ import annotations
 
@@ -14,55 +14,61 @@ from typing import Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option, typed_pairs
+from wsap_nexus.cli.common import database_option, json_option, plural, typed_pairs
 from wsap_nexus.cli.findings import Finding
 
 OLDEST_PYTHON = (3, 11)
 """The oldest Python that is supported."""
 
 LEAST_FREE = 200 * 1024 * 1024
-"""Bytes on the disk below which there is a warning: about 200,000 steps of Crafter."""
+"""Free bytes on disk below which there is a warning: about 200,000 steps of Crafter."""
 
 LARGE = 10 * 1024**3
 """Bytes of a database above which there is a warning."""
 
 NARROW = 70
-"""Columns below which what was found is told below what was looked at, and not beside it."""
+"""Columns below which findings are printed below the name of the check, not beside it."""
 
 SLOW_RESET = 0.5
-"""Seconds for a world's second reset above which there is a remark."""
+"""Seconds for a world's second reset above which there is a warning."""
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap doctor",
+        "wsap doctor --model ollama/qwen3:8b",
+        "wsap doctor --no-model --json",
+    ),
+)
 @json_option
 @database_option
-@click.option("--model", metavar="ADDRESS", help="Ask this language model; else WSAP_MODEL, else one here.")
+@click.option("--model", metavar="ADDRESS", help="The language model to test; default: WSAP_MODEL, else one here.")
 @click.option(
     "--model-option", "model_options", multiple=True, metavar="KEY=VALUE",
-    help="An option of the model's backend, such as num_ctx=16384.",
+    help="An option of the model's backend, such as num_ctx=16384; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--wait", type=click.FloatRange(0.1, 3600), default=120.0, show_default=True,
-    help="Seconds that the model has for its answer.",
+    help="Seconds to wait for the model's reply.",
 )  # fmt: skip
-@click.option("--no-model", is_flag=True, help="Ask no language model.")
+@click.option("--no-model", is_flag=True, help="Don't test a language model.")
 def doctor(
     *, as_json: bool, database: str | None, model: str | None, model_options: tuple[str, ...], wait: float,
     no_model: bool,
 ) -> None:  # fmt: skip
-    """Say whether this machine is ready to play and record.
+    """Check whether this machine is ready to play and record.
 
-    One real request goes to a language model: to the one that is named, else to the default model
-    (WSAP_MODEL), else to the first that a server on this machine lists. Having none is no fault.
+    One real request is sent to a language model: the named one, else the default model (WSAP_MODEL),
+    else the first one on this machine. Having no model is not a fault.
 
-    The exit status is 1 if something does not work, and 0 otherwise, also with warnings. A model
-    that fails is a fault if it was named, and a warning otherwise.
+    The exit status is 1 if something does not work, and 0 otherwise, also with warnings. A failing
+    model is a fault if it was named, and a warning otherwise.
     """
-    if no_model and model is not None:
-        from wsap_core.errors import UsageError
-
-        raise UsageError("--model asks a model, and --no-model asks none; choose one.")
+    if no_model:
+        refuse_given("with --no-model", "model", "model_options", "wait")
     options = typed_pairs("--model-option", model_options)
     findings = list(examine(database, None if no_model else lambda: _model(model, options, wait)))
     problems = sum(finding.status == "problem" for finding in findings)
@@ -78,11 +84,11 @@ def doctor(
 
 
 def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None = None) -> Iterator[Finding]:
-    """Give one finding after the other; what goes wrong while looking becomes a finding itself.
+    """Yield the findings; an error in a check becomes a finding, too.
 
     Args:
-        database: the database that was named.
-        model: asks a model; None to ask none.
+        database: the named database.
+        model: tests a model; None to test none.
     """
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
@@ -118,7 +124,7 @@ def _packages() -> Iterator[Finding]:
     }
     shown = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     if len(set(versions.values())) > 1:
-        yield Finding("packages", "problem", shown, "Their versions belong together; install the same one of each.")
+        yield Finding("packages", "problem", shown, "Their versions differ; install the same version of each.")
     else:
         yield Finding("packages", "ok", shown)
 
@@ -130,7 +136,7 @@ def _plugins() -> Iterator[Finding]:
         name = f"plugin {one_line(row.name)}"
         reason = one_line(" ".join(row.reasons))
         if row.status == "broken":
-            yield Finding(name, "problem", reason, "Mend or remove it; everything else works.")
+            yield Finding(name, "problem", reason, "Fix or remove it; everything else works.")
         elif row.status == "warning":
             yield Finding(name, "warning", reason)
         else:
@@ -149,10 +155,10 @@ def _folder(database: str | None) -> Iterator[Finding]:
     prepare_home(where, os.environ)
     folder = Path(where).parent
     if not folder.is_dir():
-        yield Finding("data folder", "problem", f"{folder} does not exist", "Make it, or name another --database.")
+        yield Finding("data folder", "problem", f"{folder} does not exist", "Create it, or name another --database.")
         return
     if not os.access(folder, os.W_OK):
-        yield Finding("data folder", "problem", f"{folder} can't be written", "Set WSAP_HOME to a folder that can.")
+        yield Finding("data folder", "problem", f"{folder} is not writable", "Set WSAP_HOME to a writable folder.")
         return
     free = shutil.disk_usage(folder).free
     detail = f"{folder}, {_bytes(free)} free"
@@ -174,17 +180,16 @@ def _database(database: str | None) -> Iterator[Finding]:
 
     where = database_location(database, os.environ)
     if "://" not in where and not Path(where).exists():
-        yield Finding("database", "ok", "none yet; the first run makes it")
+        yield Finding("database", "ok", "none yet; the first run creates it")
         return
     try:
         with Database.open(where, create=False, busy_seconds=1.0) as opened, opened.read() as connection:
             runs = connection.execute(select(func.count()).select_from(METADATA.tables["run"])).scalar_one()
             large = size_of(opened) or 0
             size = f", {_bytes(large)}" if opened.is_sqlite else ""
-            counted = f"{runs} run" + ("" if runs == 1 else "s")
-            detail = f"{opened.where}, {counted}, layout {migrate.HEAD}{size}"
+            detail = f"{opened.where}, {plural(runs, 'run')}, layout {migrate.HEAD}{size}"
             if large > LARGE:
-                yield Finding("database", "warning", detail, "wsap nexus prune --dry-run says what could be forgotten.")
+                yield Finding("database", "warning", detail, "See what could be deleted: wsap nexus prune --dry-run")
             else:
                 yield Finding("database", "ok", detail)
     except WsapError as error:
@@ -213,7 +218,7 @@ def _terminal() -> Iterator[Finding]:
 
 
 def _worlds() -> Iterator[Finding]:
-    """Make every installed world that can be made, and reset it twice: the first time it warms up."""
+    """Create every installed world and reset it twice; the first reset warms up."""
     import asyncio
 
     from wsap_core.errors import WsapError
@@ -281,6 +286,6 @@ def _print(findings: list[Finding]) -> None:
     problems = sum(f.status == "problem" for f in findings)
     warnings = sum(f.status == "warning" for f in findings)
     if problems:
-        click.echo(f"Not ready: {problems} problem{'s' if problems > 1 else ''} to mend.")
+        click.echo(f"Not ready: {plural(problems, 'problem')} to fix.")
     else:
-        click.echo("Ready." + (f" {warnings} remark{'s' if warnings > 1 else ''}." if warnings else ""))
+        click.echo("Ready." + (f" {plural(warnings, 'warning')}." if warnings else ""))

@@ -1,4 +1,4 @@
-"""What `wsap doctor` finds out about a model: one real request, and one verdict."""
+"""The check of a language model in `wsap doctor`: one real request, one verdict."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from wsap_core.seams.model import Abilities, Reply
 
 WAIT = 120.0
-"""Seconds that a model has for its answer; loading a large one is part of it."""
+"""Seconds to wait for the model's reply, loading it included."""
 
 LISTING = 3.0
-"""Seconds that each provider has to list its models."""
+"""Seconds to wait for each provider to list its models."""
 
 SLOW = 10.0
-"""Seconds for an answer above which there is a warning: a thousand steps take three hours then."""
+"""Seconds for a reply above which there is a warning: a thousand steps would take three hours."""
 
 SCHEMA = {
     "type": "object",
@@ -82,8 +82,8 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
                 messages = (Message("system", RULES), Message("user", SCENE))
                 reply = await collect(backend, Request(messages, constraint=constraint))
         except TimeoutError:
-            hint = "Wait longer with --wait SECONDS: loading a large model takes time. Or take a smaller one."
-            return Finding("model", failed, f"{who}: no answer within {wait:g} s", hint)
+            hint = "Wait longer with --wait SECONDS, as loading a large model takes time; or use a smaller one."
+            return Finding("model", failed, f"{who}: no reply within {wait:g} s", hint)
         except WsapError as error:
             return Finding("model", failed, f"{who}: {one_line(error)}", _hint(error))
         seconds = models.meter.of(chosen.address).seconds
@@ -104,10 +104,10 @@ async def _choose(address: str | None, host: PluginHost) -> _Chosen | Finding:
         if listing.place and is_here(listing.place) and listing.models:
             return _Chosen(listing.models[0].address, "the first on this machine", must=False)
     elsewhere = [listing.provider for listing in listings if listing.models and listing.place]
-    none = "none can be reached; games are played by rules and at random without one"
+    none = "none can be reached; agents that need no model can play"
     if elsewhere:
         none = f"none on this machine; {', '.join(elsewhere)} could be asked, which may cost money"
-    return Finding("model", "ok", none, "Ask a certain one: wsap doctor --model ADDRESS")
+    return Finding("model", "ok", none, "Test a certain one: wsap doctor --model ADDRESS")
 
 
 def _how(reply: Reply, backend: Any, seconds: float) -> str:
@@ -120,19 +120,19 @@ def _how(reply: Reply, backend: Any, seconds: float) -> str:
 
 
 def _fault(reply: Reply, abilities: Abilities, seconds: float) -> tuple[str, str]:
-    """Return what is wrong with an answer, beginning with a semicolon, and what to do; empty if nothing is."""
+    """Return what is wrong with a reply, beginning with a semicolon, and a hint; both empty if nothing is."""
     said = one_line(reply.text)[:80]
     if not said.strip():
-        return "; but it said nothing", ROOM if reply.truncated or reply.thinking else ""
+        return "; but the reply is empty", ROOM if reply.truncated or reply.thinking else ""
     if reply.truncated:
         return f"; but it was cut off after {reply.usage.completion_tokens} tokens: {said}", ROOM
     if not _is_decision(reply.text):
-        what = "the server did not keep to the JSON Schema" if abilities.json_schema else "it did not reply as asked"
+        what = "the server did not enforce the JSON Schema" if abilities.json_schema else "it did not reply as asked"
         return f"; but {what}: {said}", TOLERANT
     if not abilities.json_schema:
         return "; but its replies can't be constrained to legal actions", TOLERANT
     if seconds > SLOW:
-        return "; which is slow", "The first request loads the model; if it stays slow, take a smaller one."
+        return "; which is slow", "The first request loads the model; if it stays slow, use a smaller one."
     return "", ""
 
 
@@ -146,11 +146,11 @@ def _is_decision(text: str) -> bool:
 
 
 def _hint(error: Exception) -> str:
-    """Return what to do about an error whose own sentence does not say it."""
+    """Return a hint for an error whose message has none."""
     from wsap_core.seams import model_errors as errors
 
     hints = {
-        errors.ModelNotFoundError: "See what there is: wsap models",
+        errors.ModelNotFoundError: "List the models: wsap models",
         errors.AuthenticationError: "The server can be reached; its key is missing or wrong.",
         errors.NoServerError: "Start the server, or set its address: OLLAMA_HOST, OPENAI_BASE_URL.",
         errors.ContextTooSmallError: "Give it more context: --model-option num_ctx=16384.",

@@ -1,4 +1,4 @@
-"""`wsap export`: a run's data, for other tools."""
+"""`wsap export`: a run as a file for other tools."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from pathlib import Path
 
 import click
 
-from wsap_nexus.cli.common import database_option
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
+from wsap_nexus.cli.common import database_option, plural
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap export last --output run.jsonl", "wsap export last"))
 @click.argument("run")
 @click.option("--format", "form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True,
-              help="jsonl: one JSON object a line, first the run, then each event.")  # fmt: skip
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file, in place of the output.")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+              help="jsonl: one JSON object per line, first the run, then each event.")  # fmt: skip
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: standard output."
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @database_option
 def export(run: str, *, form: str, output: Path | None, force: bool, database: str | None) -> None:
-    """Take a RUN's data out: its id, the beginning or end of it, or last."""
+    """Export a RUN: its id, the beginning or end of it, or last."""
     from wsap_nexus.cli.replay import opened_run
     from wsap_nexus.store.export import export_jsonl
+
+    if output is None:
+        refuse_given("without --output", "force")
 
     with opened_run(database, run) as (repository, record):
         lines = export_jsonl(repository, record.id)
@@ -31,7 +37,7 @@ def export(run: str, *, form: str, output: Path | None, force: bool, database: s
                 click.echo(line)
         else:
             count = _write(lines, output, force=force)
-            click.echo(f"Wrote {count} lines to {output}.", err=True)
+            click.echo(f"Wrote {plural(count, 'line')} to {output}.", err=True)
 
 
 def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
@@ -43,7 +49,7 @@ def _write(lines: Iterable[str], path: Path, *, force: bool) -> int:
     from wsap_core.errors import UsageError
 
     if path.exists() and not force:
-        raise UsageError(f"There is a file {path} already; choose another name, or write over it with --force.")
+        raise UsageError(f"The file {path} exists already; choose another name, or overwrite it with --force.")
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
     try:

@@ -1,4 +1,4 @@
-"""What `wsap doctor` finds."""
+"""The findings of `wsap doctor`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """What one look at the machine came to."""
+    """The result of one check."""
 
     check: str
-    """What was looked at."""
+    """The name of the check."""
     status: str
     """"ok", "warning" (it works, with a remark) or "problem"."""
     detail: str
     """One sentence or figure."""
     hint: str = ""
-    """What to do about it."""
+    """How to fix it."""

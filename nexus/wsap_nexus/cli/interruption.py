@@ -1,4 +1,4 @@
-"""What comes between a run and its terminal: signals, and what games and agents print."""
+"""Signals during a run, and the captured output of games and agents."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Tail(io.TextIOBase):
-    """Keeps the end of what is written to it, however much that is."""
+    """Keeps the last part of what is written to it."""
 
     KEPT = 4000
-    """Characters that are kept at least; twice as many at most."""
+    """Minimum number of characters that are kept; at most twice as many."""
 
     def __init__(self) -> None:
         self._text = ""
 
     @property
     def text(self) -> str:
-        """The end of what was written."""
+        """The last part of what was written."""
         return self._text[-self.KEPT :]
 
     def writable(self) -> bool:
@@ -40,7 +40,7 @@ class Tail(io.TextIOBase):
 
 
 class Interruption:
-    """Whether a signal asked the run to stop; the first asks, the second insists."""
+    """Whether a signal asked the run to stop: the first one asks, the second one ends it."""
 
     def __init__(self, controls: Controls) -> None:
         self.happened = False
@@ -56,7 +56,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def watch(self, task: asyncio.Task[Any]) -> Iterator[None]:
-        """Take SIGINT, SIGTERM and SIGHUP for a wish to stop while the block runs."""
+        """Handle SIGINT, SIGTERM and SIGHUP as requests to stop while the block runs."""
         loop = asyncio.get_running_loop()
         self._task = task
         wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -1,4 +1,4 @@
-"""`wsap models`: the language models that can be asked, and what they can do."""
+"""`wsap models`: the language models that are available, and what they can do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.untrusted import one_line
 from wsap_nexus.cli.common import json_option
 from wsap_nexus.cli.default_model import VARIABLE, default_model
@@ -21,26 +22,26 @@ if TYPE_CHECKING:
     from wsap_llm.backends.fitting import Fit
 
 WAIT = 3.0
-"""Seconds that each provider has to answer, unless `--timeout` says otherwise."""
+"""Seconds to wait for each provider, unless `--timeout` says otherwise."""
 
 NARROW = 80
-"""Columns below which each model takes several lines."""
+"""Columns below which each model is printed on several lines."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap models", "wsap models --timeout 10 --json"))
 @json_option
 @click.option(
     "--timeout", "wait", type=click.FloatRange(0.1, 120), default=WAIT, show_default=True,
-    help="Seconds that each provider has to answer.",
+    help="Seconds to wait for each provider.",
 )  # fmt: skip
 def models(*, as_json: bool, wait: float) -> None:
-    """List the language models that can be asked, and what they can do.
+    """List the available language models and what they can do.
 
-    A provider that can't be reached is listed with the reason. An asterisk marks the default model,
-    which is set in the environment variable WSAP_MODEL.
+    An unreachable provider is listed with the reason. An asterisk marks the default model, which the
+    environment variable WSAP_MODEL names.
 
-    NUM_CTX is the context suggested for a model on your own machine, as far as the model was made
-    for it and the memory allows; set it with --model-option num_ctx=N.
+    NUM_CTX is the suggested context of a model on your own machine, within the model's limit and the
+    available memory; set it with --model-option num_ctx=N.
     """
     from wsap_core.host import PluginHost
     from wsap_llm.backends.pool import list_models

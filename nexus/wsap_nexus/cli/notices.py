@@ -1,4 +1,4 @@
-"""What a waiting person is told while a command works."""
+"""Progress messages of a command."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from wsap_core.untrusted import one_line
 
 
 class Notices:
-    """Writes each sentence once to the standard error, however many agents have it to say.
+    """Writes each sentence to standard error once, however many agents send it.
 
-    Under the live view the standard error is kept back, and is written after it.
+    The live view holds back standard error until it is closed.
     """
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
     def __call__(self, text: str) -> None:
-        """Say a sentence, unless it has been said."""
+        """Write a sentence, unless it was written before."""
         line = one_line(text)
         if line not in self._said:
             self._said.add(line)

@@ -1,4 +1,4 @@
-"""What `wsap play` says of a run: what is to come, what came of it, and how to go on."""
+"""The output of `wsap play` about a run: header, summary, and how to continue."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+
+from wsap_nexus.cli.common import plural
 
 if TYPE_CHECKING:
     from wsap_core.errors import WsapError
@@ -23,7 +25,7 @@ class Original:
 
     run_id: str
     steps: int
-    """How many steps of all its seats are recorded."""
+    """Number of recorded steps of all seats."""
     finished: bool
     """Whether it was played to its end."""
 
@@ -53,7 +55,7 @@ def original(name: str, store: Store) -> Original:
     record = store.repository.get_run(name)
     steps = store.repository.count_events(record.id, "step")
     if not steps:
-        raise UsageError(f"Run {record.id!r} ended before its first step, so there is nothing to play again.")
+        raise UsageError(f"Run {record.id!r} ended before its first step, so there is nothing to replay.")
     return Original(record.id, steps, record.status is RunStatus.FINISHED)
 
 
@@ -61,7 +63,7 @@ def header(run: Run) -> str:
     """Return the line before a run's first step."""
     plan = run.plan
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
-    length = "one episode" if plan.steps is None else f"{plan.steps} steps"
+    length = "one episode" if plan.steps is None else plural(plan.steps, "step")
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
     return f"{run.spec.display_title}, {plan.agent_label}{played_as}, seed {plan.seed}, {length}, {recorded}"
 
@@ -120,17 +122,17 @@ def report(
     else:
         _print_summary(summary, parts, run=run, again=again)
         if ended and again is not None:
-            click.echo(f"The recorded run stopped here, too; go on with that one: wsap play --resume {again.run_id}")
+            click.echo(f"The recorded run stopped here, too; continue it with: wsap play --resume {again.run_id}")
         elif run.controls.stopping and not interrupted:
             click.echo(f"Stopped; {_way_on(run, again)}")
     if interrupted:
-        raise RunInterruptedError(f"Stopped after {summary.steps} steps; {_way_on(run, again)}")
+        raise RunInterruptedError(f"Stopped after {plural(summary.steps, 'step')}; {_way_on(run, again)}")
 
 
 def _way_on(run: Run, again: Original | None) -> str:
     if again is not None:
-        return f"nothing was spent; begin anew with: wsap play --replay {again.run_id}"
-    return f"go on with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be gone on with"
+        return f"no model was asked; replay it again with: wsap play --replay {again.run_id}"
+    return f"continue with: wsap play --resume {run.run_id}" if run.run_id else "not recorded, so it can't be continued"
 
 
 def _print_summary(summary: RunSummary, parts: ResolvedSpecs, *, run: Run, again: Original | None) -> None:
@@ -145,8 +147,8 @@ def _print_summary(summary: RunSummary, parts: ResolvedSpecs, *, run: Run, again
     )
     click.echo("\n".join(lines))
     if again is not None:
-        click.echo(f"Played again from what is recorded of {again.run_id}: no model was asked, and nothing was spent.")
+        click.echo(f"Replayed {again.run_id} with its recorded replies: no model was asked.")
     if run_id is not None:
         click.echo(f"Look back at it: wsap replay {run_id}")
         if summary.done and parts.game.look_back:
-            click.echo(f"As a page with all that was known: {parts.game.look_back_at(run_id)}")
+            click.echo(f"More about it: {parts.game.look_back_at(run_id)}")

@@ -1,18 +1,20 @@
-"""`wsap replay`: look back at a run, at the terminal or as lines."""
+"""`wsap replay`: a recorded run, interactive or as lines."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import STEPS, WholeNumber
 from wsap_core.untrusted import one_line, printable
-from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json_option, output_console
+from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json_option, output_console, plural
 from wsap_nexus.cli.runs import open_for_reading
 
 if TYPE_CHECKING:
@@ -22,15 +24,22 @@ if TYPE_CHECKING:
     from wsap_nexus.terminal.story import Note
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap replay last",
+        "wsap replay last --from 100 --to 120 --full",
+        "wsap replay last --calls --json",
+    ),
+)
 @click.argument("run")
 @click.option("--from", "first", type=WholeNumber(0), help="The first step to show.")
 @click.option("--to", "last", type=STEPS, help="The last step to print.")
-@click.option("--every", type=STEPS, default=1, show_default=True, help="Print every so many steps only.")
-@click.option("--full", is_flag=True, help="Print what the seat saw after each step, too.")
-@click.option("--calls", is_flag=True, help="Print what models were shown and answered; --from and --to count calls.")
-@click.option("--verify", is_flag=True, help="Check the recorded steps against the trajectory hash, and show nothing.")
-@click.option("--plain", is_flag=True, help="Print lines, also at a terminal.")
+@click.option("--every", type=STEPS, metavar="N", default=1, show_default=True, help="Print only every Nth step.")
+@click.option("--full", is_flag=True, help="Print the observation after each step, too.")
+@click.option("--calls", is_flag=True, help="Print the model calls: prompts and replies; --from and --to count calls.")
+@click.option("--verify", is_flag=True, help="Only check the recorded steps against the trajectory hash.")
+@click.option("--plain", is_flag=True, help="Print lines even at a terminal.")
 @json_option
 @database_option
 def replay(
@@ -49,13 +58,19 @@ def replay(
     """Look back at a RUN: its id, the beginning or end of it, or last.
 
     At a terminal, step through it with the arrow keys; ? shows all keys. In a pipe, one line is
-    printed for each step: number, action, what came of it, reward, achievements.
+    printed for each step: number, action, result, reward, achievements.
     """
     from wsap_core.host import PluginHost
 
+    if verify:
+        refuse_given("with --verify", "first", "last", "every", "full", "calls", "plain")
+    if calls:
+        refuse_given("with --calls", "every", "full", "plain")
+    if as_json:
+        refuse_given("with --json", "full", "plain")
     with opened_run(database, run) as (repository, record):
         if verify:
-            _verify(repository, record)
+            _verify(repository, record, as_json=as_json)
             return
         if calls:
             from wsap_nexus.cli.calls import print_calls
@@ -69,7 +84,9 @@ def replay(
         if first is not None and first > len(recording):
             from wsap_core.errors import UsageError
 
-            raise UsageError(f"Run {record.id!r} has {len(recording)} steps; --from {first} lies beyond its end.")
+            raise UsageError(
+                f"Run {record.id!r} has {plural(len(recording), 'step')}; --from {first} lies beyond its end."
+            )
         if lines:
             _print_steps(recording, first or 1, last, every, full=full, as_json=as_json)
             if not as_json:
@@ -80,7 +97,7 @@ def replay(
 
 @contextlib.contextmanager
 def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, RunRecord]]:
-    """Give a recorded run, and where it is, for reading.
+    """Give a recorded run and its repository, for reading.
 
     Raises:
         UnknownNameError: there is no such run.
@@ -98,7 +115,7 @@ def opened_run(database: str | None, name: str) -> Iterator[tuple[Repository, Ru
 
 
 def _can_browse() -> bool:
-    """Return whether a person can step through it here; where only the size is wrong, say so."""
+    """Return whether the interactive view can be shown; if only the size is too small, say so."""
     from wsap_nexus.terminal.screen import fits, too_small
 
     if not both_terminals() or is_dumb():
@@ -124,8 +141,6 @@ def _browse(recording: Recording, position: int) -> None:
 
 def _print_steps(recording: Recording, first: int, last: int | None, every: int, *, full: bool, as_json: bool) -> None:
     """Print the steps numbered from `first` to `last`, as they were recorded."""
-    import json
-
     from wsap_nexus.terminal.plain import note_line
 
     if recording.remark:
@@ -150,7 +165,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
 
 
 def _how(note: Note) -> dict[str, object]:
-    """Return whether a step's decision was repaired, and what it took of models; None where no model was asked."""
+    """Return whether a step's decision was repaired, and its model usage; None if no model was asked."""
     info = note.info
     if info is None or not info.usage.calls:
         return {"repaired": False, "usage": None}
@@ -158,7 +173,7 @@ def _how(note: Note) -> dict[str, object]:
 
 
 def _print_taken(recording: Recording) -> None:
-    """Say, beside the steps, what models took in all of them."""
+    """Print the model usage of all steps to standard error."""
     from wsap_nexus.terminal.spending import parts
 
     taken = parts(recording.spending(len(recording)))
@@ -166,7 +181,7 @@ def _print_taken(recording: Recording) -> None:
         click.echo(f"models: {', '.join(taken)}", err=True)
 
 
-def _verify(repository: Repository, record: RunRecord) -> None:
+def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None:
     """Compute the trajectory hash from the recorded steps, and compare it with the one in the summary.
 
     Raises:
@@ -186,15 +201,18 @@ def _verify(repository: Repository, record: RunRecord) -> None:
     expected = (record.summary or {}).get("trajectory_hash")
     if expected is None:
         raise UsageError(
-            f"Run {record.id!r} was cut off before its hash was recorded; its {count} steps give {found}. "
-            f"Go on with it first: wsap play --resume {record.id}"
+            f"Run {record.id!r} was cut off before its hash was recorded; its {plural(count, 'step')} give {found}. "
+            f"Continue it first: wsap play --resume {record.id}"
         )
     if found != expected:
         raise StorageError(
-            f"The {count} recorded steps of run {record.id!r} give the hash {found}, and the run ended with "
+            f"The {plural(count, 'recorded step')} of run {record.id!r} give the hash {found}, and the run ended with "
             f"{one_line(expected)[:64]}: the database was changed; restore a copy."
         )
-    click.echo(f"{record.id}: {count} steps, trajectory hash {found}, as recorded.")
+    if as_json:
+        click.echo(json.dumps({"run": record.id, "steps": count, "trajectory_hash": found}))
+    else:
+        click.echo(f"{record.id}: {plural(count, 'step')}, trajectory hash {found}, as recorded.")
 
 
 def _combined(digests: dict[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""`wsap runs`: what was recorded."""
+"""`wsap runs`: the recorded runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option, output_console
+from wsap_nexus.cli.common import database_option, json_option, output_console, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.store.database import Database
@@ -22,25 +23,25 @@ if TYPE_CHECKING:
 _MODELS = ("TOKENS", "COST", "FIXED")
 
 SHOWN = 30
-"""Runs that are listed unless `--limit` says otherwise."""
+"""Maximum number of listed runs, unless `--limit` says otherwise."""
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap runs", "wsap runs --game crafter --limit 5", "wsap runs --json"))
 @json_option
-@click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="How many, the newest first.")
-@click.option("--game", metavar="GAME", help="Only runs of this game.")
-@click.option("--agent", metavar="AGENT", help="Only runs of this agent, be it installed or one of the nexus.")
-@click.option("--all", "with_nexus", is_flag=True, help="List what was played in the nexus, too.")
+@click.option("--limit", type=STEPS, default=SHOWN, show_default=True, help="Maximum number of runs.")
+@click.option("--game", metavar="GAME", shell_complete=complete_games, help="Only runs of this game.")
+@click.option("--agent", metavar="AGENT", help="Only runs of this agent: an installed one, or one of the nexus.")
+@click.option("--all", "with_nexus", is_flag=True, help="List the runs of agents in the nexus, too.")
 @database_option
 def runs(
     *, as_json: bool, limit: int, game: str | None, agent: str | None, with_nexus: bool, database: str | None
 ) -> None:
     """List the recorded runs, the newest first.
 
-    What agents of a nexus play is left out, unless --all or --agent asks for it.
+    Runs of agents in a nexus are left out without --all or --agent.
 
-    A run that is interrupted or failed can be gone on with: wsap play --resume RUN. Where models were
-    asked, FIXED is the share of decisions that were repaired or forced.
+    An interrupted or failed run can be continued: wsap play --resume RUN. FIXED is the share of
+    decisions of language models that were repaired or forced.
     """
     from wsap_nexus.store.repository import NEXUS, Repository
 
@@ -65,7 +66,7 @@ def runs(
         for row in rows:
             click.echo("\t".join(_cells(row)))
     if left_out:
-        click.echo(f"Left out: {left_out} of agents in the nexus; see them with: wsap runs --all", err=True)
+        click.echo(f"Left out: {plural(left_out, 'run')} in the nexus; list them with: wsap runs --all", err=True)
 
 
 def _row_of(repository: Repository, record: RunRecord, *, hidden: bool) -> dict[str, Any]:
@@ -90,10 +91,10 @@ def _is_led(database: Database) -> bool:
 
 
 def open_for_reading(database: str | None) -> Database | None:
-    """Return the open database, or None if the usual one was never made.
+    """Return the opened database; None if the default one does not exist yet.
 
     Raises:
-        StorageError: it can't be read, or one was named that does not exist.
+        StorageError: it can't be read, or a named one does not exist.
     """
     import os
     from pathlib import Path
@@ -109,7 +110,7 @@ def open_for_reading(database: str | None) -> Database | None:
 
 
 def status_of(database: Database, record: RunRecord) -> str:
-    """Return how a run stands: one that says it is running, while no process plays it, was interrupted."""
+    """Return a run's status; a run that is recorded as running but played by no process is interrupted."""
     from wsap_nexus.runs.store import is_played
     from wsap_nexus.store.records import RunStatus
 
@@ -216,7 +217,7 @@ def _asked(row: dict[str, Any]) -> bool:
 
 
 def _fitting(widths: dict[str, int], width: int, *, without: Sequence[str] = ()) -> list[str]:
-    """Return the columns that fit a terminal; what the name of a run says as well goes first."""
+    """Return the columns that fit the terminal; those that a run's name repeats are dropped first."""
     needed = {**widths, "AGENT": min(widths["AGENT"], _SHORT_AGENT)}
     columns = [name for name in _COLUMNS if name not in without]
     for name in ("WHEN", "GAME", "SEED", "TOKENS", "FIXED", "SCORE", "STEPS", "REWARD", "COST"):
@@ -226,4 +227,4 @@ def _fitting(widths: dict[str, int], width: int, *, without: Sequence[str] = ())
 
 
 _SHORT_AGENT = 18
-"""Cells that the agents' column keeps at least, before other columns are left out."""
+"""Minimum width of the agents' column before other columns are dropped."""

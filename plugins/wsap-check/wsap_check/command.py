@@ -10,26 +10,26 @@ from typing import Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS
 from wsap_core.untrusted import one_line, printable
 
 
-@click.command()
+@click.command(cls=GroupedCommand, examples=("wsap check ./game.py:Game", "wsap check crafter --steps 50 --json"))
 @click.argument("game")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="The seed of the worlds that are played.")
-@click.option("--steps", type=STEPS, default=300, show_default=True, help="About how many steps each check plays.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game.")
-@click.option("--only", multiple=True, metavar="CHECK", help="Run this check alone; may be repeated.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed of the worlds.")
+@click.option("--steps", type=STEPS, default=300, show_default=True, help="Approximate number of steps in each check.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the game; may be repeated.")
+@click.option("--only", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 def check(
     game: str, *, seed: int, steps: int, options: Sequence[str], only: Sequence[str], as_json: bool
 ) -> None:  # fmt: skip
-    """Check that a game keeps its promises.
+    """Check that a game conforms to the protocol and to its own declarations.
 
-    GAME is a name that `wsap games` lists, or a class in a file: ./game.py:Game. The game is played,
-    and what it does is held against what it declares. The exit status is 0 if no check finds an
-    error (warnings are allowed), and 1 if one does.
+    GAME is a name that `wsap games` lists, or a class in a file: ./game.py:Game. The checks play the
+    game. The exit status is 0 if no check finds an error (warnings are allowed), and 1 if one does.
     """
     # Deferred for weight: the suite needs the whole kernel.
     from wsap_check.findings import CheckOutcome

@@ -11,4 +11,4 @@ from wsap_core.specs import CommandSpec
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
     """Offer `wsap check`."""
-    return [CommandSpec("check", "Check that a game keeps its promises.", "wsap_check.command:check")]
+    return [CommandSpec("check", "Check that a game conforms to the protocol.", "wsap_check.command:check")]

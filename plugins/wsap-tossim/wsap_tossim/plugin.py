@@ -104,6 +104,4 @@ def wsap_agents() -> Iterable[AgentSpec]:
 @hookimpl
 def wsap_commands() -> Iterable[CommandSpec]:
     """Offer tournaments, replays and exports."""
-    return [
-        CommandSpec("tossim", "Tournaments, replays and exports of games of hidden roles.", "wsap_tossim.cli:tossim")
-    ]
+    return [CommandSpec("tossim", "Replay, export, fork and rate games of ToSSim.", "wsap_tossim.cli:tossim")]

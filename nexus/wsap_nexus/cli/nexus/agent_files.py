@@ -10,10 +10,9 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.errors import UsageError
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
 from wsap_nexus.cli.nexus.policies import policies_of, said
-from wsap_nexus.cli.nexus.status import plural
 
 if TYPE_CHECKING:
     pass

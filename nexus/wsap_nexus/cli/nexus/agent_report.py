@@ -8,8 +8,8 @@ from typing import Any
 
 from wsap_core.protocol.wire import encode
 from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import plural
 from wsap_nexus.cli.nexus.report import agent_row, session_of
-from wsap_nexus.cli.nexus.status import plural
 from wsap_nexus.hub.reconciliation import unresolved_transfers
 from wsap_nexus.store.events import why_ended
 from wsap_nexus.store.nexus_store import Transaction

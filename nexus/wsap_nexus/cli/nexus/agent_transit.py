@@ -9,10 +9,9 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, locked, require_nexus
 from wsap_nexus.cli.nexus.policies import said
-from wsap_nexus.cli.nexus.status import plural
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.nexus_http import NexusHttp

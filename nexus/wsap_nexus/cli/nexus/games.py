@@ -10,8 +10,7 @@ from typing_extensions import override
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
-from wsap_nexus.cli.nexus.status import plural
+from wsap_nexus.cli.common import database_option, json_option, plural
 
 
 class _GamesGroup(GroupedCommand, click.Group):

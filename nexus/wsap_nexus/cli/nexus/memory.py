@@ -9,9 +9,8 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import STEPS
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
-from wsap_nexus.cli.nexus.status import plural
 
 
 @click.command(

@@ -10,7 +10,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.untrusted import one_line
-from wsap_nexus.cli.common import database_option, json_option
+from wsap_nexus.cli.common import database_option, json_option, plural
 
 if TYPE_CHECKING:
     from wsap_nexus.cli.nexus.report import AgentRow, Status
@@ -99,8 +99,3 @@ def duration(seconds: float) -> str:
         if whole >= size:
             return plural(whole // size, name)
     return plural(whole, "second")
-
-
-def plural(count: int, name: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {name}" + ("" if count == 1 else "s")

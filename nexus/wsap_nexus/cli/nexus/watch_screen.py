@@ -12,9 +12,10 @@ from rich.panel import Panel
 from rich.text import Text
 
 from wsap_core.untrusted import one_line
+from wsap_nexus.cli.common import plural
 from wsap_nexus.cli.doctor import _bytes
 from wsap_nexus.cli.nexus.report import AgentRow, held
-from wsap_nexus.cli.nexus.status import duration, plural
+from wsap_nexus.cli.nexus.status import duration
 from wsap_nexus.cli.nexus.watch_client import Following, Sight
 from wsap_nexus.store.events import NexusEvent, sentences
 from wsap_nexus.terminal.panels import actions

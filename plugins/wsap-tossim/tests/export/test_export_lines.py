@@ -184,7 +184,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, talk: Talk) -> Path:
 
 def test_files_and_folders_are_exported(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tossim", "export", "town.json", "--out", "a.jsonl"]) == 0
-    assert "turns of 1 games" in capsys.readouterr().err
+    assert "turns of 1 game" in capsys.readouterr().err
     assert run(["tossim", "export", "town.json"]) == 0
     assert capsys.readouterr().out == (there / "a.jsonl").read_text(encoding="utf-8")
     assert run(["tossim", "export", "many", "--format", "episodes", "--out", "b.jsonl"]) == 0

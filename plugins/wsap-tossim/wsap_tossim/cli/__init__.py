@@ -10,15 +10,22 @@ _HERE = "wsap_tossim.cli"
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "export": (
         f"{_HERE}.export:export",
-        "Write games as data to learn from: each player's turns as it was shown them.",
+        "Export games as training data.",
     ),
-    "fork": (f"{_HERE}.fork:fork", "Go on with a game from any of its rounds, otherwise than it went."),
-    "replay": (f"{_HERE}.replay:replay", "Make one HTML file of a game: what everyone knew, thought and said."),
-    "tournament": (f"{_HERE}.tournament:tournament", "Let entrants play many games against each other, and rate them."),
+    "fork": (f"{_HERE}.fork:fork", "Continue a game differently from any of its rounds."),
+    "replay": (f"{_HERE}.replay:replay", "Make one HTML file of a game."),
+    "tournament": (f"{_HERE}.tournament:tournament", "Play many games between entrants and rate them."),
 }
 """Name -> import path, and its line in the help."""
 
 
 tossim = lazy_group(
-    "tossim", "The town of hidden roles: replays, tournaments, exports and forks of its games.", COMMANDS
+    "tossim",
+    "Replay, export, fork and rate games of ToSSim.",
+    COMMANDS,
+    examples=(
+        "wsap tossim replay last",
+        "wsap tossim tournament scripted random --games 30",
+        "wsap tossim export last --out turns.jsonl",
+    ),
 )

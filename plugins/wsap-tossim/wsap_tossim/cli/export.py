@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand, refuse_given
+
 if TYPE_CHECKING:
     from wsap_tossim.export.games import Tally
 
 FORMS = ("chat", "episodes")
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap tossim export last --out turns.jsonl",
+        "wsap tossim export games/ --format episodes --winners",
+        "wsap tossim export --schema",
+    ),
+)
 @click.argument("sources", metavar="[FILE_OR_RUN]...", nargs=-1)
 @click.option("--format", "form", type=click.Choice(FORMS), default="chat",
               show_default=True,
@@ -66,7 +75,14 @@ def export(
     from wsap_tossim.export.lines import schema_of
     from wsap_tossim.export.writing import write_chat, write_episodes, written_to
 
+    if out is None:
+        refuse_given("without --out", "force")
+    if dialect != "tags":
+        refuse_given("with --dialect json", "observations")
+    if form != "episodes":
+        refuse_given("without --format episodes", "advantage")
     if schema:
+        refuse_given("with --schema", "sources", "out")
         click.echo(json.dumps(schema_of(form), indent=2, sort_keys=True))
         return
     if not sources:
@@ -86,9 +102,16 @@ def export(
     _report(tally, out)
 
 
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
 def _report(tally: Tally, out: Path | None) -> None:
     where = f" to {out}" if out is not None else ""
-    click.echo(f"Wrote {tally.lines} lines{where}: {tally.turns} turns of {tally.games} games.", err=True)
+    click.echo(
+        f"Wrote {_count(tally.lines, 'line')}{where}: {_count(tally.turns, 'turn')} of {_count(tally.games, 'game')}.",
+        err=True,
+    )
     if tally.sent:
         click.echo(f"{tally.sent} of them begin with what their models were sent.", err=True)
     if tally.translated:

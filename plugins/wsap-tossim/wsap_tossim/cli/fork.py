@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
+
 if TYPE_CHECKING:
     from wsap_tossim.fork import Round
     from wsap_tossim.replay.record import Record
@@ -16,7 +18,14 @@ LONGEST = 60
 """Maximum characters of a speech in the list of rounds."""
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap tossim fork town.json --list",
+        "wsap tossim fork town.json --at 12 --set 'player-3=vote Player 4'",
+        "wsap tossim fork last --at 12 --agent ollama/qwen3:8b",
+    ),
+)
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.argument("play_options", metavar="[-- PLAY_OPTION]...", nargs=-1, type=click.UNPROCESSED)
 @click.option("--at", type=click.IntRange(0), metavar="ROUND", help="Number of rounds to keep; --list lists them.")
@@ -82,7 +91,7 @@ def fork(
         if out is not None or force:
             raise UsageError(
                 "--out and --force go with a record that is written. With agents, models or a person this is a run, "
-                "which the database holds; leave them out (`wsap export last --output FILE` takes it out)."
+                "which the database holds; leave them out (`wsap export last --output FILE` exports it)."
             )
         told = [*seating(agent, named, model), "--seed", str(seed), *(["--json"] if as_json else [])]
         told += [] if database is None else ["--database", database]

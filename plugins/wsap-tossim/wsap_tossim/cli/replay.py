@@ -6,13 +6,21 @@ from pathlib import Path
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 
-@click.command()
+
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap tossim replay last",
+        "wsap tossim replay town.json --view public --out town.html",
+    ),
+)
 @click.argument("source", metavar="FILE_OR_RUN")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path),
-              help="The page to write; beside FILE, or RUN.html here, when not given.")  # fmt: skip
+              help="The page to write; default: beside FILE, or RUN.html in this folder.")  # fmt: skip
 @click.option("--view", default="all", show_default=True, metavar="all|public|PLAYER",
-              help="What the page may show; the file contains nothing that this view does not know.")  # fmt: skip
+              help="The view of the page; the file contains nothing that this view does not know.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--database", metavar="PATH", help="For a RUN: the database, as `wsap play` takes it.")
 def replay(source: str, *, out: Path | None, view: str, force: bool, database: str | None) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import SEED, WholeNumber
 
 if TYPE_CHECKING:
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from wsap_tossim.tournament.run import Outcome
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    examples=(
+        "wsap tossim tournament scripted random --games 30",
+        "wsap tossim tournament scripted ollama/qwen3:8b --limit calls=5000",
+    ),
+)
 @click.argument("entrants", nargs=-1, required=True, metavar="ENTRANT ENTRANT...")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("tournament"), show_default=True,
               help="The folder for games and results; an existing tournament is continued.")  # fmt: skip
