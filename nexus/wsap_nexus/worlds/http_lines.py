@@ -1,13 +1,12 @@
-"""How a rebuilding line asks a world in another process, over HTTP, and finds its game again after that has ended.
+"""Lines to a world in another process, over HTTP, across restarts of its game.
 
-To a `RebuildingLine` this is what the pool of workers is to worlds in workers: it gives lines, and tells when one is
-lost. A line is lost when the game can't be reached for a while, when its process is another one than before,
-or when it is too late with an answer. Nothing starts the game again from here; it is waited for.
+For a `RebuildingLine` this is the counterpart of the pool of workers: it gives lines, and reports lost ones. A line is
+lost when the game can't be reached for a while, when its process is a new one, or when an answer is late. The nexus
+does not restart the game; it waits for it.
 
-A world that ends its process each time that it is brought back would do so for ever, so one that is to blame for two
-ends in a row is given up. To blame is whoever *alone* was at work when the process ended, which is seen where a
-request is cut off, and not where the end is heard of: that is after the process was started anew, by one world after
-the other, and the last of several hears of it when the others are through.
+A world that crashes its process each time it is rebuilt would do so forever, so a world that is blamed for two ends
+in a row is given up. A world is blamed if it *alone* had an open request when the process ended. That is known where
+a request is interrupted, not where the end is noticed, which happens after the restart, in one world after the other.
 """
 
 from __future__ import annotations

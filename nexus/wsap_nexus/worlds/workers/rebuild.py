@@ -1,4 +1,4 @@
-"""The line to a world in a worker: it outlives the worker, because it knows how to make the world again."""
+"""The line to a world in a worker, which rebuilds the world when the worker is lost."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class RebuildingLine:
         return max(self._pool.timeouts.deadline, self._spec.deadline or 0.0)
 
     def _follow(self, op: str, seat: str, seed: int) -> None:
-        """Keep in mind which seats are at something that no saved state tells of."""
+        # Seats in a state that no saved state contains.
         if op == "observe":
             self._pondering.add(seat)
         elif op in ("resolve", "leave"):
@@ -221,11 +221,8 @@ class RebuildingLine:
 
     @property
     def _is_settled(self) -> bool:
-        """Whether a state that is saved now is all there is to know.
-
-        It is not while a call is open, nor while a seat has seen its turn and not acted, because many a game
-        keeps in mind who has seen which round; nor while it is unknown what is left of a move taken back.
-        """
+        # A saved state is not complete while a call is open, while a seat has observed and not acted (many games
+        # remember who has seen a round), or while the effect of a cancelled call is unknown.
         return not (self.journal.open or self._pondering or self._unsettled)
 
     def _transmit(self, entry: journals.JournalEntry) -> None:
@@ -262,7 +259,7 @@ class RebuildingLine:
             self._link.take_back(entry.number)
 
     def _save(self) -> None:
-        """Have the state saved as it is after everything that was answered; nobody waits for it."""
+        # In the background; the state is the one after all answered calls.
         if self._link is None:
             return
         position, seats = self.journal.position, list(self._opened)
@@ -271,7 +268,7 @@ class RebuildingLine:
             self._saving = False
             self._steps = 0
             if reply[:1] == FAILED:
-                self._every = 0  # then everything is kept from here on
+                self._every = 0  # the journal is kept whole from now on
             else:
                 self.journal.rebase(read_answer(reply)[0], seats, position)
 
@@ -295,7 +292,7 @@ class RebuildingLine:
         for reply in list(self._replies):
             if not reply.done():
                 reply.set_exception(WorkerLostError(str(self._cause)))
-                reply.exception()  # not everyone who could be told is waiting
+                reply.exception()  # it may have no waiter
         if (self.journal.open or self._reads) and not self._is_coming and self._dead is None:
             self._coming = asyncio.create_task(self._come(), name=f"bring back {self._spec.name}")
         if to_blame and self._on_failure is not None:
@@ -306,7 +303,6 @@ class RebuildingLine:
         return self._coming is not None and not self._coming.done()
 
     async def _ready(self) -> None:
-        """Return when the world is in a worker, and what it was before."""
         while self._link is None or self._is_coming:
             if self._dead is not None:
                 break
@@ -318,7 +314,6 @@ class RebuildingLine:
             raise _again(self._dead)
 
     async def _come(self) -> None:
-        """Make the world in a worker and bring it to where it was; try again if that worker is lost, too."""
         while self._dead is None:
             if self._blamed_in_row > 1 or self._lost_in_row > AGAIN:
                 self._die(self._cause or WorldFailedError(f"The game {self._spec.name!r} failed."))
@@ -357,7 +352,7 @@ class RebuildingLine:
             self._transmit(entry)
 
     async def _go_through(self, link: Line) -> None:
-        """Make all calls of the journal again, in the order in which everything happened, and compare."""
+        # Repeats all calls of the journal in their order, and compares the answers.
         repeated: dict[int, asyncio.Future[bytes]] = {}
         done = 0
         while done < len(self.journal.events):
@@ -384,7 +379,7 @@ class RebuildingLine:
         return reply
 
     async def _say(self, op: str, times: float = 1.0, **values: Any) -> Any:
-        """Ask for what brings the world back; it stands in no journal."""
+        # A call of the rebuilding itself, which is not in the journal.
         if self._link is None:
             raise WorkerLostError("lost")
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -401,7 +396,6 @@ class RebuildingLine:
             self._replies.discard(reply)
 
     def _die(self, error: WorldError) -> None:
-        """Be no more: whoever waits, and whoever asks from now on, is told why."""
         self._dead = error
         self._give_up(error)
 
@@ -419,7 +413,7 @@ def _settle(waiting: asyncio.Future[Any], reply: bytes) -> None:
 
 
 def _again(error: WorldError) -> WorldError:
-    """Return an error of its own for each who is told, so that none carries another's history."""
+    # A new error for each caller, so that tracebacks are not shared.
     own = type(error)(str(error))
     own.__cause__ = error.__cause__
     if isinstance(own, WorldFailedError) and isinstance(error, WorldFailedError):
