@@ -276,3 +276,32 @@ def test_the_commands_load_nothing_heavy_to_show_their_help() -> None:
     environ = {**os.environ, "COLUMNS": "100"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ, check=True)
     assert done.stderr.splitlines()[-1] == "[0, 0, 0, 0, 0] []"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["replay", "last", "--verify", "--from", "1"], "--from has no effect with --verify; leave it out."),
+        (["replay", "last", "--calls", "--every", "2"], "--every has no effect with --calls; leave it out."),
+        (["replay", "last", "--json", "--full"], "--full has no effect with --json; leave it out."),
+        (["export", "last", "--force"], "--force has no effect without --output; leave it out."),
+        (["doctor", "--no-model", "--wait", "5"], "--wait has no effect with --no-model; leave it out."),
+        (["nexus", "prune", "--all", "--keep-days", "5"], "--keep-days has no effect with --all; leave it out."),
+        (
+            ["nexus", "start", "--workers", "0", "--worker-memory", "64"],
+            "--worker-memory has no effect with --workers 0",
+        ),
+        (["nexus", "watch", "--json", "--lines"], "--lines has no effect with --json; leave it out."),
+    ],
+)
+def test_an_option_without_effect_is_refused(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    code, out, err = typed(capsys, *words)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_verifying_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    typed(capsys, "play", "echo", "--agent", "random", "--json")
+    told = json.loads(typed(capsys, "replay", "last", "--verify", "--json")[1])
+    assert told["steps"] == 20
+    assert set(told) == {"run", "steps", "trajectory_hash"}
