@@ -278,7 +278,7 @@ def test_the_inspector_shows_what_a_model_was_told_and_answered(opened: Callable
     seen = opened()
     seen.go(f"run/{scene.told}?step={repaired}")
     seen.wait("document.querySelectorAll('.call').length === 2")
-    assert "asked again" in seen.text(".inspector")
+    assert "repaired" in seen.text(".inspector")
     assert "I would rather not say." in seen.page.locator(".reply").nth(0).inner_text()
     assert '"reasoning": "Reason' in seen.page.locator(".reply").nth(1).inner_text()
     assert re.search(r"\d+ tokens in, \d+ out", seen.text(".call .where"))
@@ -314,7 +314,7 @@ def test_doing_something_asks_for_the_token_once_and_keeps_it_out_of_every_addre
     assert state() == "active"
     seen.page.locator("#token").fill(served.token)
     seen.page.keyboard.press("Enter")
-    resume = seen.page.locator(".page > .buttons").get_by_role("button", name="Go on")
+    resume = seen.page.locator(".page > .buttons").get_by_role("button", name="Resume")
     resume.wait_for()
     assert state() == "paused"
     assert seen.text("#unlock") == "Lock"
@@ -348,9 +348,9 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     buttons.get_by_role("button", name="Send").click()
     seen.page.locator("#send-game").select_option("hall")
     seen.page.get_by_role("button", name="Send", exact=True).click()
-    buttons.get_by_role("button", name="Call back").wait_for()
+    buttons.get_by_role("button", name="Recall").wait_for()
     assert served.do(lambda: served.nexus.live.sessions["ben"].session.game) == "hall"
-    buttons.get_by_role("button", name="Call back").click()
+    buttons.get_by_role("button", name="Recall").click()
     seen.wait(
         "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
     )
@@ -372,7 +372,7 @@ def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Sc
         f"if (location.protocol === 'http:') sessionStorage.setItem('wsap-token', {json.dumps(served.token)})"
     )
     seen.go("agent/ben")
-    seen.page.get_by_role("button", name="It came back").click()
+    seen.page.get_by_role("button", name="It returned").click()
     seen.wait("document.querySelector('.feed').textContent.includes('was settled by a person')")
     seen.wait("![...document.querySelectorAll('button')].some((b) => b.textContent === 'It came back')")
     assert served.do(lambda: [row.state for row in _transfers_of(served)]) == ["cancelled"]
@@ -392,7 +392,7 @@ def test_a_person_talks_with_an_agent(opened: Callable[..., Seen], scene: Scene)
     )
     seen.go("agent/mia")
     seen.page.get_by_label("Talk with it").fill(f"Where have you been? {EVIL}")
-    seen.page.get_by_role("button", name="Say it").click()
+    seen.page.get_by_role("button", name="Send message").click()
     seen.wait("document.querySelectorAll('.letters li').length >= 2")
     said = seen.page.locator(".letters li").all_inner_texts()
     assert any("Where have you been?" in line for line in said)
@@ -490,7 +490,7 @@ def test_fifty_thousand_events_scroll_smoothly_and_hold_no_more_of_the_page(
         assert passed > 400, "more than is held in memory went by"
         with served.nexus.ledger.change() as book:
             newest = book.note(AchievementEarned(agent_id="ben", game="hall", name="meanwhile"))
-        seen.page.get_by_role("button", name="Show what is new").wait_for()
+        seen.page.get_by_role("button", name="Show new events").wait_for()
         seen.page.locator(".list").focus()
         seen.page.keyboard.press("End")
         seen.wait(f"{CHECKS.strip()}.rows().includes(1)")

@@ -53,15 +53,15 @@ export async function agentPage(context) {
   const trouble = el('div', {});
   const now = el('div', {});
   const stage = el('div.stage', {});
-  const stats = { steps: stat('Lifetime steps', '–'), time: stat('In worlds', '–'), stays: stat('Stays', '–'), achieved: stat('Achievements', '–') };
+  const stats = { steps: stat('Lifetime steps', '–'), time: stat('In worlds', '–'), stays: stat('Sessions', '–'), achieved: stat('Achievements', '–') };
   const boxes = Object.fromEntries(['persona', 'skills', 'goals', 'achieved', 'items', 'bodies', 'past', 'memories', 'diary', 'talk'].map((k) => [k, el('div', {})]));
-  const feed = el('ol.feed', { 'aria-label': 'What happened to it, newest first' });
+  const feed = el('ol.feed', { 'aria-label': 'Events, newest first' });
   const buttons = controls(context, id, { place: 'nexus', paused: false });
   add(root, [title, about, trouble, buttons.node,
     el('div.stats', {}, Object.values(stats).map((s) => s.node)),
     el('div.columns', {},
-      el('div', {}, panel('Now', now, stage), panel('Skills', boxes.skills), panel('Stays', boxes.past), panel('What happened to it', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All of it')))),
-      el('div', {}, panel('Who it is', boxes.persona), boxes.talk, boxes.goals, panel('Things', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary))]);
+      el('div', {}, panel('Now', now, stage), panel('Skills', boxes.skills), panel('Sessions', boxes.past), panel('Events', feed, el('p.more', {}, link(`#/log?agent=${encodeURIComponent(id)}`, 'All events')))),
+      el('div', {}, panel('Persona', boxes.persona), boxes.talk, boxes.goals, panel('Items', boxes.items), panel('Bodies', boxes.bodies), panel('Achievements', boxes.achieved), panel('Memories', boxes.memories), boxes.diary))]);
 
   let line = null;
   let look = () => {};
@@ -79,13 +79,13 @@ export async function agentPage(context) {
     state = { place: agent.place, paused: agent.state === 'paused' || Boolean(stay?.paused) };
     buttons.update(state);
     if (!stay) {
-      fill(now, el('p.empty', {}, agent.place === 'world' ? 'It is about to go on where it was.' : state.paused ? 'It rests in the nexus, paused.' : 'It is in the nexus, choosing where to go.'));
+      fill(now, el('p.empty', {}, agent.place === 'world' ? 'It is about to resume.' : state.paused ? 'It is in the nexus, paused.' : 'It is in the nexus, choosing where to go.'));
       drawView(stage, null);
       return;
     }
     line = stayLine(stay, plain(stay.game));
     line.node.querySelector('a').href = to('world', stay.world);
-    fill(now, line.node, el('p.more', {}, link(to('run', stay.run), 'Step by step')));
+    fill(now, line.node, el('p.more', {}, link(to('run', stay.run), 'Replay')));
     look = calmly(async () => {
       try {
         const seen = await get(`${path}/now`, signal);
@@ -102,24 +102,24 @@ export async function agentPage(context) {
   function showPersona(agent) {
     const text = agent.persona;
     const policies = Object.entries(agent.policies || {}).map(([game, p]) => `${game === '*' ? 'elsewhere' : plain(game)}: ${p.agent}${p.options?.model ? ` (${p.options.model})` : ''}`);
-    const edit = el('button', { type: 'button' }, text ? 'Edit' : 'Write who it is');
+    const edit = el('button', { type: 'button' }, text ? 'Edit' : 'Write a persona');
     edit.addEventListener('click', () => {
       const area = el('textarea', { id: 'persona', maxlength: 10000 });
       area.value = text;
       const save = el('button.main', { type: 'submit' }, 'Save');
-      const form = el('form', {}, el('label', { for: 'persona' }, 'Who it is, in words'), area,
+      const form = el('form', {}, el('label', { for: 'persona' }, 'Persona'), area,
         el('div.buttons', {}, save, el('button.quiet', { type: 'button', onclick: () => showPersona(agent) }, 'Cancel')));
       form.addEventListener('submit', async (event) => {
         event.preventDefault();
-        const done = await perform('PATCH', `/nexus/agents/${encodeURIComponent(id)}`, { persona: area.value }, 'Kept. It plays by it from its next stay on.');
+        const done = await perform('PATCH', `/nexus/agents/${encodeURIComponent(id)}`, { persona: area.value }, 'Saved. It applies from its next session on.');
         if (done) showPersona({ ...agent, persona: area.value });
       });
       form.addEventListener('keydown', (event) => { if (event.key === 'Escape') { event.stopPropagation(); showPersona(agent); } });
       fill(boxes.persona, form);
       area.focus();
     });
-    fill(boxes.persona, text ? el('p.prose', {}, text) : empty('Nobody has written who it is.'), edit,
-      policies.length ? el('p.where', {}, `Who decides: ${policies.join('; ')}`) : null);
+    fill(boxes.persona, text ? el('p.prose', {}, text) : empty('It has no persona.'), edit,
+      policies.length ? el('p.where', {}, `Policies: ${policies.join('; ')}`) : null);
   }
 
   function showSkills(skills) {
@@ -128,7 +128,7 @@ export async function agentPage(context) {
         table([
           { title: 'For', cell: (e) => plain(e.source.split(':').pop()) }, { title: 'In', cell: (e) => plain(e.game) },
           { title: 'Times', number: true, cell: (e) => count(e.times) }, { title: 'Gained', number: true, cell: (e) => percent(e.gained) },
-        ], skill.evidence)))))) : empty('None yet. It gains skills by what it does in worlds.'));
+        ], skill.evidence)))))) : empty('None yet. Agents gain skills in worlds.'));
   }
 
   // What the reader has opened stays open when the page is brought up to date.
@@ -165,25 +165,25 @@ export async function agentPage(context) {
     showNow(found);
     if (!boxes.persona.querySelector('form')) showPersona(agent);
     showSkills(found.skills);
-    fill(boxes.goals, found.meta_goals.length ? panel('Goals across worlds', el('ul.goals', {}, found.meta_goals.map((g) => el('li', {},
+    fill(boxes.goals, found.meta_goals.length ? panel('Meta-goals', el('ul.goals', {}, found.meta_goals.map((g) => el('li', {},
       el('b', {}, g.description || g.id), el('span.tag', { class: g.state === 'reached' ? 'good' : '' }, g.state), el('br'), el('small', {}, g.progress || ''),
       g.share !== undefined ? el('meter', { min: 0, max: 1, value: g.share, 'aria-label': 'Progress' }) : '')))) : null);
     fill(boxes.achieved, found.achievements.length ? el('ul.chips', {}, found.achievements.map((a) => el('li', { title: `first on ${a.first}` }, plain(a.name), ' ', el('small', {}, `${plain(a.game)}${a.times > 1 ? ` × ${a.times}` : ''}`)))) : empty('None yet.'));
     const things = (items) => table([
-      { title: 'Thing', cell: (i) => [i.item.name, ' ', el('small', {}, [i.item.category, i.item.tier ? `tier ${i.item.tier}` : ''].filter(Boolean).join(', '))] },
+      { title: 'Item', cell: (i) => [i.item.name, ' ', el('small', {}, [i.item.category, i.item.tier ? `tier ${i.item.tier}` : ''].filter(Boolean).join(', '))] },
       { title: 'Where', cell: (i) => [PLACE[i.place] || i.place, i.place === 'world' && i.place_id ? [' ', link(to('world', i.place_id), i.place_id)] : '', i.note ? el('small', {}, ` ${i.note}`) : ''] },
     ], items);
     const kept = found.items.filter((i) => i.place !== 'lost');
     const lost = found.items.filter((i) => i.place === 'lost');
-    fill(boxes.items, kept.length ? things(kept) : empty('It has nothing that could be carried between worlds.'), fold('lost', `${many(lost.length, 'thing')} lost or used up`, lost, things));
+    fill(boxes.items, kept.length ? things(kept) : empty('It has no items.'), fold('lost', `${many(lost.length, 'item')} lost or used up`, lost, things));
     const bodies = (avatars) => table([
       { title: 'Body', cell: (a) => a.avatar.name || a.avatar.avatar_id }, { title: 'World', cell: (a) => link(to('world', a.world_id), a.world_id) }, { title: 'State', cell: (a) => a.avatar.state },
     ], avatars);
     const alive = found.avatars.filter((a) => a.avatar.state !== 'destroyed');
     const gone = found.avatars.filter((a) => a.avatar.state === 'destroyed');
-    fill(boxes.bodies, alive.length ? bodies(alive) : empty('It has no living body. It gets one on entering a world.'), fold('gone', `${many(gone.length, 'body', 'bodies')} destroyed`, gone, bodies));
+    fill(boxes.bodies, alive.length ? bodies(alive) : empty('It has no living body. It gets one when it enters a world.'), fold('gone', `${many(gone.length, 'body', 'bodies')} destroyed`, gone, bodies));
     const past = (sessions) => stays(sessions, null, found.spent);
-    fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('It has been nowhere yet.'), fold('past', 'Earlier stays', found.sessions.slice(8), past));
+    fill(boxes.past, found.sessions.length ? past(found.sessions.slice(0, 8)) : empty('No sessions yet.'), fold('past', 'Earlier sessions', found.sessions.slice(8), past));
     showTalk(found);
   }
 
@@ -193,9 +193,9 @@ export async function agentPage(context) {
       fill(boxes.talk.querySelector('.letters'), letters);
       return;
     }
-    const said = el('ol.chat.letters', { 'aria-label': 'What was said' }, letters);
+    const said = el('ol.chat.letters', { 'aria-label': 'Conversation' }, letters);
     const area = el('textarea', { id: 'say', maxlength: 2000, rows: 2 });
-    const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; it hears it at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Say it')));
+    const form = el('form', {}, el('label', { for: 'say' }, found.stay ? 'Whisper to it; it is shown at its next decision' : 'Talk with it'), area, el('div.buttons', {}, el('button.main', { type: 'submit' }, 'Send message')));
     form.addEventListener('submit', async (event) => {
       event.preventDefault();
       const text = area.value.trim();
@@ -216,10 +216,10 @@ export async function agentPage(context) {
   async function loadMemories() {
     const found = await get(`${path}/memories`, signal);
     const groups = [['Core', found.core.map((text) => ({ text }))], ['Strategies', found.strategies.map((text) => ({ text }))],
-      ['In mind', found.in_mind], ['Lessons of its last stays', found.lessons]].filter(([, items]) => items.length);
+      ['Recalled', found.in_mind], ['Lessons of recent sessions', found.lessons]].filter(([, items]) => items.length);
     fill(boxes.memories, groups.length ? groups.map(([heading, items]) => [el('h3', {}, heading), el('ul.happened', {}, items.map(memory))])
       : empty('None. Agents with a model and a memory keep what they learn; see: wsap nexus agents add --help'));
-    const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' put together from its log'), el('p.prose', {}, e.text))));
+    const diary = (entries) => el('ol.diary', {}, entries.map((e) => el('li', {}, when(e.time), e.own_words ? '' : el('small', {}, ' from its log'), el('p.prose', {}, e.text))));
     fill(boxes.diary, found.diary.length ? panel('Diary', diary(found.diary.slice(0, 3)), fold('diary', 'Earlier entries', found.diary.slice(3), diary)) : null);
   }
 

@@ -107,7 +107,7 @@ function dialog(why) {
     const input = el('input', { type: 'password', id: 'token', autocomplete: 'off', spellcheck: 'false', required: true });
     const form = el('form', { method: 'dialog' },
       el('h2', {}, 'Unlock the controls'),
-      el('p', {}, 'Changing something needs the token of this nexus. It lies in the file ', el('code', {}, 'nexus.token'),
+      el('p', {}, 'Changes need the token of this nexus. It is in the file ', el('code', {}, 'nexus.token'),
         ' in WSAP’s folder. It is kept in this tab only.'),
       problem,
       el('label', { for: 'token' }, 'Token'), input,

@@ -49,7 +49,7 @@ function show() {
   fill(main, root);
   if (!page) {
     root.removeAttribute('aria-busy');
-    add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Begin at the ', el('a', { href: '#/' }, 'overview'), '.')]);
+    add(root, [el('h1', {}, 'There is no such page'), el('p', {}, 'Start at the ', el('a', { href: '#/' }, 'overview'), '.')]);
   } else {
     context.guard(Promise.resolve(page(context)).finally(() => root.removeAttribute('aria-busy')));
   }

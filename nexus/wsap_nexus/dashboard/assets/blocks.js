@@ -10,7 +10,7 @@ function tone(character) {
 
 function image(block) {
   if (!/^[A-Za-z0-9+/=]+$/.test(block.base64)) return el('p', {}, block.alt);
-  const picture = el('img.frame', { alt: block.alt || 'What the world looks like', width: block.width || undefined, height: block.height || undefined });
+  const picture = el('img.frame', { alt: block.alt || 'Picture of the world', width: block.width || undefined, height: block.height || undefined });
   picture.src = `data:image/png;base64,${block.base64}`;
   if (block.width && block.width <= 160) picture.classList.add('pixels');
   return picture;
@@ -39,9 +39,9 @@ function grid(block) {
 }
 
 function chat(block) {
-  if (!block.lines.length) return el('p.empty', {}, 'Nobody has said anything yet.');
+  if (!block.lines.length) return el('p.empty', {}, 'No messages yet.');
   // So long a conversation is looked at through a window of its own; what was said last is in sight.
-  return el('ol.chat', { tabindex: 0, 'aria-label': block.title || 'What is said' }, block.lines.slice(-80).map((line) =>
+  return el('ol.chat', { tabindex: 0, 'aria-label': block.title || 'Chat' }, block.lines.slice(-80).map((line) =>
     el('li', {}, el('b', {}, line.speaker), line.channel ? el('small', {}, ` ${line.channel}`) : '', ' ', line.text)));
 }
 
@@ -125,7 +125,7 @@ const PARTS = 24;
 
 // What an agent saw: its bars and bag, its map, and the rest in words.
 export function drawObservation(node, seen, { text = true } = {}) {
-  if (!seen) { fill(node, el('p.empty', {}, 'Nothing was recorded of what it saw.')); return; }
+  if (!seen) { fill(node, el('p.empty', {}, 'No observation was recorded.')); return; }
   const status = Object.entries(seen.status || {}).slice(0, PARTS);
   const bag = Object.entries(seen.inventory || {}).filter(([, n]) => n !== 0).slice(0, 40);
   const map = el('div', {});
@@ -135,10 +135,10 @@ export function drawObservation(node, seen, { text = true } = {}) {
     where ? el('p.where', {}, where) : null,
     status.length ? el('dl.status', {}, status.map(([key, value]) => el('div', {}, el('dt', {}, key.replaceAll('_', ' ')), el('dd', {}, meter(key, value))))) : null,
     map,
-    bag.length ? el('ul.bag', { 'aria-label': 'Carries' }, bag.map(([key, n]) => el('li', {}, el('b', {}, n), ` ${key.replaceAll('_', ' ')}`))) : null,
-    seen.events?.length ? el('ul.happened', { 'aria-label': 'What happened' }, seen.events.map((line) => el('li', {}, line))) : null,
+    bag.length ? el('ul.bag', { 'aria-label': 'Items' }, bag.map(([key, n]) => el('li', {}, el('b', {}, n), ` ${key.replaceAll('_', ' ')}`))) : null,
+    seen.events?.length ? el('ul.happened', { 'aria-label': 'Events' }, seen.events.map((line) => el('li', {}, line))) : null,
     seen.messages?.length ? el('ul.happened', {}, seen.messages.map((m) => el('li', {}, el('b', {}, m.sender || m.from || ''), ` ${m.content || m.text || ''}`))) : null,
-    text && seen.text ? el('details', {}, el('summary', {}, 'In words, as an agent reads it'), el('pre.text', {}, seen.text)) : null);
+    text && seen.text ? el('details', {}, el('summary', {}, 'As text'), el('pre.text', {}, seen.text)) : null);
 }
 
 function meter(key, value) {

@@ -7,12 +7,12 @@ import { perform } from './actions.js';
 export function controls(context, agentId, state) {
   const path = (what) => `/nexus/agents/${encodeURIComponent(agentId)}/${what}`;
   const button = (title, f, hint) => el('button', { type: 'button', title: hint, onclick: f }, title);
-  const pause = button('Pause', () => perform('POST', path('pause'), {}, 'It pauses after the decision it is making.'), 'Begin no further decision');
-  const resume = button('Go on', () => perform('POST', path('resume'), {}, 'It goes on.'), 'Let it decide again');
-  const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Let it make one decision, and wait again');
-  const send = button('Send …', () => sendDialog(context, agentId), 'Send it into a game');
-  const recall = button('Call back', () => perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/recall`, {}, 'It comes back to the nexus after the decision it is making.'), 'Bring it back into the nexus, safe or not');
-  const node = el('div.buttons', { role: 'group', 'aria-label': 'What you can do' }, pause, resume, step, send, recall);
+  const pause = button('Pause', () => perform('POST', path('pause'), {}, 'It pauses after its current decision.'), 'Make no further decisions');
+  const resume = button('Resume', () => perform('POST', path('resume'), {}, 'It is resumed.'), 'Continue making decisions');
+  const step = button('One step', () => perform('POST', path('step'), {}, 'It makes one decision.'), 'Make one decision, then pause again');
+  const send = button('Send …', () => sendDialog(context, agentId), 'Send it to a game');
+  const recall = button('Recall', () => perform('POST', `/dashboard/agents/${encodeURIComponent(agentId)}/recall`, {}, 'It returns to the nexus after its current decision.'), 'Return it to the nexus without a safety check');
+  const node = el('div.buttons', { role: 'group', 'aria-label': 'Controls' }, pause, resume, step, send, recall);
   const update = (now) => {
     pause.hidden = now.paused;
     resume.hidden = !now.paused;
@@ -32,10 +32,10 @@ export function doubt(agentId, move, again) {
       if (await perform('POST', path, { outcome, transfer: move.transfer }, 'It is settled.')) await again();
     },
   }, title);
-  const things = move.items.length === 1 ? 'one thing' : `${move.items.length} things`;
+  const things = move.items.length === 1 ? 'one item' : `${move.items.length} items`;
   return el('div.problem', {}, el('p', {}, `The outcome of its transfer to ${move.game}, with ${things}, is unknown: ${move.why} If the game is gone for good, decide:`),
-    el('div.buttons', {}, decide('It came back', 'returned', 'What it carried is with it again'),
-      decide('It arrived', 'arrived', 'What it carried is in the world there; lost, if that world is no more')));
+    el('div.buttons', {}, decide('It returned', 'returned', 'Its items are returned to it'),
+      decide('It arrived', 'arrived', 'Its items are in that world, or lost if the world no longer exists')));
 }
 
 async function sendDialog(context, agentId) {
@@ -46,12 +46,12 @@ async function sendDialog(context, agentId) {
   const goal = el('input', { id: 'send-goal', maxlength: 500, placeholder: 'optional, such as: find a diamond' });
   const until = el('input', { id: 'send-until', maxlength: 500, placeholder: 'optional, such as: health < 10% or step >= 500' });
   const form = el('form', { method: 'dialog' },
-    el('h2', {}, 'Send it into a game'),
+    el('h2', {}, 'Send it to a game'),
     el('label', { for: 'send-game' }, 'Game'), game,
     el('label', { for: 'send-goal' }, 'With the goal'), goal,
     el('label', { for: 'send-until' }, 'Until'), until,
     el('div.buttons', {}, el('button.quiet', { type: 'button', onclick: () => box.close() }, 'Cancel'), el('button.main', { type: 'submit' }, 'Send')));
-  const box = el('dialog', { 'aria-label': 'Send it into a game' }, form);
+  const box = el('dialog', { 'aria-label': 'Send it to a game' }, form);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     box.close();

@@ -25,17 +25,17 @@ export function inspector(context, runId) {
       whole.disabled = true;
       try {
         const all = await get(`/dashboard/data/runs/${encodeURIComponent(runId)}/calls/${found.seq}`, context.signal);
-        fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning lies too far back to be shown.'), all.messages.map(message));
+        fill(prompt, all.whole ? null : el('p.empty', {}, 'The beginning is too far back to be shown.'), all.messages.map(message));
         whole.remove();
       } catch (error) { whole.disabled = false; fill(prompt, el('p.problem', {}, error.message)); }
     });
     return el('section.call', {},
-      el('h3', {}, found.purpose ? `Asked a model: ${plain(found.purpose)}` : 'Asked a model'),
+      el('h3', {}, found.purpose ? `Request to a model: ${plain(found.purpose)}` : 'Request to a model'),
       el('p.where', {}, [`${count(spent.prompt_tokens)} tokens in, ${count(spent.completion_tokens)} out`, cost(spent.cost),
-        found.constraint ? 'bound to what was legal' : 'free to answer anything', `ended: ${plain(found.finish)}`].join(' · ')),
-      fold('prompt', found.shared ? `What was new in the prompt (${found.shared} messages before it are those of the last call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
-      found.thinking ? fold('thinking', 'Its thinking', el('pre.text', {}, found.thinking)) : null,
-      el('h4', {}, 'Its reply'),
+        found.constraint ? 'constrained to legal actions' : 'unconstrained', `ended: ${plain(found.finish)}`].join(' · ')),
+      fold('prompt', found.shared ? `New in the prompt (after ${found.shared} messages shared with the last call)` : 'The prompt', el('div', {}, prompt, found.shared ? whole : null)),
+      found.thinking ? fold('thinking', 'Thinking', el('pre.text', {}, found.thinking)) : null,
+      el('h4', {}, 'Reply'),
       el('pre.text.reply', {}, (found.prefill || '') + (found.reply || '') || '(empty)'));
   }
 
@@ -44,10 +44,10 @@ export function inspector(context, runId) {
   }
 
   function other(found) {
-    if (found.kind === 'lessons') return el('section', {}, el('h3', {}, 'What it learned'), el('ul.happened', {}, (found.data?.lessons || []).map((l) => el('li', {}, l))));
+    if (found.kind === 'lessons') return el('section', {}, el('h3', {}, 'Lessons'), el('ul.happened', {}, (found.data?.lessons || []).map((l) => el('li', {}, l))));
     if (found.kind === 'tool') return el('section', {}, el('h3', {}, `Tool: ${found.data?.name || found.data?.tool || ''}`), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
-    if (found.kind === 'refusal') return el('section', {}, el('h3', {}, 'The server would not bind the reply'), el('p', {}, found.data?.refused || ''));
-    if (found.kind === 'failure') return el('section', {}, el('h3', {}, 'The model could not be asked'), el('p.bad', {}, found.data?.words || ''));
+    if (found.kind === 'refusal') return el('section', {}, el('h3', {}, 'The server refused to constrain the reply'), el('p', {}, found.data?.refused || ''));
+    if (found.kind === 'failure') return el('section', {}, el('h3', {}, 'The request to the model failed'), el('p.bad', {}, found.data?.words || ''));
     if (found.kind === 'death') return el('section', {}, el('h3', {}, 'It died'), el('pre.text', {}, JSON.stringify(found.data, null, 2)));
     return null;
   }
@@ -56,11 +56,11 @@ export function inspector(context, runId) {
     const { step, decision } = found;
     const parameters = Object.entries(found.action.parameters || {});
     const notes = [];
-    if (decision?.forced || step.forced) notes.push(['warn', 'forced', 'No usable answer came, so the fallback was taken.']);
-    if (decision?.repaired) notes.push(['warn', 'asked again', 'Its first answer could not be read.']);
-    if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its limit of tokens.']);
-    if (decision?.unconstrained) notes.push(['warn', 'not bound', 'Replies were not bound to what was legal.']);
-    if (decision?.continued) notes.push(['', 'goes on', 'Nobody was asked: the step goes on with an earlier decision.']);
+    if (decision?.forced || step.forced) notes.push(['warn', 'forced', 'No reply could be read, so the fallback was used.']);
+    if (decision?.repaired) notes.push(['warn', 'repaired', 'The first reply could not be read.']);
+    if (decision?.cut) notes.push(['warn', 'cut off', 'A reply reached its token limit.']);
+    if (decision?.unconstrained) notes.push(['warn', 'unconstrained', 'Replies were not constrained to legal actions.']);
+    if (decision?.continued) notes.push(['', 'continued', 'The step continues an earlier decision, without a request to the model.']);
     const usage = decision?.usage;
     const calls = found.behind.filter((b) => b.kind === 'call' && !b.damaged);
     const rest = found.behind.map(other).filter(Boolean);
@@ -70,16 +70,16 @@ export function inspector(context, runId) {
       el('p.chosen', {}, el('span.act', {}, plain(found.action.name)), parameters.length ? el('span', {}, ` (${parameters.map(([k, v]) => `${k}: ${typeof v === 'string' ? v : JSON.stringify(v)}`).join(', ')})`) : ''),
       found.reasoning ? el('blockquote', {}, found.reasoning) : el('p.empty', {}, 'It gave no reason.'),
       el('dl.facts', {},
-        el('dt', {}, 'Came of it'), el('dd', { class: step.success ? '' : 'bad' }, found.message || (step.success ? 'It worked.' : 'It did not work.')),
+        el('dt', {}, 'Result'), el('dd', { class: step.success ? '' : 'bad' }, found.message || (step.success ? 'Success.' : 'Failed.')),
         step.reward ? [el('dt', {}, 'Reward'), el('dd', {}, figure(step.reward))] : null,
         step.achievements.length ? [el('dt', {}, 'Achieved'), el('dd.good', {}, step.achievements.map(plain).join(', '))] : null,
         usage?.calls ? [el('dt', {}, 'Models'), el('dd', {}, `${usage.calls} calls, ${count(usage.prompt_tokens)} tokens in, ${count(usage.completion_tokens)} out, ${cost(usage.cost)}`)] : null,
         notes.map(([tone, name, why]) => [el('dt', {}, el('span.tag', { class: tone }, name)), el('dd', {}, why)])),
-      found.plan.length ? fold('plan', `Its plan (${found.plan.length})`, el('ol.plan', {}, found.plan.map((l) => el('li', {}, l)))) : null,
-      fold('seen', 'What it decided on', seen),
-      calls.length ? calls.map(call) : el('p.empty', {}, 'No model was asked: the agent decided by rules of its own, on what it saw.'),
+      found.plan.length ? fold('plan', `Plan (${found.plan.length})`, el('ol.plan', {}, found.plan.map((l) => el('li', {}, l)))) : null,
+      fold('seen', 'Observation', seen),
+      calls.length ? calls.map(call) : el('p.empty', {}, 'No model was used for this decision.'),
       rest);
   }
 
-  return { node, show, none: () => fill(node, el('p.empty', {}, 'There is no decision to look into.')) };
+  return { node, show, none: () => fill(node, el('p.empty', {}, 'There is no decision.')) };
 }

@@ -6,7 +6,7 @@ import { windowList } from './list.js';
 import { plain, sentence, sign, when } from './format.js';
 
 const KINDS = [
-  ['', 'Everything'], ['entered,left,transfer_cancelled', 'Comings and goings'], ['died', 'Deaths'],
+  ['', 'Everything'], ['entered,left,transfer_cancelled', 'Entries and exits'], ['died', 'Deaths'],
   ['achievement', 'Achievements'], ['skill_gained', 'Skills'], ['item_found,item_moved', 'Items'],
   ['agent_failed,world_crashed,entry_refused,world_failed,listener_failed', 'Failures'],
 ];
@@ -18,8 +18,8 @@ export async function logPage(context) {
   const agent = el('input', { type: 'search', id: 'agent', placeholder: 'an id, such as ada', value: query.get('agent') || '', autocomplete: 'off' });
   const kind = el('select', { id: 'kind' }, KINDS.map(([value, title]) => el('option', { value }, title)));
   kind.value = KINDS.some(([v]) => v === query.get('kind')) ? query.get('kind') : '';
-  const fresh = el('button', { type: 'button', hidden: true, onclick: () => list.start() }, 'Show what is new');
-  const detail = el('div.detail', { 'aria-live': 'polite' }, el('p.empty', {}, 'Choose an event to see all of it.'));
+  const fresh = el('button', { type: 'button', hidden: true, onclick: () => list.start() }, 'Show new events');
+  const detail = el('div.detail', { 'aria-live': 'polite' }, el('p.empty', {}, 'Select an event to see its details.'));
 
   async function fetchPage(where) {
     const asked = new URLSearchParams({ limit: PAGE, ...where });
@@ -33,7 +33,7 @@ export async function logPage(context) {
     async start(key) {
       fresh.hidden = true;
       const rows = await fetchPage(key === null ? {} : { before: key + 1 });
-      return { rows, top: key === null, bottom: rows.length < PAGE, empty: agent.value || kind.value ? 'Nothing like that has happened. Choose fewer conditions.' : 'Nothing has happened yet. Start an agent, and it shows here.' };
+      return { rows, top: key === null, bottom: rows.length < PAGE, empty: agent.value || kind.value ? 'No such events. Remove a filter.' : 'No events yet.' };
     },
     above: (key) => fetchPage({ after: key }),
     below: (key) => fetchPage({ before: key }),
@@ -50,7 +50,7 @@ export async function logPage(context) {
       el('p.links', {},
         event.agent_id ? link(to('agent', event.agent_id), 'The agent') : null, ' ',
         body.world ? link(to('world', body.world), 'The world') : null, ' ',
-        body.run ? link(to('run', body.run), 'The run, step by step') : null),
+        body.run ? link(to('run', body.run), 'The run') : null),
       el('pre.text', {}, JSON.stringify(body, null, 2)));
   }
 

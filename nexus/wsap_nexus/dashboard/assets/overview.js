@@ -12,20 +12,20 @@ export async function overviewPage(context) {
   const { root, signal } = context;
   context.title('Overview');
   const stats = {
-    agents: stat('Agents', '–', ''), rate: stat('Decisions', '–', ''), stays: stat('Stays', '–', ''),
+    agents: stat('Agents', '–', ''), rate: stat('Decisions', '–', ''), stays: stat('Sessions', '–', ''),
     models: stat('Models, last day', '–', ''), health: stat('Running for', '–', ''),
   };
   const attention = el('div', {});
   const worlds = el('div.cards', {});
   const here = el('div', {});
-  const feed = el('ol.feed', { 'aria-label': 'What happened, newest first' });
+  const feed = el('ol.feed', { 'aria-label': 'Recent events, newest first' });
   add(root, [
     el('h1', {}, 'Overview'),
     el('div.stats', {}, Object.values(stats).map((s) => s.node)),
     attention,
     el('div.columns', {},
       el('div', {}, panel('In worlds', worlds), panel('In the nexus', here)),
-      panel('What happens', feed, el('p.more', {}, link('#/log', 'The whole log')))),
+      panel('Recent events', feed, el('p.more', {}, link('#/log', 'All events')))),
   ]);
 
   const happened = feedOf(feed, FEED);
@@ -61,9 +61,9 @@ export async function overviewPage(context) {
     const moving = new Map(found.transit.map((t) => [t.agent, t.kind]));
     fill(here, found.nexus.length ? el('ul.chips', {}, found.nexus.map((a) => el('li', {},
       link(to('agent', a.id), a.name),
-      moving.has(a.id) ? el('span.tag', {}, moving.get(a.id) === 'enter' ? 'on its way out' : 'coming back') : '',
+      moving.has(a.id) ? el('span.tag', {}, moving.get(a.id) === 'enter' ? 'entering a world' : 'returning') : '',
       a.state === 'paused' ? el('span.tag', {}, 'paused') : '')))
-      : empty(found.counts.agents ? 'Everybody is in a world.' : 'There are no agents yet. Add one with: wsap nexus agents add'),
+      : empty(found.counts.agents ? 'All agents are in worlds.' : 'There are no agents yet. Add one with: wsap nexus agents add'),
     found.counts.in_nexus > found.nexus.length ? el('p.more', {}, link('#/agents', `${many(found.counts.in_nexus - found.nexus.length, 'more agent')}`)) : null);
   }
 
@@ -73,14 +73,14 @@ export async function overviewPage(context) {
     stats.rate.set(`${found.health.rate}/s`, `${count(found.health.decisions)} since the start`);
     stats.stays.set(count(found.counts.sessions), `in ${many(found.counts.worlds, 'world')}`);
     const spent = found.spent;
-    stats.models.set(spent.calls ? cost(spent.cost) : 'none asked', spent.calls ? `${many(spent.calls, 'call')}, ${count(spent.prompt_tokens + spent.completion_tokens)} tokens` : 'agents decide by rules');
+    stats.models.set(spent.calls ? cost(spent.cost) : 'none used', spent.calls ? `${many(spent.calls, 'call')}, ${count(spent.prompt_tokens + spent.completion_tokens)} tokens` : 'all agents are scripted');
     stats.health.set(lasting(found.now - found.health.since), [size(found.health.database_bytes), `version ${found.health.version}`].filter(Boolean).join(', '));
-    fill(attention, found.attention.length ? el('section.panel.attention', {}, el('h2', {}, 'Needs you'),
+    fill(attention, found.attention.length ? el('section.panel.attention', {}, el('h2', {}, 'Needs attention'),
       el('ul', {}, found.attention.map((item) => el('li', {},
         item.kind === 'agent' ? link(to('agent', item.id), item.name) : el('b', {}, plain(item.name)), ` – ${item.what}`)))) : null);
     showWorlds(found);
     showHere(found);
-    happened.fill(found.recent, 'Nothing has happened yet.');
+    happened.fill(found.recent, 'No events yet.');
   }
 
   async function load() { show(await get('/dashboard/data/overview', signal)); }

@@ -16,8 +16,8 @@ export async function runsPage(context) {
   const next = el('button', { type: 'button', hidden: true }, 'Show more');
   const visits = el('input', { type: 'checkbox', id: 'visits' });
   add(root, [el('h1', {}, 'Runs'),
-    el('p', {}, 'Each stay of an agent in a world is a run: recorded, and to be gone through step by step.'),
-    el('div.filters', {}, visits, el('label', { for: 'visits' }, 'Visits to the nexus, too')),
+    el('p', {}, 'Each session of an agent in a world is a recorded run, which can be replayed step by step.'),
+    el('div.filters', {}, visits, el('label', { for: 'visits' }, 'Include sessions in the nexus')),
     el('section.panel', {}, list, el('p.more', {}, next))]);
   let rows = [];
   async function load() {
@@ -36,7 +36,7 @@ export async function runsPage(context) {
       { title: 'Steps', number: true, cell: (r) => count(r.steps) },
       { title: 'Reward', number: true, cell: (r) => figure(r.reward) },
       { title: 'Models', cell: (r) => usage(r.usage) || el('small', {}, 'none') },
-    ], rows) : empty('Nothing is recorded yet. Begin with: wsap play crafter, or let agents enter a world.'));
+    ], rows) : empty('Nothing is recorded yet. Start with: wsap play crafter, or let agents enter a world.'));
   }
   next.addEventListener('click', () => context.guard(load()));
   visits.addEventListener('change', () => { rows = []; context.guard(load()); });
@@ -67,7 +67,7 @@ export async function runPage(context) {
   const fewer = (f) => el('button', { type: 'button', onclick: () => f() });
   const firstButton = fewer(() => go(0)); firstButton.textContent = '«'; firstButton.title = 'First step (Home)';
   const backButton = fewer(() => go(at - 1)); backButton.textContent = '‹'; backButton.title = 'One step back (left arrow)';
-  const onButton = fewer(() => go(at + 1)); onButton.textContent = '›'; onButton.title = 'One step on (right arrow)';
+  const onButton = fewer(() => go(at + 1)); onButton.textContent = '›'; onButton.title = 'One step forward (right arrow)';
   const lastButton = fewer(() => go(total - 1)); lastButton.textContent = '»'; lastButton.title = 'Last step (End)';
   for (const b of [firstButton, backButton, onButton, lastButton]) b.setAttribute('aria-label', b.title);
 
@@ -94,7 +94,7 @@ export async function runPage(context) {
     draw: ({ step, position: place }) => [
       el('span.n', {}, several ? place + 1 : step.number),
       el('span.said', {}, run.seats.length > 1 ? el('b', {}, `${step.seat} `) : '', el('span.act', { class: step.success ? '' : 'bad' }, plain(step.action)),
-        step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'asked again') : '',
+        step.forced ? el('span.tag.warn', {}, 'forced') : '', step.repaired ? el('span.tag.warn', {}, 'repaired') : '',
         step.achievements.map((a) => el('span.tag.good', {}, `★ ${plain(a)}`)), step.done ? el('span.tag', {}, 'end') : '',
         el('small', {}, ` ${step.reasoning || step.message}`)),
       step.reward ? el('span.n', { class: step.reward > 0 ? 'good' : 'bad' }, `${step.reward > 0 ? '+' : ''}${figure(step.reward)}`) : '',
@@ -203,9 +203,9 @@ export async function runPage(context) {
       summary.reward !== undefined ? ` · reward ${figure(summary.reward)}` : '', usage(summary.usage) ? ` · ${usage(summary.usage)}` : '',
       found.players[0] ? [' · ', link(to('world', found.players[0].world), 'its world')] : ''),
     found.remark ? el('p.problem', {}, found.remark) : null,
-    run.look_back ? el('p.where', {}, 'As a page with all that was known: ', el('code', {}, run.look_back)) : null,
+    run.look_back ? el('p.where', {}, 'Make a replay page: ', el('code', {}, run.look_back)) : null,
     el('section.panel.player', {},
-      el('div.buttons', { role: 'group', 'aria-label': 'Going through it' }, firstButton, backButton, play, onButton, lastButton, speed,
+      el('div.buttons', { role: 'group', 'aria-label': 'Playback' }, firstButton, backButton, play, onButton, lastButton, speed,
         el('label', { for: 'jump' }, 'Go to'), jump, follow, el('span.grow', {}), where),
       position),
     el('div.columns.run', {},
@@ -214,7 +214,7 @@ export async function runPage(context) {
     shown,
   ]);
   if (!total) {
-    fill(stage, empty(live ? 'It is about to begin.' : 'Nothing was done in this run.'));
+    fill(stage, empty(live ? 'It has not started yet.' : 'This run has no steps.'));
     look.none();
   }
   showWhere();

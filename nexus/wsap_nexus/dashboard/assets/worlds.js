@@ -28,10 +28,10 @@ export async function worldsPage(context) {
     const shown = new Set(awake.map((w) => w.id));
     fill(list, rows.length ? table([
       { title: 'World', cell: (w) => link(to('world', w.id), w.id) },
-      { title: 'Who is there', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'nobody; it sleeps')) },
-      { title: 'Whose', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
-      { title: 'Made', cell: (w) => when(w.created) },
-    ], [...awake, ...rows.filter((w) => !shown.has(w.id))]) : empty('There are no worlds yet. One is made when an agent enters a game.'));
+      { title: 'Agents', cell: (w) => (w.agents.length ? w.agents.map((a, i) => [i ? ', ' : '', link(to('agent', a), names[a] || a)]) : el('small', {}, 'none')) },
+      { title: 'Owner', cell: (w) => (w.owner ? link(to('agent', w.owner), names[w.owner] || w.owner) : el('small', {}, 'shared')) },
+      { title: 'Created', cell: (w) => when(w.created) },
+    ], [...awake, ...rows.filter((w) => !shown.has(w.id))]) : empty('There are no worlds yet. One is created when an agent enters a game.'));
   }
   next.addEventListener('click', () => context.guard(load(rows[rows.length - 1])));
 
@@ -39,7 +39,7 @@ export async function worldsPage(context) {
   fill(games, infos.length ? el('div.games', {}, infos.map((game) => el('article', {},
     el('h3', {}, game.name, el('span.tag', { class: game.status === 'available' ? 'good' : 'warn' }, game.status)),
     el('p', {}, game.description),
-    el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'for one', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'things can be carried in and out' : ''].filter(Boolean).join(' · ')))))
+    el('small', {}, [game.id === game.name.toLowerCase() ? '' : game.id, game.genre, game.multiplayer ? `up to ${game.capacity} at a time` : 'single player', game.active_agents ? `${many(game.active_agents, 'agent')} there now` : '', game.transit_compatible ? 'items can be brought in and out' : ''].filter(Boolean).join(' · ')))))
     : empty('No games are installed. Try: pip install wsap-crafter'));
   await load();
   const again = calmly(() => { load().catch(() => {}); }, 3000);
@@ -56,11 +56,11 @@ export async function worldPage(context) {
   const bodies = el('div', {});
   const past = el('div', {});
   const about = el('p.where', {});
-  const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'The next decisions show here.'));
+  const doing = el('ol.feed.doing', { 'aria-label': 'Decisions, newest first' }, el('li.empty', {}, 'New decisions appear here.'));
   const title = el('h1', {}, id);
   add(root, [title, about, el('div.columns', {},
-    el('div', {}, panel('Now', moment, stage), panel('Decisions, as they are made', doing)),
-    el('div', {}, panel('Who is here', people), panel('Bodies', bodies), panel('Stays', past)))]);
+    el('div', {}, panel('Now', moment, stage), panel('Decisions', doing)),
+    el('div', {}, panel('Agents', people), panel('Bodies', bodies), panel('Sessions', past)))]);
 
   let lines = new Map();
   let name = '';
@@ -73,8 +73,8 @@ export async function worldPage(context) {
     const { world, names } = found;
     name = found.game?.name || plain(world.game);
     fill(title, name, ' ', el('small', {}, id));
-    fill(about, `Seed ${world.seed} · made `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared by whoever comes',
-      found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last stay')] : '');
+    fill(about, `Seed ${world.seed} · created `, when(world.created), world.owner ? [' · belongs to ', link(to('agent', world.owner), names[world.owner] || world.owner)] : ' · shared',
+      found.run ? [' · ', link(to('run', found.run), found.stays.length ? 'steps so far' : 'steps of its last session')] : '');
     stop.forEach((f) => f());
     stop = [];
     lines = new Map();
@@ -84,12 +84,12 @@ export async function worldPage(context) {
       const buttons = controls(own, stay.agent, { place: 'world', paused: stay.paused });
       lines.set(stay.agent, { update: (now) => { line.update(now); buttons.update({ place: 'world', paused: now.paused }); } });
       return el('div.person', {}, line.node, buttons.node);
-    }), found.stays.length ? null : empty(found.over ? 'Nobody is here any more.' : 'Nobody is here now: the world sleeps, and nothing happens in it.'));
+    }), found.stays.length ? null : empty(found.over ? 'The game is over; no agents are here.' : 'No agents are here. The world is stopped.'));
     fill(bodies, found.avatars.length ? table([
       { title: 'Body', cell: (a) => a.data?.name || a.id }, { title: 'Of', cell: (a) => link(to('agent', a.agent_id), names[a.agent_id] || a.agent_id) },
       { title: 'State', cell: (a) => a.state },
     ], found.avatars) : empty('No bodies are here.'));
-    fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('Nobody has been here yet.'));
+    fill(past, found.sessions.length ? stays(found.sessions, names, {}) : empty('No sessions yet.'));
     look = () => {};
     if (found.stays.length) {
       look = watchView({ signal, undo: (f) => stop.push(f) }, id, stage, (seen) => {
@@ -102,9 +102,9 @@ export async function worldPage(context) {
       }, 200);
     } else {
       moment.hidden = true;
-      drawView(stage, null, found.over ? 'It is over here. What happened can be gone through step by step.'
-        : 'Nobody is here now. Its past stays can be gone through step by step.');
-      if (found.look_back) add(stage, [el('p.where', {}, 'As a page with all that was known: ', el('code', {}, found.look_back))]);
+      drawView(stage, null, found.over ? 'The game is over. Its sessions can be replayed step by step.'
+        : 'No agents are here. Past sessions can be replayed step by step.');
+      if (found.look_back) add(stage, [el('p.where', {}, 'Make a replay page: ', el('code', {}, found.look_back))]);
     }
   }
 
