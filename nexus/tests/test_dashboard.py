@@ -265,7 +265,7 @@ def test_a_finished_run_tells_how_to_see_more_of_it(opened: Callable[..., Seen],
     assert seen.text("main .where code") == f"wsap hall show {scene.told}"
     world = scene.served.read(f"/dashboard/data/runs/{scene.told}")["players"][0]["world"]
     seen.go(f"world/{world}")
-    assert "It is over here." in seen.text(".stage")
+    assert "The game is over." in seen.text(".stage")
     assert seen.text(".stage code") == f"wsap hall show {scene.told}"
     for route in (f"run/{scene.run}", f"world/{scene.world}"):
         seen.go(route)
@@ -352,7 +352,7 @@ def test_an_agent_is_sent_somewhere_and_called_back(opened: Callable[..., Seen],
     assert served.do(lambda: served.nexus.live.sessions["ben"].session.game) == "hall"
     buttons.get_by_role("button", name="Recall").click()
     seen.wait(
-        "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Call back').hidden"
+        "[...document.querySelectorAll('.page > .buttons button')].find((b) => b.textContent === 'Recall').hidden"
     )
     seen.wait("document.querySelector('.feed').textContent.includes('recalled')")
     assert served.do(lambda: "ben" not in served.nexus.live.sessions)
@@ -374,7 +374,7 @@ def test_a_person_settles_a_move_in_doubt(opened: Callable[..., Seen], scene: Sc
     seen.go("agent/ben")
     seen.page.get_by_role("button", name="It returned").click()
     seen.wait("document.querySelector('.feed').textContent.includes('was settled by a person')")
-    seen.wait("![...document.querySelectorAll('button')].some((b) => b.textContent === 'It came back')")
+    seen.wait("![...document.querySelectorAll('button')].some((b) => b.textContent === 'It returned')")
     assert served.do(lambda: [row.state for row in _transfers_of(served)]) == ["cancelled"]
     assert not seen.page.evaluate("window.hit")
 
