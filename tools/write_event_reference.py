@@ -20,20 +20,20 @@ from wsap_nexus.store.events.endings import ENDINGS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "nexus-events.md"
 HEAD = """# The events of a nexus
 
-What happens in a nexus is written to its log, in the transaction that it tells of. `GET /nexus/events` and `wsap
-nexus watch --json` give the events, and listeners that plugins offer are called with them (see
+A nexus writes every event to its log, in the transaction of the change. `GET /nexus/events` and `wsap
+nexus watch --json` return the events, and listeners of plugins receive them (see
 [](../how-to/listen-to-a-nexus.md)). Each is one of the classes below, from `wsap_nexus.store.events`;
-`event.sentence()` tells it in English. `python tools/write_event_reference.py` writes this page anew.
+`event.sentence()` describes it in English. `python tools/write_event_reference.py` generates this page.
 
-Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, where it is about one,
-an `agent_id`, a `game` and a `session_id`. As JSON, what follows below is in its `body`. An event of a kind that a
-version does not know is read as `OtherEvent`.
+Every event has a `kind`, a `seq` (its number in the log), a `time` (seconds since 1970) and, if it is about one,
+an `agent_id`, a `game` and a `session_id`. In JSON, the fields below are in its `body`. An event of an unknown kind
+is read as `OtherEvent`.
 """
 ENDING = """## Why sessions end
 
-The `reason` of `left`, and how it is told:
+The `reason` of `left`, and its text:
 
-| reason | told as |
+| reason | text |
 |---|---|
 """
 GROUPS = {"Agents": agents, "Sessions, worlds and items": sessions, "The nexus and its games": nexus}
