@@ -29,7 +29,7 @@ from wsap_core import (
     user_message,
 )
 from wsap_core.protocol.observation import render_observation
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -167,17 +167,17 @@ def test_an_action_takes_one_line_whatever_is_in_it(definition: ActionDef) -> No
 
 @given(st.text(), st.text())
 def test_one_line_is_one_line_and_prints(one: str, other: str) -> None:
-    line = one_line(one + other)
+    line = single_line(one + other)
     assert len(line.splitlines()) <= 1
     assert not set(line) & set("\x00\x07\x1b\x7f\x9b\u061c\u200f\u2028\u2029\u202e\u2066")
-    assert one_line(line) == line
+    assert single_line(line) == line
     line.encode("utf-8")
 
 
 @given(st.text())
 def test_printable_text_keeps_its_lines(text: str) -> None:
-    assert printable(text).count("\n") == text.count("\n")
-    assert len(printable(text).splitlines()) <= text.count("\n") + 1
+    assert strip_control(text).count("\n") == text.count("\n")
+    assert len(strip_control(text).splitlines()) <= text.count("\n") + 1
 
 
 @pytest.mark.parametrize(

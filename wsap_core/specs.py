@@ -13,7 +13,7 @@ from typing import Any, Literal
 from wsap_core.errors import UsageError, WsapError
 from wsap_core.factories import Reference, load
 from wsap_core.protocol import Achievement, Action, TransferRule
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.version import PROTOCOL_VERSION
 
 Ability = Literal["seed", "snapshot", "render", "avatars", "multi-seat", "transit", "messages"]
@@ -158,10 +158,10 @@ class AdapterSpec:
         except WsapError as error:
             raise UsageError(str(error)) from error
         except Exception as error:
-            detail = f"{type(error).__name__}: {one_line(error)[:300]}".rstrip(". ")
+            detail = f"{type(error).__name__}: {single_line(error)[:300]}".rstrip(". ")
             raise UsageError(f"{about}: {detail}. Look at the game's own options, or tell its author.") from error
         if not isinstance(count, int) or isinstance(count, bool) or not low <= count <= high:
-            found = one_line(repr(count))[:60]
+            found = single_line(repr(count))[:60]
             raise UsageError(f"{about}: it says {found}, and declares {low} to {high} seats. Tell its author.")
         return count, count
 

@@ -13,17 +13,15 @@ _UNSAFE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\
 _UNSAFE_RUN = re.compile(f"[{_UNSAFE}]+")
 
 
-def one_line(text: object) -> str:
+def single_line(text: object) -> str:
     """Return text on one line, with control and direction-changing characters replaced by a space."""
     return _UNSAFE_RUN.sub(" ", str(text)).strip()
 
 
-def printable(text: str) -> str:
+def strip_control(text: str) -> str:
     """Return text of several lines with every control and direction-changing character replaced but newlines."""
     return "\n".join(_UNSAFE_RUN.sub(" ", line) for line in text.split("\n"))
 
-
-__all__ = ["Quoter", "harmless"]
 
 _NONCE = re.compile(r"[a-z0-9]{6,32}")
 _NONCE_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -49,7 +47,7 @@ _IGNORABLE = re.compile(
 )
 
 
-def harmless(text: str, limit: int = 500, *, lines: bool = False) -> str:
+def sanitize(text: str, limit: int = 500, *, lines: bool = False) -> str:
     """Return text with nothing in it that a prompt, a template or a scanner of tags would obey.
 
     Letters are in compatibility form (NFKC), so that wide and styled look-alikes are seen for what
@@ -63,7 +61,7 @@ def harmless(text: str, limit: int = 500, *, lines: bool = False) -> str:
             beginning of a section or of somebody's turn.
     """
     text = _visible(text[: 4 * limit + 100])
-    text = printable(text) if lines else one_line(text)
+    text = strip_control(text) if lines else single_line(text)
     # Twice, because what is taken out may have stood inside another token.
     text = _TOKENS.sub(" ", _TOKENS.sub(" ", text)).replace("<", "‹").replace(">", "›")
     if lines:
@@ -121,8 +119,8 @@ class Quoter:
             limit: most characters; the quoter's own where it is None.
             lines: keep line breaks, each line marked.
         """
-        body = self._without_nonce(harmless(str(text), self.limit if limit is None else limit, lines=lines))
-        origin = self._without_nonce(harmless(source, 60).replace('"', "'"))
+        body = self._without_nonce(sanitize(str(text), self.limit if limit is None else limit, lines=lines))
+        origin = self._without_nonce(sanitize(source, 60).replace('"', "'"))
         opening = f'<data-{self.nonce} from="{origin}">' if origin else f"<data-{self.nonce}>"
         return f"{opening}\n{body}\n{self.closing}" if lines else f"{opening}{body}{self.closing}"
 

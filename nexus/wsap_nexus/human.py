@@ -11,7 +11,7 @@ from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observation
 from wsap_core.seams.context import Context
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.keymap import why_not
 from wsap_nexus.terminal.keys import has_keyboard
 
@@ -70,7 +70,7 @@ class LineChooser:
 
     def say(self, text: str) -> None:
         """Show a text, sanitized for terminals."""
-        self._write(printable(text).strip())
+        self._write(strip_control(text).strip())
 
     async def choose(self, seat: str, observation: Observation, space: ActionSpace) -> Action:
         """Show the observation, and ask until the person enters a legal action.
@@ -80,7 +80,7 @@ class LineChooser:
         """
         self.say(observation.to_text())
         possible = [a.name for a in space.actions if not why_not(Action(a.name), observation)]
-        self.say(f"{one_line(seat)}, what do you do? " + ", ".join(possible))
+        self.say(f"{single_line(seat)}, what do you do? " + ", ".join(possible))
         while True:
             line = await _read_line()
             if not line:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, ParamDef
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 
 __all__ = ["in_order", "typed_action"]
@@ -18,7 +18,7 @@ def typed_action(text: str, space: ActionSpace) -> tuple[Action | None, str]:
     `name`, `name key=value ...`, or what it needs in its order, as in `whisper Player 2 hello there`: words of
     an enumeration first, and then the one thing that can be anything.
     """
-    line = one_line(text)
+    line = single_line(text)
     if not line:
         return None, "Type the name of an action."
     name, _, rest = line.partition(" ")

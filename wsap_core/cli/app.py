@@ -14,7 +14,7 @@ import wsap_core
 from wsap_core.cli.cache import Catalogue
 from wsap_core.cli.commands import DISTRIBUTION_OF, KERNEL_COMMANDS, RUNTIME
 from wsap_core.cli.lazy import Commands, LazyGroup, load_command
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 
 if TYPE_CHECKING:
     from wsap_core.cli.rows import CommandRow
@@ -46,7 +46,7 @@ class RootGroup(LazyGroup):
 
     def commands_of(self, ctx: click.Context) -> Commands:
         """Return all commands that can be used, sorted by name."""
-        plugins = {name: (row["factory"], one_line(row["summary"])) for name, row in _from_plugins(ctx).items()}
+        plugins = {name: (row["factory"], single_line(row["summary"])) for name, row in _from_plugins(ctx).items()}
         return dict(sorted({**plugins, **KERNEL_COMMANDS}.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
@@ -143,7 +143,7 @@ def _missing(ctx: click.Context, name: str) -> click.Command:
 
 
 def _listed(names: list[str]) -> str:
-    shown = [f"plugin {name!r}" for name in map(one_line, names)]
+    shown = [f"plugin {name!r}" for name in map(single_line, names)]
     return ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else shown[0]
 
 
@@ -202,7 +202,7 @@ def _report(error: BaseException, state: State, typed: list[str]) -> int:
     if state.debug:
         import traceback  # deferred for weight
 
-        click.echo(printable("".join(traceback.format_exception(error))), err=True, nl=False)
+        click.echo(strip_control("".join(traceback.format_exception(error))), err=True, nl=False)
     sentence, code = _told(error, typed)
     click.echo(sentence, err=True)
     return code
@@ -227,18 +227,18 @@ def _told(error: BaseException, typed: list[str]) -> tuple[str, int]:
     if isinstance(error, click.Abort | EOFError):
         return "Aborted.", 1
     if isinstance(error, RunInterruptedError):
-        return one_line(error), error.exit_code
+        return single_line(error), error.exit_code
     if isinstance(error, WsapError):
-        return f"Error: {one_line(error)}", error.exit_code
+        return f"Error: {single_line(error)}", error.exit_code
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else PROGRAM
         return f"Error: {_sentence(error.format_message())} `{where} --help` shows what there is.", error.exit_code
     if isinstance(error, click.ClickException):
         return f"Error: {_sentence(error.format_message())}", error.exit_code
     what = _sentence(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-    return f"Error: {what} `{PROGRAM} --debug {one_line(' '.join(typed))}` shows where this happened.", 1
+    return f"Error: {what} `{PROGRAM} --debug {single_line(' '.join(typed))}` shows where this happened.", 1
 
 
 def _sentence(text: str) -> str:
-    line = one_line(text)
+    line = single_line(text)
     return line if line.endswith((".", "!", "?")) else line + "."

@@ -11,7 +11,7 @@ import click
 from wsap_core.cli.app import State
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.output import print_json, print_table
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
     from wsap_core.cli.rows import AgentRow, GameRow, OptionRow, PluginRow
@@ -61,7 +61,7 @@ def _tell_unknown(blocked: str, known: Sequence[str]) -> None:
             from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed
 
             told = UnknownNameError("plugin", name, known, hint="It blocks nothing.")
-            click.echo(f"Warning: WSAP_DISABLE_PLUGINS: {one_line(told)}", err=True)
+            click.echo(f"Warning: WSAP_DISABLE_PLUGINS: {single_line(told)}", err=True)
 
 
 def _provided(provides: dict[str, list[str]]) -> str:
@@ -139,10 +139,10 @@ def _print_agent(row: AgentRow) -> None:
 
 
 def _print_about(title: str, facts: dict[str, str], options: list[OptionRow]) -> None:
-    click.echo(one_line(title) + "\n")
+    click.echo(single_line(title) + "\n")
     for label, value in facts.items():
         if value:
-            click.echo(f"{label + ':':<15}{one_line(value)}")
+            click.echo(f"{label + ':':<15}{single_line(value)}")
     if options:
         click.echo()
         print_table(("OPTION", "VALUES", "DEFAULT", "SUMMARY"), [tuple(_cells(option)) for option in options])

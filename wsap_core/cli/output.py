@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 _GAP = "  "
 
@@ -40,7 +40,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes:
         rows: as many texts in each as there are columns.
         notes: for each row, sentences to print below it.
     """
-    clean = [[one_line(cell) for cell in row] for row in rows]
+    clean = [[single_line(cell) for cell in row] for row in rows]
     terminal = at_terminal()
     table = [list(columns), *clean] if terminal else clean
     widths = [max(map(_width, column)) for column in list(zip(*table, strict=True))[:-1]] if table else []
@@ -54,7 +54,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes:
         for text in more:
             click.echo(" " * left + text)
         for note in notes[index] if notes else ():
-            for text in _wrapped(one_line(note), max(20, room + left - 4) if terminal else 0):
+            for text in _wrapped(single_line(note), max(20, room + left - 4) if terminal else 0):
                 click.echo("    " + text)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 SEED_LIMIT = 2**31 - 1
 """The highest seed; the same as `wsap_core.seams.context.SEED_LIMIT`, which a test holds it to."""
@@ -42,7 +42,7 @@ class WholeNumber(_IntType):
         if number is not None and self.low <= number and (self.high is None or number <= self.high):
             return number
         span = f"of at least {self.low}" if self.high is None else f"from {self.low} to {self.high}"
-        raise click.BadParameter(f"{one_line(value)[:40]!r} is not a whole number {span}.", ctx, param)
+        raise click.BadParameter(f"{single_line(value)[:40]!r} is not a whole number {span}.", ctx, param)
 
 
 def _is_plain(value: str) -> bool:

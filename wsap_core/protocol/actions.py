@@ -11,7 +11,7 @@ from typing import Any
 from wsap_core.protocol.availability import ActionAvailability
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.observation import Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 __all__ = ["TOOL", "Action", "ActionAvailability", "ActionDef", "ActionResult", "ActionSpace", "ParamDef"]
 
@@ -172,17 +172,17 @@ class ActionResult(Part):
 
 def _action_line(action: ActionDef) -> str:
     signature = ", ".join(_parameter(p) for p in action.parameters)
-    line = f"- {one_line(action.name)}" + (f"({signature})" if signature else "")
+    line = f"- {single_line(action.name)}" + (f"({signature})" if signature else "")
     if action.description:
-        line += f": {one_line(action.description)}"
+        line += f": {single_line(action.description)}"
     if action.preconditions:
-        line += f" [requires: {'; '.join(one_line(p) for p in action.preconditions)}]"
+        line += f" [requires: {'; '.join(single_line(p) for p in action.preconditions)}]"
     return line
 
 
 def _parameter(parameter: ParamDef) -> str:
     if parameter.schema is None or parameter.spec:  # beside a schema it says the same in words
-        kind = one_line(parameter.spec)
+        kind = single_line(parameter.spec)
     else:
         kind = json.dumps(dict(parameter.schema))
-    return one_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")
+    return single_line(parameter.name) + ("?" if parameter.optional else "") + (f": {kind}" if kind else "")

@@ -11,7 +11,7 @@ from wsap_core.protocol.actions import ActionDef, ActionSpace, ParamDef
 from wsap_core.protocol.base import Part, freeze_mappings, freeze_sequences
 from wsap_core.protocol.lines import number
 from wsap_core.protocol.observation import Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 
 class AvatarState(Enum):
@@ -157,10 +157,10 @@ def render_avatar(observation: EmbodiedObservation) -> str:
     """Return the body's section, as the protocol lays it out."""
     a = observation.avatar
     return (
-        f"\n=== AVATAR: {one_line(a.name)} ===\n"
+        f"\n=== AVATAR: {single_line(a.name)} ===\n"
         f"Health: {number(a.health)}/{number(a.max_health)}\n"
         f"Position: ({', '.join(number(c) for c in a.position)})\n"
-        f"Facing: {one_line(observation.facing)} | Stance: {one_line(observation.stance)}\n"
+        f"Facing: {single_line(observation.facing)} | Stance: {single_line(observation.stance)}\n"
     )
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 
 def pairs(values: Mapping[str, Any]) -> str:
     """Return one `name: value` line for each item."""
-    return "\n".join(f"{one_line(key)}: {shown(value)}" for key, value in values.items())
+    return "\n".join(f"{single_line(key)}: {shown(value)}" for key, value in values.items())
 
 
 def shown(value: Any) -> str:
     """Return a value as a reader wants it: yes and no, short numbers, one line of text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return number(value) if isinstance(value, int | float) else one_line(value)
+    return number(value) if isinstance(value, int | float) else single_line(value)
 
 
 def number(value: float) -> str:
@@ -34,14 +34,14 @@ def number(value: float) -> str:
 
 def bullets(lines: Iterable[str]) -> str:
     """Return one `- ` line for each item."""
-    return "\n".join(f"- {one_line(line)}" for line in lines)
+    return "\n".join(f"- {single_line(line)}" for line in lines)
 
 
 def where(direction: str, distance: float | None) -> str:
     """Return a distance and a direction, such as `3 north`."""
     if distance is None:
-        return one_line(direction)
-    return one_line(direction) if distance == 0 else f"{number(distance)} {one_line(direction)}"
+        return single_line(direction)
+    return single_line(direction) if distance == 0 else f"{number(distance)} {single_line(direction)}"
 
 
 def dedent(text: str) -> str:

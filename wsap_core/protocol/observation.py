@@ -14,7 +14,7 @@ from wsap_core.protocol.messages import AgentMessage
 from wsap_core.protocol.spatial import Entity, Location, Terrain, entity_line, terrain_line
 from wsap_core.protocol.views import View
 from wsap_core.protocol.wire import encode
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 NOWHERE = Location()
 
@@ -124,11 +124,11 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
     """
     o = observation
     sections: list[tuple[str, str]] = [
-        ("TIME", one_line(o.time_of_day) if o.time_of_day else ""),
+        ("TIME", single_line(o.time_of_day) if o.time_of_day else ""),
         ("STATUS", pairs(o.status)),
         ("INVENTORY", pairs(o.inventory)),
         ("EFFECTS", bullets(_effect(e.name, e.description, e.remaining) for e in o.active_effects)),
-        ("LOCATION", one_line(o.location.description or o.location.region or _coordinates(o))),
+        ("LOCATION", single_line(o.location.description or o.location.region or _coordinates(o))),
         ("NEARBY", bullets([*map(entity_line, o.nearby_entities), *map(terrain_line, o.nearby_terrain)])),
         *extra_sections,
         ("RECENT EVENTS", bullets(e.description for e in o.recent_events)),

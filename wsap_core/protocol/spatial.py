@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wsap_core.protocol.base import Part, freeze_sequences
 from wsap_core.protocol.lines import where
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Terrain(Part):
 def entity_line(entity: Entity) -> str:
     """Return an entity in a few words: its own description, or one made from its fields."""
     if entity.description:
-        return one_line(entity.description)
-    text = one_line(entity.type)
+        return single_line(entity.description)
+    text = single_line(entity.type)
     if entity.name:
-        text = f"{one_line(entity.name)} ({text})"
+        text = f"{single_line(entity.name)} ({text})"
     if entity.state:
-        text += f", {one_line(entity.state)}"
+        text += f", {single_line(entity.state)}"
     return f"{text}, {where(entity.direction, entity.distance)}"
 
 
 def terrain_line(terrain: Terrain) -> str:
     """Return a kind of ground in a few words: what, where, and whether it can be walked on."""
-    text = f"{one_line(terrain.type)}, {where(terrain.direction, terrain.distance)}"
+    text = f"{single_line(terrain.type)}, {where(terrain.direction, terrain.distance)}"
     return text if terrain.passable else text + " (blocked)"

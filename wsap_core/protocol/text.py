@@ -8,7 +8,7 @@ from __future__ import annotations
 from wsap_core.protocol.actions import ActionSpace
 from wsap_core.protocol.lines import dedent
 from wsap_core.protocol.observation import Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 SYSTEM_TEMPLATE = """\
 You are an agent playing {game_name}.
@@ -26,7 +26,7 @@ QUESTION = 'What action do you take? Respond with JSON: {"action": "name", "para
 def system_message(game_name: str, game_description: str, action_space: ActionSpace) -> str:
     """Return the system message that is sent once, at the start of a session."""
     return SYSTEM_TEMPLATE.format(
-        game_name=one_line(game_name),
+        game_name=single_line(game_name),
         game_description=dedent(game_description),
         action_space=action_space.to_text(),
     )

@@ -24,7 +24,7 @@ from wsap_core.protocol import (
 )
 from wsap_core.seams.game import GameAdapter, HasDefaultAction, Renders
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS, Mailbox, message_of
 
@@ -234,16 +234,16 @@ class Seat:
     def _describe(self, observation: Observation) -> str:
         avatar = observation.avatar if isinstance(observation, EmbodiedObservation) else None
         avatar = avatar or self.world.avatar_of(self.agent_id)
-        parts = [f"You are {one_line(avatar.name or avatar.avatar_id)}."]
+        parts = [f"You are {single_line(avatar.name or avatar.avatar_id)}."]
         if avatar.state is AvatarState.DESTROYED:
             parts.append("You are dead.")
         if avatar.max_health:
             parts.append(f"Health {avatar.health:g} of {avatar.max_health:g}.")
-        status = ", ".join(f"{one_line(k)} {one_line(v)}" for k, v in observation.status.items())
+        status = ", ".join(f"{single_line(k)} {single_line(v)}" for k, v in observation.status.items())
         parts.append(f"Status: {status}." if status else "")
-        carried = ", ".join(f"{n} {one_line(k)}" for k, n in observation.inventory.items())
+        carried = ", ".join(f"{n} {single_line(k)}" for k, n in observation.inventory.items())
         parts.append(f"You carry {carried}." if carried else "You carry nothing.")
-        worn = ", ".join(f"{one_line(v)} ({one_line(k)})" for k, v in avatar.equipment.items())
+        worn = ", ".join(f"{single_line(v)} ({single_line(k)})" for k, v in avatar.equipment.items())
         parts.append(f"You wear {worn}." if worn else "")
         return " ".join(p for p in parts if p)
 
@@ -267,5 +267,5 @@ class Seat:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> WorldError:
-        detail = one_line(error)[:300] or "no message"
+        detail = single_line(error)[:300] or "no message"
         return WorldError(f"{self._name} raised {type(error).__name__}: {detail}")

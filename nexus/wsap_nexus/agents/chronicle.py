@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Row, bindparam, select
 
 from wsap_core.protocol import Event
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import (
     AgentFailed,
@@ -99,19 +99,21 @@ def respawn_words(options: Sequence[Mapping[str, Any]]) -> str:
         return "It can't live again."
     told = []
     for option in options:
-        costs = ", ".join(f"{amount} {one_line(name)}" for name, amount in sorted((option.get("cost") or {}).items()))
+        costs = ", ".join(
+            f"{amount} {single_line(name)}" for name, amount in sorted((option.get("cost") or {}).items())
+        )
         terms = [f"costs {costs}"] if costs else []
-        terms += [", ".join(map(one_line, option["penalties"]))] if option.get("penalties") else []
-        name = one_line(option["id"])[:80]
+        terms += [", ".join(map(single_line, option["penalties"]))] if option.get("penalties") else []
+        name = single_line(option["id"])[:80]
         told.append(f"{name} ({'; '.join(terms)})" if terms else name)
     return f"It can live again: {', '.join(told)}."
 
 
 def death_words(death: Died) -> str:
     """Return a sentence about the death of an avatar."""
-    killer = f", killed by {one_line(death.death_killer)[:80]}" if death.death_killer else ""
-    avatar = one_line(death.death_avatar_id)[:80] or "An avatar"
-    return f"{avatar} died of {one_line(death.death_cause)[:80]}{killer}."
+    killer = f", killed by {single_line(death.death_killer)[:80]}" if death.death_killer else ""
+    avatar = single_line(death.death_avatar_id)[:80] or "An avatar"
+    return f"{avatar} died of {single_line(death.death_cause)[:80]}{killer}."
 
 
 def ways_back(book: Transaction, agent_id: str, game: str) -> dict[str, str]:
@@ -172,5 +174,5 @@ def _counted(number: int, word: str) -> str:
 
 
 def _short(text: object, limit: int = 300) -> str:
-    plain = one_line(text)
+    plain = single_line(text)
     return plain if len(plain) <= limit else plain[: limit - 3] + "..."

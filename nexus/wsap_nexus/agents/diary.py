@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import latest, session_facts
 from wsap_nexus.store.entities import SessionRecord
 from wsap_nexus.store.events import DiaryWritten
@@ -53,7 +53,7 @@ def write_entry(book: Transaction, session: SessionRecord, text: str, *, own_wor
         text=text.strip()[:LONGEST],
         own_words=own_words,
     )
-    book.note(entry.model_copy(update={"error": one_line(error)[:300]}) if error else entry)
+    book.note(entry.model_copy(update={"error": single_line(error)[:300]}) if error else entry)
 
 
 def entries(book: Transaction, agent_id: str, *, before: int | None = None, limit: int = 50) -> list[Entry]:

@@ -21,7 +21,7 @@ from wsap_core.seams.context import Context, derive_seed
 from wsap_core.seams.memory import OutlivesRuns
 from wsap_core.seams.options import Options
 from wsap_core.seams.services import Services
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.secrets import with_secrets
 from wsap_llm.speech import Speaks
 from wsap_nexus.agents.chronicle import latest, news, session_facts
@@ -121,15 +121,15 @@ def known_facts(book: Transaction, agent_id: str) -> list[str]:
     place = "in the nexus, the place between the worlds"
     if agent.session_id is not None:
         place = f"in {book.session(agent.session_id).game}, where nothing moves just now"
-    facts = [f"I am {one_line(agent.name)}, and I am {place}."]
+    facts = [f"I am {single_line(agent.name)}, and I am {place}."]
     facts.append(f"I have made {agent.lifetime_steps} decisions in worlds so far.")
     skills = [f"{domain} {level:.2f}" for domain, level in sorted(book.skills(agent_id).items())]
     facts.append(f"My skills, from 0 to 1: {', '.join(skills)}." if skills else "I have no skills yet.")
-    carried = [one_line(record.item.name) for record in book.items(agent_id, place="escrow")]
+    carried = [single_line(record.item.name) for record in book.items(agent_id, place="escrow")]
     facts.append(f"I carry {', '.join(carried[:20])}." if carried else "I carry nothing.")
     goals = [f"{p.goal.description} ({p.progress})" for p in pursuits(book, agent_id, "active")]
-    facts += [f"My goals: {'; '.join(one_line(goal) for goal in goals)}."] if goals else []
-    facts += [f"I hold to this: {one_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
+    facts += [f"My goals: {'; '.join(single_line(goal) for goal in goals)}."] if goals else []
+    facts += [f"I hold to this: {single_line(line)}" for line in (*agent.core_memories, *agent.strategies)[:10]]
     for number, session in enumerate(s for s in book.sessions(agent_id=agent_id, limit=4) if s.closed):
         told = session_facts(book, session)
         facts.append(("Last, " if number == 0 else "Before that, ") + " ".join(told))
@@ -302,7 +302,7 @@ class AgentTalk:
             try:
                 words = await self._speak(agent, plan, self._run_for(agent, plan), "talk", facts, text)
             except WsapError as error:
-                hindered = f" (In my own words I can't say it now: {one_line(error)[:200]})"
+                hindered = f" (In my own words I can't say it now: {single_line(error)[:200]})"
                 break
             if words:
                 return Answer(words, "words")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import plural
 
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ def _row(call: ShownCall) -> dict[str, Any]:
 def _lines(call: ShownCall) -> Iterator[str]:
     usage, reply = call.reply.usage, call.reply
     tokens = f"{plural(usage.prompt_tokens, 'token')} in, {usage.completion_tokens} out"
-    yield f"call {call.number}, {one_line(call.seat)}: {tokens}"
+    yield f"call {call.number}, {single_line(call.seat)}: {tokens}"
     if call.shared:
         yield f"  ({plural(call.shared, 'message')} as in the previous call)"
     begun = [("begun reply", call.prefill)] if call.prefill else []
     thought = [("thinking", reply.thinking)] if reply.thinking else []
     cut = " (cut off)" if reply.truncated else ""
     for who, text in (*call.messages, *begun, *thought, (f"reply{cut}", reply.text)):
-        yield f"  {one_line(who)}:"
-        yield from (f"    {line}" if line else "" for line in printable(text).splitlines() or ["(nothing)"])
+        yield f"  {single_line(who)}:"
+        yield from (f"    {line}" if line else "" for line in strip_control(text).splitlines() or ["(nothing)"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +43,9 @@ def pairs(option: str, given: Iterable[str], *, example: str) -> dict[str, str]:
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key or not value:
-            raise UsageError(f"{option} takes {example}, not {one_line(text)[:60]!r}.")
+            raise UsageError(f"{option} takes {example}, not {single_line(text)[:60]!r}.")
         if key in found:
-            raise UsageError(f"{option} names {one_line(key)[:60]!r} twice.")
+            raise UsageError(f"{option} names {single_line(key)[:60]!r} twice.")
         found[key] = value
     return found
 

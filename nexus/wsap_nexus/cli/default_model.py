@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.model_options import AGENT, ModelRequest
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def with_default(request: ModelRequest, agents: Iterable[str | None], *, named: 
     model = default_model()
     if model is None:
         return request
-    click.echo(f"Model: {one_line(model)}, from {VARIABLE}; use --model ADDRESS for another.", err=True)
+    click.echo(f"Model: {single_line(model)}, from {VARIABLE}; use --model ADDRESS for another.", err=True)
     return replace(request, model=model)
 
 

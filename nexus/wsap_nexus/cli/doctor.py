@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural, typed_pairs
 from wsap_nexus.cli.findings import Finding
 
@@ -105,7 +105,7 @@ def examine(database: str | None, model: Callable[[], Iterator[Finding]] | None 
         try:
             yield from look()
         except Exception as error:
-            yield Finding(name, "problem", f"{type(error).__name__}: {one_line(error)[:300]}")
+            yield Finding(name, "problem", f"{type(error).__name__}: {single_line(error)[:300]}")
 
 
 def _python() -> Iterator[Finding]:
@@ -133,8 +133,8 @@ def _plugins() -> Iterator[Finding]:
     from wsap_core.host import PluginHost
 
     for row in PluginHost.discovered().rows:
-        name = f"plugin {one_line(row.name)}"
-        reason = one_line(" ".join(row.reasons))
+        name = f"plugin {single_line(row.name)}"
+        reason = single_line(" ".join(row.reasons))
         if row.status == "broken":
             yield Finding(name, "problem", reason, "Fix or remove it; everything else works.")
         elif row.status == "warning":
@@ -193,7 +193,7 @@ def _database(database: str | None) -> Iterator[Finding]:
             else:
                 yield Finding("database", "ok", detail)
     except WsapError as error:
-        yield Finding("database", "problem", one_line(error))
+        yield Finding("database", "problem", single_line(error))
 
 
 def _terminal() -> Iterator[Finding]:
@@ -227,13 +227,13 @@ def _worlds() -> Iterator[Finding]:
     from wsap_core.worlds import World
 
     for entry in PluginHost.discovered().games.all():
-        name = f"world {one_line(entry.spec.name)}"
+        name = f"world {single_line(entry.spec.name)}"
         try:
             world = World.create(entry.spec, Context.create(0))
             first = _timed(lambda world=world: asyncio.run(world.reset(0)))
             second = _timed(lambda world=world: asyncio.run(world.reset(1)))
         except WsapError as error:
-            yield Finding(name, "problem", one_line(error))
+            yield Finding(name, "problem", single_line(error))
             continue
         detail = f"a new episode takes {second * 1000:.0f} ms (the first {first * 1000:.0f} ms)"
         yield Finding(name, "warning" if second > SLOW_RESET else "ok", detail)

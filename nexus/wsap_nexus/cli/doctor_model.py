@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.default_model import VARIABLE, default_model
 from wsap_nexus.cli.findings import Finding
 
@@ -71,7 +71,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
     chosen = await _choose(address, host)
     if isinstance(chosen, Finding):
         return chosen
-    who = f"{one_line(chosen.address)} ({chosen.why})"
+    who = f"{single_line(chosen.address)} ({chosen.why})"
     failed = "problem" if chosen.must else "warning"
     async with ModelPool(host, policy=RequestPolicy(attempts=1)) as models:
         models.configure(chosen.address, options)
@@ -85,7 +85,7 @@ async def _verdict(address: str | None, host: PluginHost, options: Mapping[str, 
             hint = "Wait longer with --wait SECONDS, as loading a large model takes time; or use a smaller one."
             return Finding("model", failed, f"{who}: no reply within {wait:g} s", hint)
         except WsapError as error:
-            return Finding("model", failed, f"{who}: {one_line(error)}", _hint(error))
+            return Finding("model", failed, f"{who}: {single_line(error)}", _hint(error))
         seconds = models.meter.of(chosen.address).seconds
     fault, hint = _fault(reply, backend.abilities, seconds)
     return Finding("model", "warning" if fault else "ok", f"{who} answers {_how(reply, backend, seconds)}{fault}", hint)
@@ -121,7 +121,7 @@ def _how(reply: Reply, backend: Any, seconds: float) -> str:
 
 def _fault(reply: Reply, abilities: Abilities, seconds: float) -> tuple[str, str]:
     """Return what is wrong with a reply, beginning with a semicolon, and a hint; both empty if nothing is."""
-    said = one_line(reply.text)[:80]
+    said = single_line(reply.text)[:80]
     if not said.strip():
         return "; but the reply is empty", ROOM if reply.truncated or reply.thinking else ""
     if reply.truncated:

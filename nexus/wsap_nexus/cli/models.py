@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import json_option
 from wsap_nexus.cli.default_model import VARIABLE, default_model
 
@@ -129,16 +129,16 @@ def _print(listings: Sequence[Listing]) -> None:
         else:
             print_table(("", "MODEL", "CONTEXT", "NUM_CTX", "DETAIL", "CAN"), rows, notes=notes)
     for listing in listings:
-        place = f" at {one_line(listing.place)}" if listing.place else ""
+        place = f" at {single_line(listing.place)}" if listing.place else ""
         if not listing.reachable:
-            _say(f"{listing.provider}: not reachable{place}: {one_line(listing.reason)}")
+            _say(f"{listing.provider}: not reachable{place}: {single_line(listing.reason)}")
         elif not listing.models and not listing.note:
             _say(f"{listing.provider}: reachable{place}, and has no models.")
         if listing.note:
-            _say(f"{listing.provider}: {one_line(listing.note)}")
+            _say(f"{listing.provider}: {single_line(listing.note)}")
     if default is not None:
         listed = any(info.address == default for listing in listings for info in listing.models)
-        _say(f"Default: {one_line(default)}, from {VARIABLE}{'' if listed else ', which is not listed now'}.")
+        _say(f"Default: {single_line(default)}, from {VARIABLE}{'' if listed else ', which is not listed now'}.")
 
 
 def _say(sentence: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 
 class Notices:
@@ -18,7 +18,7 @@ class Notices:
 
     def __call__(self, text: str) -> None:
         """Write a sentence, unless it was written before."""
-        line = one_line(text)
+        line = single_line(text)
         if line not in self._said:
             self._said.add(line)
             click.echo(line, err=True)

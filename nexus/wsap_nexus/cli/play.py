@@ -12,7 +12,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import strip_control
 from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
@@ -339,7 +339,7 @@ def _conduct(
         interruption.happened = True
         summary = run.summary()
     finally:
-        if text := printable(stray.text).strip():
+        if text := strip_control(stray.text).strip():
             click.echo(text, err=True)
     stopped = interruption.happened
     report(run, parts, summary, interrupted=stopped, as_json=request.as_json, again=again)

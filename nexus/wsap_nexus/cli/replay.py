@@ -13,7 +13,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
 from wsap_core.cli.params import STEPS, WholeNumber
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.cli.common import both_terminals, database_option, is_dumb, json_option, output_console, plural
 from wsap_nexus.cli.runs import open_for_reading
 
@@ -160,7 +160,7 @@ def _print_steps(recording: Recording, first: int, last: int | None, every: int,
             continue
         click.echo(note_line(note, several=several))
         if full:
-            text = printable(recording.observation(note).to_text()).strip("\n")
+            text = strip_control(recording.observation(note).to_text()).strip("\n")
             click.echo("\n".join(f"    {line}" if line else "" for line in text.splitlines()) + "\n")
 
 
@@ -207,7 +207,7 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
     if found != expected:
         raise StorageError(
             f"The {plural(count, 'recorded step')} of run {record.id!r} give the hash {found}, and the run ended with "
-            f"{one_line(expected)[:64]}: the database was changed; restore a copy."
+            f"{single_line(expected)[:64]}: the database was changed; restore a copy."
         )
     if as_json:
         click.echo(json.dumps({"run": record.id, "steps": count, "trajectory_hash": found}))

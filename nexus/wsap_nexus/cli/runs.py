@@ -12,7 +12,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.cli.params import STEPS
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, output_console, plural
 
 if TYPE_CHECKING:
@@ -152,9 +152,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     # Metrics come sorted by name; one that is called the score is the one to show.
     first = score.get("score", next(iter(score.values()), None))
     return [
-        one_line(row["run"]),
-        one_line(row["game"]),
-        one_line(row["agent"]),
+        single_line(row["run"]),
+        single_line(row["game"]),
+        single_line(row["agent"]),
         str(row["seed"]),
         "-" if row["steps"] is None else str(row["steps"]),
         "-" if not isinstance(row["reward"], int | float) else f"{row['reward']:.4g}",
@@ -183,7 +183,7 @@ def _when(created: str) -> str:
     try:
         moment = datetime.fromisoformat(created)
     except ValueError:
-        return one_line(created)
+        return single_line(created)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.astimezone().strftime("%Y-%m-%d %H:%M")

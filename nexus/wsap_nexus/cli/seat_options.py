@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import pairs, typed_pairs
 from wsap_nexus.cli.model_options import AGENT, refuse_key
 
@@ -41,7 +41,7 @@ def agents_by_seat(given: Iterable[str]) -> dict[str, str]:
     for text in given:
         seat, _, agent = text.rpartition("=")
         if seat in chosen:
-            where = f"the seat {one_line(seat)[:60]!r}" if seat else "one seat"
+            where = f"the seat {single_line(seat)[:60]!r}" if seat else "one seat"
             raise UsageError(f"--as gives {where} to two agents; leave one out, or say SEAT=NAME.")
         chosen[seat] = agent
     return chosen
@@ -108,7 +108,7 @@ class Seating:
             # The longest, because a seat's name may have a dot in it.
             found = max((n for n in names if key.startswith(f"{n}.") and len(key) > len(n) + 1), key=len, default=None)
             if found is None:
-                shown = ", ".join(map(one_line, names[:20])) + (", ..." if len(names) > 20 else "")
+                shown = ", ".join(map(single_line, names[:20])) + (", ..." if len(names) > 20 else "")
                 raise UsageError(f"--seat-option takes SEAT.KEY=VALUE with one of the seats {shown}, not {key!r}.")
             own[found][key[len(found) + 1 :]] = value
         return tuple(replace(seat, options={**seat.options, **own[seat.name]}) for seat in seats)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.dashboard.serializers import view_json
 from wsap_nexus.hub.nexus import Nexus
 
@@ -65,7 +65,7 @@ class Frames:
         try:
             view = view_json(await face.render())
         except Exception as error:  # the game's own code
-            return Frame(None, "failed", f"The game drew nothing: {one_line(error)[:200]}", now)
+            return Frame(None, "failed", f"The game drew nothing: {single_line(error)[:200]}", now)
         if view is None:
             return Frame(None, "none", "This game draws no picture of itself.", now)
         return Frame(view, hashlib.sha256(dumps(view).encode()).hexdigest()[:24], "", now)

@@ -12,7 +12,7 @@ from fastapi import Request, Response
 
 from wsap_core.protocol import GridMapBlock, ImageBlock, Observation, View
 from wsap_core.protocol.wire import dumps, encode
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.dashboard.guard import HEADERS
 from wsap_nexus.hub.live_session import LiveSession
 from wsap_nexus.store.events import Names, NexusEvent
@@ -75,11 +75,11 @@ def session_json(stay: LiveSession) -> dict[str, Any]:
     if step is not None:
         found |= {
             "action": action_text(step.action.name, step.action.parameters)[:200],
-            "reasoning": one_line(step.action.reasoning or "")[:300],
+            "reasoning": single_line(step.action.reasoning or "")[:300],
             "success": step.result.success,
-            "message": one_line(step.result.message)[:300],
+            "message": single_line(step.result.message)[:300],
             "gained": step.result.reward,
-            "achievements": [one_line(name)[:100] for name in list(step.result.achievements)[:10]],
+            "achievements": [single_line(name)[:100] for name in list(step.result.achievements)[:10]],
             "forced": step.forced,
         }
     return found

@@ -20,7 +20,7 @@ from fastapi.responses import Response
 
 from wsap_core.errors import UnknownNameError, WsapError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import strip_control
 
 CODES: Mapping[int, tuple[str, str]] = {
     400: ("VALIDATION_ERROR", "A field of the request is missing, of the wrong kind, or not named here."),
@@ -40,7 +40,7 @@ def error_body(
     return {
         "error": {
             "code": code,
-            "message": printable(message)[:2000],
+            "message": strip_control(message)[:2000],
             "details": dict(details or {}),
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
             "retry": retry,
@@ -75,7 +75,7 @@ def of_error(error: WsapError) -> Response:
     if error.http_status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, UnknownNameError):
-        details.update(kind=error.kind, name=printable(error.name)[:200], suggestions=list(error.suggestions))
+        details.update(kind=error.kind, name=strip_control(error.name)[:200], suggestions=list(error.suggestions))
     return error_response(
         error.http_status, error.code, str(error), retry=error.retryable, details=details, headers=headers
     )
@@ -100,7 +100,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         found = [
-            {"where": printable(".".join(str(part) for part in e["loc"]))[:300], "what": printable(str(e["msg"]))[:300]}
+            {
+                "where": strip_control(".".join(str(part) for part in e["loc"]))[:300],
+                "what": strip_control(str(e["msg"]))[:300],
+            }
             for e in error.errors()[:10]
         ]
         first = found[0] if found else {"where": "request", "what": "malformed"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from wsap_core.errors import UnknownNameError, UsageError, WsapError
 from wsap_core.protocol import AvatarState
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.agents import messages, metagoals
 from wsap_nexus.agents.chronicle import latest, news, ways_back
 from wsap_nexus.agents.memory import AgentMemories, SavedMemories
@@ -133,7 +133,7 @@ class AgentContext:
             avatar = body.avatar
             way = f" {dead.get(avatar.avatar_id, '')}" if avatar.state is AvatarState.DESTROYED else ""
             parts.append(f"Your body {avatar.avatar_id} in {body.world_id} is {avatar.state.value}.{way}")
-        return one_line(" ".join(parts))
+        return single_line(" ".join(parts))
 
     def request_enter(self, agent_id: str, game: str, terms: EntryRequest) -> str:
         """Prepare the agent's way into a game."""

@@ -15,7 +15,7 @@ from wsap_core.loading import names_object
 from wsap_core.protocol.wire import Codec
 from wsap_core.references import load_adapter_spec
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
 from wsap_nexus.hub.remote_games import RemoteGames
 from wsap_nexus.store.events import GameAvailable, GameFailed, GameInMaintenance, GameOffline
@@ -80,7 +80,7 @@ class CircuitBreaker:
             raise UsageError(f"A game is {', '.join(known[:-1])} or {known[-1]}, not {status!r}.")
         before = self.of(game)
         failed_at = () if status == "available" else before.failed_at
-        standing = Availability(status, one_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
+        standing = Availability(status, single_line(reason)[:_LONGEST_REASON], failed_at)  # type: ignore[arg-type]  # looked up
         with self._ledger.change() as book:
             self._keep(book, game, standing)
             book.note(_STATUS_EVENTS[standing.status](game=game, reason=standing.reason, before=before.status))
@@ -90,7 +90,7 @@ class CircuitBreaker:
 
     def count(self, game: str, world_id: str, error: BaseException) -> bool:
         """Count a failure of a world; return True if that was one too many, so that its game is offline now."""
-        reason = one_line(error)[:_LONGEST_REASON]
+        reason = single_line(error)[:_LONGEST_REASON]
         before = self.of(game)
         with self._ledger.change() as book:
             recent = tuple(t for t in before.failed_at if book.now - t < self._window)

@@ -28,7 +28,7 @@ from wsap_core.protocol import (
 from wsap_core.protocol.wire import encode
 from wsap_core.seams.context import derive_seed
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.agents.chronicle import death_words, respawn_words
 from wsap_nexus.agents.exit_rules import parse_condition
 from wsap_nexus.agents.metagoals import advance
@@ -201,7 +201,7 @@ async def _found_dead(
     told = Died.of(death, agent_id=seat_name, game=world.spec.name)
     options = told.death_respawn_options
     choice = f" Enter with avatar={avatar_id} and respawn={options[0]['id']}, or with avatar=new." if options else ""
-    message = f"While you were away, {death_words(told)} {respawn_words(options)}{one_line(choice)}"
+    message = f"While you were away, {death_words(told)} {respawn_words(options)}{single_line(choice)}"
     return DiedAsleepError(message, death=death, body=body, receipt=receipt, package=package, state=state)
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from wsap_core.errors import WsapError
 from wsap_core.factories import load
 from wsap_core.host import PluginHost
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus import hookspecs
 from wsap_nexus.hookspecs import Listener, ListenerSpec
 from wsap_nexus.store.events import ListenerFailed, NexusEvent
@@ -202,7 +202,7 @@ class PluginListeners:
         await asyncio.gather(*(delivery.aclose(GRACE) for delivery in self._deliveries))
 
     def _report(self, name: str, error: BaseException) -> None:
-        text = one_line(f"{type(error).__name__}: {error}")[:500]
+        text = single_line(f"{type(error).__name__}: {error}")[:500]
         _LOG.warning("The listener %s failed; this is reported once: %s", name, text, exc_info=error)
         with contextlib.suppress(WsapError), self._ledger.change() as book:
             book.note(ListenerFailed(listener=name, error=text))

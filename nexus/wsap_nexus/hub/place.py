@@ -20,7 +20,7 @@ from wsap_core.protocol import (
 )
 from wsap_core.protocol.base import freeze_sequences
 from wsap_core.specs import AdapterSpec
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_core.worlds.mailbox import MESSAGE_ACTIONS
 from wsap_nexus.agents.messages import StoredMessage
@@ -61,19 +61,19 @@ class NexusObservation(Observation):
         lines = [super().to_text(), "", "=== WORLDS ==="]
         for entry in self.games:
             where = f", {entry.visits} visits" if entry.visits else ", never visited"
-            bodies = f"; your bodies: {', '.join(map(one_line, entry.avatars))}" if entry.avatars else ""
-            lines.append(f"- {one_line(entry.game)} ({entry.status}{where}): {one_line(entry.summary)}{bodies}")
+            bodies = f"; your bodies: {', '.join(map(single_line, entry.avatars))}" if entry.avatars else ""
+            lines.append(f"- {single_line(entry.game)} ({entry.status}{where}): {single_line(entry.summary)}{bodies}")
         if self.suggestions:
             lines += ["", "=== SUGGESTIONS ==="]
-            lines += [f"- {one_line(s.game)} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions]
+            lines += [f"- {single_line(s.game)} ({s.score:.2f}): {'; '.join(s.reasons)}" for s in self.suggestions]
         if self.skills:
             lines += ["", "=== SKILLS ===", ", ".join(f"{k} {v:.2f}" for k, v in sorted(self.skills.items()))]
         if self.carried:
-            lines += ["", "=== YOU CARRY ===", ", ".join(map(one_line, self.carried))]
+            lines += ["", "=== YOU CARRY ===", ", ".join(map(single_line, self.carried))]
         if self.recent:
-            lines += ["", "=== BEFORE ===", *(f"- {one_line(line)}" for line in self.recent)]
+            lines += ["", "=== BEFORE ===", *(f"- {single_line(line)}" for line in self.recent)]
         if self.present:
-            lines += ["", "=== HERE ===", ", ".join(map(one_line, self.present))]
+            lines += ["", "=== HERE ===", ", ".join(map(single_line, self.present))]
         return "\n".join(lines)
 
 
@@ -334,11 +334,11 @@ def _review_self(around: NexusState) -> str:
     parts += [f"Your goals: {goals}."] if goals else []
     parts += [f"You remember: {line}" for line in own.core_memories[:10]]
     parts += [f"You hold to: {line}" for line in own.strategies[:10]]
-    return one_line(" ".join(part for part in parts if part))
+    return single_line(" ".join(part for part in parts if part))
 
 
 def _review_achievements(around: NexusState) -> str:
-    return f"You have achieved: {', '.join(map(one_line, around.achievements)) or 'nothing yet'}."
+    return f"You have achieved: {', '.join(map(single_line, around.achievements)) or 'nothing yet'}."
 
 
 _REVIEWS: Mapping[str, Callable[[NexusState], str]] = {

@@ -30,7 +30,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_core.worlds.legality import check_action
 from wsap_nexus.agents.exit_rules import OWN_GOAL
@@ -203,7 +203,7 @@ class VisitorSeat:
         if out.left is not None:
             destination = str(given.get("destination") or "").strip()
             onward = "" if destination.lower() in ("", "nexus", "none") else destination
-            self.exit = Exit(one_line(given.get("reason") or "")[:500], onward[:200])
+            self.exit = Exit(single_line(given.get("reason") or "")[:500], onward[:200])
         return replace(out, action=action)
 
     def _with_goals(self, observation: Observation) -> Observation:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesVision
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_core.worlds import Outcome
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.goals import GoalWatch
@@ -189,7 +189,7 @@ class SeatLoop:
         """
         if "goals" in state:
             self._goals.set_state(state["goals"])
-        self._plan = tuple(one_line(line) for line in state.get("plan") or ())
+        self._plan = tuple(single_line(line) for line in state.get("plan") or ())
 
     async def _observe(self, order: ReplayOrder, episode: int) -> tuple[Observation, int]:
         """Return what a seat among several sees at its next decision, and the last event by then.
@@ -351,7 +351,7 @@ class SeatLoop:
 
     async def _make_plan(self, episode: int, observation: Observation) -> None:
         lines = await self._ask(lambda: self.agent.plan(list(observation.current_goals)))
-        before, self._plan = self._plan, tuple(one_line(line) for line in lines or ())
+        before, self._plan = self._plan, tuple(single_line(line) for line in lines or ())
         if (self._plan or before) and not self._history:
             self._recorder.plan(self.seat.agent_id, episode, list(self._plan))
 
@@ -393,7 +393,7 @@ class SeatLoop:
         except (WsapError, TimeoutError, asyncio.CancelledError):
             raise
         except Exception as error:
-            detail = one_line(error)[:300] or "no message"
+            detail = single_line(error)[:300] or "no message"
             raise PluginError(
                 f"The agent {self.tally.agent!r} in seat {self.seat.agent_id!r} raised {type(error).__name__}: {detail}"
             ) from error

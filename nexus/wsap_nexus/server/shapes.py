@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.http.replies import Request
 from wsap_nexus.store.entities import AGENT_ID
 from wsap_nexus.worlds.game_info import GameInfo
@@ -30,7 +30,7 @@ def part(name: str) -> WithJsonSchema:
 
 
 def _plain(text: str) -> str:
-    if one_line(text) != text:
+    if single_line(text) != text:
         raise ValueError("a name is one line, without control or direction characters, or spaces around it")
     return text
 

@@ -12,7 +12,7 @@
     browser   a recorded run, step by step
     plain     lines for where there is no terminal
 
-Text that a game, an agent or a file wrote goes through `one_line` and into `rich.text.Text`, which
+Text that a game, an agent or a file wrote goes through `single_line` and into `rich.text.Text`, which
 knows no markup; nothing of it is ever interpreted.
 """
 

@@ -16,7 +16,7 @@ from wsap_core.protocol import (
     View,
 )
 from wsap_core.protocol.views import Block
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 from wsap_nexus.terminal.gridmap import GridMap
 from wsap_nexus.terminal.picture import Picture
 from wsap_nexus.terminal.sheets import MOST_ROWS, Sheet, Talk
@@ -37,12 +37,12 @@ def draw_block(block: Block, *, facing: str = "", light: float = 1.0, plain: boo
         return Talk(block)
     if isinstance(block, PlaceGraphBlock):
         return _places(block)
-    return Text(printable(block.text)[:LONGEST_TEXT])
+    return Text(strip_control(block.text)[:LONGEST_TEXT])
 
 
 def title_of(block: Block) -> str:
     """Return what a block is called, on one line; empty where it has no name."""
-    return one_line(getattr(block, "title", ""))[:60]
+    return single_line(getattr(block, "title", ""))[:60]
 
 
 def map_of(view: View | None) -> GridMapBlock | None:
@@ -76,11 +76,11 @@ def _places(block: PlaceGraphBlock) -> RenderableType:
     for place in block.places[:MOST_ROWS]:
         here = place == block.here
         text = Text("● " if here else "○ ", "bold yellow" if here else "dim")
-        text.append(one_line(place), "bold" if here else "")
-        ways = [one_line(pair[1]) for pair in block.exits if len(pair) == 2 and pair[0] == place]
+        text.append(single_line(place), "bold" if here else "")
+        ways = [single_line(pair[1]) for pair in block.exits if len(pair) == 2 and pair[0] == place]
         if ways:
             text.append(" → " + ", ".join(ways), "dim")
-        people = [one_line(name) for name in block.occupants.get(place, ())]
+        people = [single_line(name) for name in block.occupants.get(place, ())]
         if people:
             text.append("  " + ", ".join(people), "cyan")
         lines.append(text)

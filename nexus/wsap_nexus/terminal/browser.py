@@ -10,7 +10,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.terminal import keys
 from wsap_nexus.terminal.recorded import Recording
 from wsap_nexus.terminal.screen import Look, compose
@@ -160,7 +160,7 @@ async def browse(recording: Recording, console: Console, *, position: int = 0, f
     browser = Browser(recording, position)
     pressed = asyncio.Event()
     if recording.remark:
-        browser._remark = one_line(recording.remark)[:60]
+        browser._remark = single_line(recording.remark)[:60]
 
     def press(key: str) -> None:
         browser.press(key)

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from wsap_core.protocol import GridMapBlock
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.terminal.palette import FACING, GRASS, Colour, shaded, tile_for
 
 BIGGEST = 4
@@ -67,7 +67,7 @@ class GridMap:
     def _tile(self, x: int, y: int, character: str) -> tuple[tuple[str, Colour, Colour | None], str]:
         word = self._legend.get(character, "")
         tile = tile_for(word, character)
-        glyph = one_line(character)[:1] or " " if self._plain or not tile.glyph else tile.glyph
+        glyph = single_line(character)[:1] or " " if self._plain or not tile.glyph else tile.glyph
         if word == "you" and self._facing:
             glyph = self._facing
         if cell_len(glyph) != 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.authoring.typed import in_order
 from wsap_core.protocol import Action, ActionSpace, Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 RESERVED = frozenset("qm?:/\t")
 """Keys that the view itself takes."""
@@ -86,7 +86,7 @@ def why_not(action: Action, observation: Observation) -> str:
     found = observation.is_available(action.name)
     if found is None or found.available:
         return ""
-    return f"{action.name} is not possible now: {one_line(found.reason) or 'the game does not say why'}."
+    return f"{action.name} is not possible now: {single_line(found.reason) or 'the game does not say why'}."
 
 
 @dataclass

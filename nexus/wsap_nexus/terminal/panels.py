@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from wsap_core.protocol import Achievement, EmbodiedObservation, Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.terminal.spending import brief, packed, parts, rate
 from wsap_nexus.terminal.story import Note, SeatScene, Stage, folded
 
@@ -50,14 +50,14 @@ def vitals(scene: SeatScene, width: int) -> list[Text]:
     bars: list[tuple[int, Text]] = []
     others = []
     for key, value in observation.status.items():
-        name = one_line(key)
+        name = single_line(key)
         if name.lower() in VITALS and isinstance(value, int | float) and not isinstance(value, bool):
             # In one order always: what comes from the log is sorted by name.
             rank = list(VITALS).index(name.lower())
             bars.append((rank, bar(name, float(value), scene.maxima.get(str(key), float(value)), width)))
         else:
             others.append(Text.assemble((f"{name} ", "dim"), _figure(value), overflow="ellipsis", no_wrap=True))
-    effects = ", ".join(one_line(effect.name) for effect in observation.active_effects)
+    effects = ", ".join(single_line(effect.name) for effect in observation.active_effects)
     if effects:
         others.append(Text(effects, "bold magenta", overflow="ellipsis", no_wrap=True))
     return [line for _, line in sorted(bars, key=lambda entry: entry[0])] + others
@@ -87,7 +87,7 @@ def inventory(observation: Observation | None, width: int) -> list[Text]:
     """Return what is carried, as many things on a line as fit."""
     lines: list[Text] = []
     for name, count in (observation.inventory if observation is not None else {}).items():
-        item = Text.assemble(one_line(name).replace("_", " "), " ", (f"{count}", "bold yellow"), no_wrap=True)
+        item = Text.assemble(single_line(name).replace("_", " "), " ", (f"{count}", "bold yellow"), no_wrap=True)
         if lines and cell_len(lines[-1].plain) + cell_len(item.plain) + 2 <= width:
             lines[-1].append("  ").append_text(item)
         else:
@@ -154,8 +154,8 @@ def _action_style(note: Note, *, newest: bool) -> str:
 
 def achievements(scene: SeatScene, catalogue: tuple[Achievement, ...], width: int, height: int) -> list[Text]:
     """Return what was achieved, with the step, and what is left, in columns; what is left out is counted."""
-    known = [one_line(a.name) for a in catalogue]
-    done = sorted(((one_line(name), step) for name, step in scene.unlocked.items()), key=lambda item: item[1])
+    known = [single_line(a.name) for a in catalogue]
+    done = sorted(((single_line(name), step) for name, step in scene.unlocked.items()), key=lambda item: item[1])
     reached = {name for name, _ in done}
     missing = [name for name in known if name not in reached]
     # Wide enough for what is said of those that are left out, too.
@@ -200,17 +200,17 @@ def headline(stage: Stage, width: int) -> Text:
     """Return the first line: the game, who plays, the run, and how it stands."""
     seat = stage.seat
     left = Text(no_wrap=True, overflow="ellipsis")
-    left.append(f" {one_line(stage.title)} ", "bold")
-    left.append(f" {one_line(seat.agent)}", "bold cyan")
+    left.append(f" {single_line(stage.title)} ", "bold")
+    left.append(f" {single_line(seat.agent)}", "bold cyan")
     if len(stage.seats) > 1:
-        left.append(f" as {one_line(seat.name)}", "cyan")
+        left.append(f" as {single_line(seat.name)}", "cyan")
     left.append(f"  seed {stage.seed}", "dim")
     right = Text(no_wrap=True)
-    right.append(one_line(stage.run or "not recorded"), "dim" if stage.run else "yellow")
-    right.append(f"  {one_line(stage.state)} ", "bold")
+    right.append(single_line(stage.run or "not recorded"), "dim" if stage.run else "yellow")
+    right.append(f"  {single_line(stage.state)} ", "bold")
     gap = width - cell_len(left.plain) - cell_len(right.plain)
     if gap < 1:
-        right = Text(f"{one_line(stage.state)} ", "bold", no_wrap=True)
+        right = Text(f"{single_line(stage.state)} ", "bold", no_wrap=True)
         gap = width - cell_len(left.plain) - cell_len(right.plain)
     if gap < 1:
         left.truncate(max(1, width - cell_len(right.plain) - 1), overflow="ellipsis")
@@ -221,7 +221,7 @@ def headline(stage: Stage, width: int) -> Text:
 def has_bars(scene: SeatScene) -> bool:
     """Return whether a seat has a body, with vitals to be drawn as bars."""
     status = scene.observation.status if scene.observation is not None else {}
-    return any(one_line(key).lower() in VITALS for key in status)
+    return any(single_line(key).lower() in VITALS for key in status)
 
 
 def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
@@ -236,11 +236,13 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
     limit = f"/{stage.limit}" if stage.limit is not None else ""
     shown: list[tuple[str, str]] = [("step", f"{seat.steps}{limit}")]
     if status and seat.observation is not None:
-        shown += [(one_line(key), _figure(value)) for key, value in seat.observation.status.items()]
+        shown += [(single_line(key), _figure(value)) for key, value in seat.observation.status.items()]
     shown += [("episode", f"{seat.episode + 1}"), ("reward", number(seat.reward))]
-    shown += [(one_line(name), f"{number(round(value, 2))}{one_line(unit)}") for name, value, unit in stage.scores]
+    shown += [
+        (single_line(name), f"{number(round(value, 2))}{single_line(unit)}") for name, value, unit in stage.scores
+    ]
     if now and seat.observation is not None and seat.observation.time_of_day:
-        shown.append(("", one_line(seat.observation.time_of_day)))
+        shown.append(("", single_line(seat.observation.time_of_day)))
     line = Text(" ", no_wrap=True, overflow="ellipsis")
     for label, value in shown:
         line.append(f"{label} " if label else "", "dim").append(value, "bold").append("   ")
@@ -248,7 +250,7 @@ def figures(stage: Stage, *, status: bool = False, now: bool = True) -> Text:
 
 
 def _figure(value: object) -> str:
-    shown = "yes" if value is True else "no" if value is False else one_line(value)
+    shown = "yes" if value is True else "no" if value is False else single_line(value)
     return number(value) if isinstance(value, float) else shown
 
 
@@ -277,16 +279,16 @@ def table_of_seats(stage: Stage, width: int, most: int) -> list[Text]:
     """
     chosen = stage.seat
     shown = [seat for seat in stage.seats if not seat.hidden]
-    hidden = Counter(one_line(seat.agent) for seat in stage.seats if seat.hidden)
-    longest = max((cell_len(one_line(seat.name)) for seat in shown), default=0)
+    hidden = Counter(single_line(seat.agent) for seat in stage.seats if seat.hidden)
+    longest = max((cell_len(single_line(seat.name)) for seat in shown), default=0)
     usual, count = Counter(seat.agent for seat in shown).most_common(1)[0] if shown else ("", 0)
     alike = usual if count > max(1, len(shown) // 2) else None
     lines = []
     for seat in shown:
         line = Text("▸ " if seat is chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
-        line.append(set_cell_size(one_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
+        line.append(set_cell_size(single_line(seat.name), longest) + " ", "bold" if seat is chosen else "")
         if seat.agent != alike:  # what most of them are is not said of each
-            line.append(f"{one_line(seat.agent)} ", "cyan")
+            line.append(f"{single_line(seat.agent)} ", "cyan")
         if width >= _WIDE:
             line.append(f" step {seat.steps}  reward {number(seat.reward)} ", "dim")
         if seat.notes:
@@ -311,8 +313,8 @@ def heard(observation: Observation | None, height: int) -> list[Text]:
     lines = []
     for message in messages:
         line = Text(no_wrap=True, overflow="ellipsis")
-        line.append(one_line(message.sender), "bold cyan").append(f" ({one_line(message.type)}): ", "dim")
-        lines.append(line.append(one_line(message.content)))
+        line.append(single_line(message.sender), "bold cyan").append(f" ({single_line(message.type)}): ", "dim")
+        lines.append(line.append(single_line(message.content)))
     return lines
 
 
@@ -321,4 +323,4 @@ def place(observation: Observation | None) -> str:
     if observation is None:
         return ""
     location = observation.location
-    return one_line(location.description or location.region or "")
+    return single_line(location.description or location.region or "")

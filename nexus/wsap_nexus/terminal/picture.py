@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from wsap_core.protocol import ImageBlock
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 LARGEST = 4096
 """Pixels in width or height that are decoded at most."""
@@ -32,7 +32,7 @@ class Picture:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = pixel_rows(self._block, options.max_width, 2 * (options.height or options.max_height))
         if rows is None:
-            yield Segment(one_line(self._block.alt or "A picture that can't be shown here.")[: options.max_width])
+            yield Segment(single_line(self._block.alt or "A picture that can't be shown here.")[: options.max_width])
             return
         for upper, lower in zip(rows[::2], rows[1::2], strict=True):
             for top, bottom in zip(upper, lower, strict=True):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.runs.loop import StepTaken
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
@@ -70,17 +70,17 @@ class PlainProgress:
             self._header = ""
         result = step.result
         self._reward += result.reward
-        who = f"{one_line(step.seat)}: " if self._several else ""
+        who = f"{single_line(step.seat)}: " if self._several else ""
         if not self._quiet:
             for name in result.achievements:
-                self._write(f"step {step.step}: {who}achieved {one_line(name)}")
+                self._write(f"step {step.step}: {who}achieved {single_line(name)}")
             if result.done:
-                self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {one_line(result.message)}")
+                self._write(f"step {step.step}: {who}episode {step.episode + 1} is over: {single_line(result.message)}")
         now = self._clock()
         if now - self._said >= self._every:
             self._said = now
             of = f" of {self._limit}" if self._limit is not None else ""
-            self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {one_line(step.action.name)}")
+            self._write(f"step {step.step}{of}: {who}reward {number(self._reward)}, {single_line(step.action.name)}")
             for line in self._taken():
                 self._write(f"  {line}")
 
@@ -115,12 +115,12 @@ def summary_lines(
     ended = "" if summary["done"] else ", cut short"
     lines = [f"{took}{ended}: reward {number(float(summary['reward']))}"]
     for name, value in summary["score"].items():
-        lines.append(f"{one_line(name)}: {number(round(float(value), 2))}{one_line(units.get(name, ''))}")
+        lines.append(f"{single_line(name)}: {number(round(float(value), 2))}{single_line(units.get(name, ''))}")
     reached: Mapping[str, int] = summary["achievements"]
     if reached or catalogue:
         of = f" of {catalogue}" if catalogue else ""
         names = ", ".join(
-            one_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
+            single_line(name) + (f" ×{count}" if count > 1 else "") for name, count in sorted(reached.items())
         )
         lines.append(f"achievements: {len(reached)}{of}" + (f" ({names})" if names else ""))
     lines += _how_decided(summary["decisions"])
@@ -137,13 +137,13 @@ def _how_seats_did(seats: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a line for each seat; where there are many of them, one for each reward and agent, the best first."""
     if len(seats) <= FEW:
         return [
-            f"{one_line(seat['seat'])} ({one_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
+            f"{single_line(seat['seat'])} ({single_line(seat['agent'])}): reward {number(float(seat['reward']))}, "
             f"{seat['steps']} step{_s(int(seat['steps']))}"
             for seat in seats
         ]
     groups: dict[tuple[float, str], list[str]] = {}
     for seat in seats:
-        groups.setdefault((float(seat["reward"]), one_line(seat["agent"])), []).append(one_line(seat["seat"]))
+        groups.setdefault((float(seat["reward"]), single_line(seat["agent"])), []).append(single_line(seat["seat"]))
     best_first = sorted(groups.items(), key=lambda group: -group[0][0])
     return [f"reward {number(reward)} ({agent}): {', '.join(names)}" for (reward, agent), names in best_first]
 

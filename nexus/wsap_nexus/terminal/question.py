@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wsap_core.authoring.typed import typed_action
 from wsap_core.protocol import TOOL, Action, ActionSpace, Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.reply.schema import legal_actions
 from wsap_nexus.terminal.keymap import Line, by_action, keymap, why_not
 
@@ -77,7 +77,7 @@ class Question:
             can = not why_not(Action(action.name), self.observation)
             cell = Text(no_wrap=True, overflow="ellipsis")
             cell.append(signs.get(action.name, ":"), "bold yellow" if can else "dim")
-            cell.append(f" {one_line(action.name)}", "" if can else "dim strike")
+            cell.append(f" {single_line(action.name)}", "" if can else "dim strike")
             (impossible if not can else tools if action.category in ASIDE else deeds).append(cell)
         if len(impossible) > MOST_IMPOSSIBLE:
             impossible = [Text(f"{len(impossible)} more are not possible now", "dim")]
@@ -85,13 +85,13 @@ class Question:
         return [*self._first_lines(width), *_flowing(deeds, width), *rest]
 
     def _first_lines(self, width: int) -> list[Text]:
-        reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(one_line(self.reason), width)]
+        reason = [Text(line, "bold red", no_wrap=True) for line in textwrap.wrap(single_line(self.reason), width)]
         if not self.line.open:
             ask = "Press a key, or : to type an action."
             return reason or [Text(ask, "dim", no_wrap=True, overflow="ellipsis")]
         hint = "  Tab completes, Esc leaves"
         room = max(10, width - 4)
-        typed = one_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
+        typed = single_line(self.line.text) + (" " if self.line.text.endswith(" ") else "")
         if cell_len(typed) > room:  # what is typed now is at its end
             typed = "…" + set_cell_size(typed[::-1], room - 1)[::-1]
         line = Text.assemble((": ", "bold yellow"), (typed, "bold"), ("▏", "blink"), no_wrap=True)

@@ -15,7 +15,7 @@ from wsap_core.protocol import Achievement, Action, ActionResult, Observation
 from wsap_core.protocol.wire import Codec
 from wsap_core.seams.agent import DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.store.records import EventRecord, RunRecord
 from wsap_nexus.store.repository import Repository
 from wsap_nexus.terminal.spending import Spent
@@ -100,7 +100,7 @@ class Recording:
         self._spent = list(accumulate(self.notes, _spent, initial=Spent()))
         self._achieved = [i for i, note in enumerate(self.notes) if note.achievements]
         self._plans = [
-            (event.seq, event.seat or "", tuple(one_line(line) for line in event.data.get("plan", ())))
+            (event.seq, event.seat or "", tuple(single_line(line) for line in event.data.get("plan", ())))
             for event in repository.read_events(run.id, kinds=("plan",))
         ]
         self._first: dict[str, Observation | None] = {}

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from wsap_core.protocol import ChatBlock, GridMapBlock, ImageBlock, View
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.terminal import panels
 from wsap_nexus.terminal.blocks import blocks_of, draw_block, image_of, map_of, title_of
 from wsap_nexus.terminal.gridmap import GridMap
@@ -78,7 +78,7 @@ def compose(stage: Stage, width: int, height: int, look: Look) -> RenderableType
         Layout(panels.figures(stage, status=_status_on_top(stage) and news, now=news), size=1),
         *(Layout(line, size=1) for line in taken),
         Layout(body, name="body"),
-        Layout(Text(f" {one_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
+        Layout(Text(f" {single_line(stage.keys)}", "dim", no_wrap=True, overflow="ellipsis"), size=1),
     )
     return root
 
@@ -109,7 +109,7 @@ def last_picture(stage: Stage, width: int) -> RenderableType | None:
         if isinstance(drawn, Sheet) and drawn.lines > _LONG:
             drawn = Group(*drawn.packed(width - 4, _LONG))
         lines += [*([Text(title, "bold")] if title else []), drawn, Text("")]
-    return _panel(Group(*lines[:-1]), f"{one_line(stage.title)}: {one_line(seat.view.title)[:60] or 'the end'}")
+    return _panel(Group(*lines[:-1]), f"{single_line(stage.title)}: {single_line(seat.view.title)[:60] or 'the end'}")
 
 
 def _status_on_top(stage: Stage) -> bool:
@@ -216,10 +216,10 @@ def _picture(seat: SeatScene, chart: GridMapBlock | None, image: ImageBlock | No
         light = light_of(observation.time_of_day if observation is not None else None)
         facing = str(getattr(observation, "facing", "") or "")
         drawn = GridMap(chart, facing=facing, light=light, plain=look.plain)
-        return _panel(drawn, one_line(chart.title) or "Map", subtitle=here)
+        return _panel(drawn, single_line(chart.title) or "Map", subtitle=here)
     blocks = blocks_of(seat.view, observation)
     titles = [title_of(block) for block in blocks]
-    drawn_title = one_line(seat.view.title)[:60] if seat.view is not None else ""
+    drawn_title = single_line(seat.view.title)[:60] if seat.view is not None else ""
     title = titles[0] if len(blocks) == 1 and titles[0] else drawn_title or "What there is to see"
     drawn_blocks = [
         (name if len(blocks) > 1 else "", draw_block(block, plain=look.plain), not isinstance(block, ChatBlock))
@@ -244,7 +244,7 @@ def _right(stage: Stage, width: int, height: int, look: Look, *, with_inventory:
         left -= len(said) + 2
     if seat.plan and left > 18:
         # Made at the beginning of an episode, and not what happens now: it gets little room.
-        intended = Text(" → ".join(one_line(line) for line in seat.plan), "dim", overflow="ellipsis")
+        intended = Text(" → ".join(single_line(line) for line in seat.plan), "dim", overflow="ellipsis")
         wrapped = min(_PLAN_ROWS, 1 + cell_len(intended.plain) // max(1, inner - 8))
         parts.append(Layout(_panel(intended, "Plan"), size=wrapped + 2))
         left -= wrapped + 2

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wsap_core.protocol import ChatBlock, TableBlock
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 __all__ = ["Sheet", "Talk"]
 
@@ -29,8 +29,8 @@ class Sheet:
 
     def __init__(self, block: TableBlock) -> None:
         width = len(block.columns)
-        self._head = [one_line(column) for column in block.columns]
-        self._rows = [[one_line(cell) for cell in row][:width] for row in block.rows[-MOST_ROWS:]]
+        self._head = [single_line(column) for column in block.columns]
+        self._rows = [[single_line(cell) for cell in row][:width] for row in block.rows[-MOST_ROWS:]]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(expand=False, show_edge=False, pad_edge=False, header_style="bold")
@@ -75,7 +75,8 @@ class Talk:
 
     def __init__(self, block: ChatBlock) -> None:
         self._lines = [
-            (one_line(line.speaker), one_line(line.channel), one_line(line.text)) for line in block.lines[-MOST_ROWS:]
+            (single_line(line.speaker), single_line(line.channel), single_line(line.text))
+            for line in block.lines[-MOST_ROWS:]
         ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import Achievement, Action, ActionResult, Observation, View
 from wsap_core.seams.agent import DecisionInfo
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.terminal.spending import Spent
 
 KEPT = 200
@@ -61,11 +61,11 @@ def note_of(
         episode,
         number,
         action_text(action.name, action.parameters),
-        one_line(action.reasoning or "")[:LONGEST_REASON],
+        single_line(action.reasoning or "")[:LONGEST_REASON],
         result.success,
-        one_line(result.message)[:LONGEST_REASON],
+        single_line(result.message)[:LONGEST_REASON],
         result.reward,
-        tuple(one_line(name) for name in result.achievements),
+        tuple(single_line(name) for name in result.achievements),
         result.done,
         forced,
         seq,
@@ -76,7 +76,7 @@ def note_of(
 def action_text(name: str, parameters: Mapping[str, object]) -> str:
     """Return an action as one reads it: `speak(text=hello)`."""
     inner = ", ".join(f"{key}={value}" for key, value in parameters.items())
-    return one_line(f"{name}({inner})" if inner else name)[:LONGEST_REASON]
+    return single_line(f"{name}({inner})" if inner else name)[:LONGEST_REASON]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import httpx2
 
 from wsap_core.errors import PluginError, WireError, WorldError, WsapError
 from wsap_core.protocol.wire import dumps
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.errors import WorldFailedError
 
 # Any, in this module: JSON.
@@ -146,7 +146,7 @@ class GameClient:
                     # connect to came later.
                     at_work = frozenset() if isinstance(error, _NOBODY_THERE) else self.at_work
                 if waited >= self._timeouts.seconds:
-                    detail = one_line(error)[:200] or type(error).__name__
+                    detail = single_line(error)[:200] or type(error).__name__
                     gone = GameLostError(f"The game at {self.url} does not answer: {detail}")
                     gone.at_work = at_work
                     raise gone from error
@@ -194,7 +194,7 @@ class GameClient:
 def _told(data: Mapping[str, Any], url: str) -> WsapError:
     error = data.get("error")
     known = error if isinstance(error, dict) else {}
-    code, message = str(known.get("code")), one_line(known.get("message") or "it refused")[:1000]
+    code, message = str(known.get("code")), single_line(known.get("message") or "it refused")[:1000]
     if code == "UNKNOWN_NAME":
         lost = GameLostError(f"The game at {url} no longer has what was there: {message}")
         lost.answered = True
@@ -204,7 +204,7 @@ def _told(data: Mapping[str, Any], url: str) -> WsapError:
             found = kind.__new__(kind)
             found.args = (message,)
             return found
-    return WorldFailedError(f"The game at {url}: {message} ({one_line(code)[:60]})")
+    return WorldFailedError(f"The game at {url}: {message} ({single_line(code)[:60]})")
 
 
 def _kinds(cls: type[WsapError]) -> Iterator[type[WsapError]]:

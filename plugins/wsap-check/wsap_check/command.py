@@ -13,7 +13,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.output import print_json
 from wsap_core.cli.params import SEED, STEPS
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 
 
 @click.command(cls=GroupedCommand, examples=("wsap check ./game.py:Game", "wsap check crafter --steps 50 --json"))
@@ -40,7 +40,7 @@ def check(
 
     def tell(outcome: CheckOutcome) -> None:
         if not as_json:
-            click.echo(printable(outcome.to_text()), file=report_to)
+            click.echo(strip_control(outcome.to_text()), file=report_to)
 
     # A game that prints would otherwise write into the report.
     with contextlib.redirect_stdout(sys.stderr):
@@ -49,7 +49,7 @@ def check(
     if as_json:
         print_json(report.to_json())
     else:
-        click.echo(f"\n{printable(report.verdict())}")
+        click.echo(f"\n{strip_control(report.verdict())}")
     if not report.ok:
         click.get_current_context().exit(1)
 
@@ -60,7 +60,7 @@ def _config(options: Sequence[str]) -> dict[str, Any]:
     for text in options:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"--option takes KEY=VALUE, not {one_line(text)[:60]!r}.")
+            raise click.UsageError(f"--option takes KEY=VALUE, not {single_line(text)[:60]!r}.")
         try:
             config[key.strip()] = json.loads(value)
         except (ValueError, RecursionError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 Severity = Literal["error", "warning"]
 """An error breaks what the protocol promises; a warning is worth a look."""
@@ -29,8 +29,8 @@ class Finding:
 
     def to_text(self) -> str:
         """Return the finding on one line, safe to show."""
-        place = f" ({one_line(self.where)})" if self.where else ""
-        return f"{self.severity}: {one_line(self.message)}{place}"
+        place = f" ({single_line(self.where)})" if self.where else ""
+        return f"{self.severity}: {single_line(self.message)}{place}"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class CheckOutcome:
     def to_text(self) -> str:
         """Return a line about the check, and one below it for each finding."""
         tail = f"skipped: {self.reason}" if self.status == "skipped" else self.summary
-        first = f"{_MARKS[self.status]}  {self.name:<{_WIDTH}}  {one_line(tail)}"
+        first = f"{_MARKS[self.status]}  {self.name:<{_WIDTH}}  {single_line(tail)}"
         return "\n".join([first, *(f"      {finding.to_text()}" for finding in self.findings)])
 
 
@@ -96,7 +96,7 @@ class Report:
     def verdict(self) -> str:
         """Return the outcome in one sentence."""
         ran = len(self.checks) - self.count("skipped")
-        name = one_line(self.subject)
+        name = single_line(self.subject)
         if self.ok:
             remarks = sum(len(check.findings) for check in self.checks)
             tail = f", with {_plural(remarks, 'warning')}" if remarks else ""

@@ -22,7 +22,7 @@ from wsap_core.seams.context import Context
 from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory, estimate_tokens
 from wsap_core.seams.tool import AgentTool
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 
 HOSTILE = (
     '" OR 1=1 --',
@@ -148,7 +148,7 @@ class MemoryTests:
         memory.note("a second fact", kind=text[:60])
         for query in (text, "fact", f'{text}" {text}'):
             for found in _settled(memory).recall(query, budget=2000):
-                assert found.text == one_line(found.text)
+                assert found.text == single_line(found.text)
         again = make_memory()
         again.restore(memory.snapshot())
         assert list(again.recall(text, budget=2000)) == list(memory.recall(text, budget=2000))
@@ -182,7 +182,7 @@ class ToolTests:
         definition = tool.definition
         assert definition == tool.definition
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", definition.name)
-        assert definition.description == one_line(definition.description) != ""
+        assert definition.description == single_line(definition.description) != ""
         names = [parameter.name for parameter in definition.parameters]
         assert len(set(names)) == len(names)
         for parameter in definition.parameters:
@@ -194,7 +194,7 @@ class ToolTests:
             given = dict(parameters)
             result = _run(tool, parameters)
             assert isinstance(result, str), f"{parameters!r} gave a {type(result).__name__}"
-            assert result == printable(result)
+            assert result == strip_control(result)
             assert len(result) <= longest
             assert parameters == given, "a tool leaves its parameters as they are"
 

@@ -12,7 +12,7 @@ from types import FrameType
 import wsap_core
 from wsap_core.errors import WsapError
 from wsap_core.protocol import Action
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 _KERNEL = Path(wsap_core.__file__).parent
 _RUNTIME = (Path(__file__).parent, _KERNEL / "worlds", _KERNEL / "seams", _KERNEL / "factories.py")
@@ -31,7 +31,7 @@ def describe(error: BaseException, call: str = "") -> str:
     root = error if cause is None or isinstance(cause, WsapError) else cause
     frames = [place for place in traceback.walk_tb(root.__traceback__) if _is_author(Path(_file(place[0])))]
     if not frames:
-        return one_line(error) if isinstance(error, WsapError) else f"It raised {_said(root)}."
+        return single_line(error) if isinstance(error, WsapError) else f"It raised {_said(root)}."
     frame, line = _innermost(frames)
     return f"{call or _call(frames[0][0])} raised {_said(root)} at {_shown(Path(_file(frame)))}:{line}"
 
@@ -42,7 +42,7 @@ def called(name: str, *arguments: object) -> str:
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {one_line(error)[:300] or 'no message'}"
+    return f"{type(error).__name__}: {single_line(error)[:300] or 'no message'}"
 
 
 def _is_author(file: Path) -> bool:
@@ -97,6 +97,6 @@ def _argument(value: object) -> str:
 
 def _short(value: object) -> str:
     try:
-        return one_line(reprlib.repr(value))[:80]
+        return single_line(reprlib.repr(value))[:80]
     except Exception:  # a game's own __repr__
         return f"<{type(value).__name__}>"

@@ -16,7 +16,7 @@ from wsap_core.protocol import ActionDef, ActionResult, ActionSpace, Observation
 from wsap_core.protocol.base import wire_type
 from wsap_core.protocol.subset import check_schema
 from wsap_core.protocol.wire import Codec, dumps
-from wsap_core.untrusted import printable
+from wsap_core.untrusted import strip_control
 from wsap_core.worlds.legality import check_action, index_actions
 
 _MEMBERS = ("game_description", "action_space", "observe", "act", "reset")
@@ -86,7 +86,7 @@ async def action_space(notes: Notes, subject: Subject) -> None:
 
 def _look_at_action(notes: Notes, definition: ActionDef) -> None:
     name = definition.name
-    if not name or name != name.strip() or len(name.split()) > 1 or printable(name) != name:
+    if not name or name != name.strip() or len(name.split()) > 1 or strip_control(name) != name:
         notes.error(f"The action name {name!r} has spaces or control characters in it, or nothing at all.")
     if not definition.description.strip():
         notes.warn(f"The action {name!r} has no description; agents see nothing but its name.")
@@ -184,8 +184,8 @@ async def text(notes: Notes, subject: Subject) -> None:
         elif len(shown) > subject.text_limit:
             much = f"to_text() gives {len(shown)} characters, and the limit is {subject.text_limit}"
             notes.error(f"{much}; leave out or sum up what matters least.", step.where, about="long")
-        elif printable(shown) != shown:
-            raw = "to_text() gives control characters; what others wrote goes through one_line()."
+        elif strip_control(shown) != shown:
+            raw = "to_text() gives control characters; what others wrote goes through single_line()."
             notes.error(raw, step.where, about="raw")
 
 

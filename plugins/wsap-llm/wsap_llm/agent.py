@@ -17,7 +17,7 @@ from wsap_core.seams.game import Snapshots
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Backend, Constraint, Message, Reply, Request, collect
 from wsap_core.seams.tool import AgentTool
-from wsap_core.untrusted import harmless, one_line
+from wsap_core.untrusted import sanitize, single_line
 from wsap_llm.cadence import Cadence
 from wsap_llm.constraint import ConstraintState
 from wsap_llm.fallback import fallback_action
@@ -116,13 +116,13 @@ class LLMAgent:
         finals, lookups = split(action_space.actions)
         system = self._prompts.render(
             "system",
-            game_name=one_line(self.options.game_name),
+            game_name=single_line(self.options.game_name),
             persona=self.options.persona.strip(),
-            objective=one_line(self.options.objective),
+            objective=single_line(self.options.objective),
             game_description="\n".join(line.strip() for line in game_desc.strip().splitlines()),
             action_space=ActionSpace(finals).to_text(),
             lookups=ActionSpace(lookups).to_text(),
-            tools="\n".join(f"- {t.definition.name}: {one_line(t.definition.description)}" for t in tools),
+            tools="\n".join(f"- {t.definition.name}: {single_line(t.definition.description)}" for t in tools),
             how_to_answer=self._style.how_to_answer(self._prompts, action_space.actions, tools),
         )
         self._conversation.begin(system)
@@ -140,7 +140,7 @@ class LLMAgent:
         text = self._prompts.render(
             "plan",
             observation="",
-            goals=[harmless(g.description or g.id, 200) for g in goals],
+            goals=[sanitize(g.description or g.id, 200) for g in goals],
             most=self.options.plan_lines,
         )
         reply = await self._ask("plan", [Message("user", text)])
@@ -339,7 +339,7 @@ class LLMAgent:
         memories: list[str] = []
         if self.memory is not None and self.options.recall_tokens:
             found = self.memory.recall(observation.to_text(), budget=self.options.recall_tokens)
-            memories = [harmless(m.text, 400) for m in found]
+            memories = [sanitize(m.text, 400) for m in found]
         question = self._style.question(self._prompts)
         report = self._cadence.report(self._prompts, self._untold.left_out)
         return self._prompts.render(

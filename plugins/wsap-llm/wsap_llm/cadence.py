@@ -20,7 +20,7 @@ from wsap_core.errors import SnapshotError, WireError
 from wsap_core.protocol import Action, ActionDef, ActionResult, Observation
 from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import Codec, encode
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_llm.changes import ObservationDigest, Outcome, changed, within
 from wsap_llm.prompts import Prompts
 from wsap_llm.reply.steps import NOTHING_SAID, Condition, Steps, repeatable
@@ -114,7 +114,7 @@ class Cadence:
             action=ended.action.name,
             done=ended.done,
             times=ended.times,
-            why=[harmless(text, 240) for text in self._state.why],
+            why=[sanitize(text, 240) for text in self._state.why],
             left_out=left_out,
         )
 

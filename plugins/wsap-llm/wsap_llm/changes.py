@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wsap_core.protocol import ActionDef, ActionResult, EmbodiedObservation, Entity, Observation
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.reply.steps import CONDITIONS, Condition
 
 HEALTH = ("health", "hp", "hitpoints", "life", "lives", "shield", "armor", "armour")
@@ -64,7 +64,7 @@ class Outcome:
     @classmethod
     def of(cls, result: ActionResult) -> Outcome:
         """Return the outcome of a result."""
-        return cls(result.success, one_line(result.message)[:200], tuple(result.achievements), result.done)
+        return cls(result.success, single_line(result.message)[:200], tuple(result.achievements), result.done)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _hurts(seen: ObservationDigest, now: ObservationDigest, observation: Observa
     ]
     kinds = sorted({e.type for e in observation.recent_events if e.type in HURTING})
     found += [Difference("hurt", f"an event of {kind}") for kind in kinds]
-    names = ", ".join(sorted({one_line(e.type)[:40] for e in _hostile(observation)}))
+    names = ", ".join(sorted({single_line(e.type)[:40] for e in _hostile(observation)}))
     if now.hostile > seen.hostile:
         found.append(Difference("hurt", f"a hostile creature came into view ({names})"))
     elif now.nearest is not None and seen.nearest and now.nearest <= seen.nearest / 2:
@@ -193,7 +193,7 @@ def _others(
     seen: ObservationDigest, now: ObservationDigest, observation: Observation, outcome: Outcome | None
 ) -> list[Difference]:
     found = [
-        Difference("change", f"achieved {one_line(name)[:60]}") for name in (outcome.achievements if outcome else ())
+        Difference("change", f"achieved {single_line(name)[:60]}") for name in (outcome.achievements if outcome else ())
     ]
     if observation.messages:
         found.append(Difference("change", "somebody spoke"))
@@ -208,12 +208,12 @@ def _others(
         if seen.standing.get(sort, ()) != now.standing[sort]:
             found.append(Difference("change", f"{what} changed"))
     found += [
-        Difference("change", f"{one_line(name)[:40]} is {one_line(now.words[name])[:60]} now")
+        Difference("change", f"{single_line(name)[:40]} is {single_line(now.words[name])[:60]} now")
         for name, before in seen.words.items()
         if name in now.words and now.words[name] != before
     ]
     found += [
-        Difference("change", f"{one_line(name)[:40]} fell from {_plain(before)} to {_plain(now.numbers[name])}")
+        Difference("change", f"{single_line(name)[:40]} fell from {_plain(before)} to {_plain(now.numbers[name])}")
         for name, before in seen.numbers.items()
         if name in now.numbers and now.numbers[name] < before and now.numbers[name] <= before / 2
     ]
@@ -221,7 +221,7 @@ def _others(
 
 
 def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(one_line(name)[:40] for name in names[:3])
+    shown = ", ".join(single_line(name)[:40] for name in names[:3])
     return f"{shown} and more" if len(names) > 3 else shown
 
 

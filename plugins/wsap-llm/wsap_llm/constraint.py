@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from wsap_core.seams.model import Backend
 from wsap_core.seams.model_errors import ConstraintError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.options import LLMOptions
 from wsap_llm.styles import Style
 
@@ -53,7 +53,7 @@ class ConstraintState:
 
         Raises ConstraintError if strict play was asked for.
         """
-        words = one_line(error).rstrip(". ")
+        words = single_line(error).rstrip(". ")
         if self._options.strict:
             raise ConstraintError(f"{words}. Strict play was asked for; {ADVICE}.") from error
         self.reason = words

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from wsap_core.protocol import Action, ActionDef, ActionSpace, Tool
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_llm.agent import LLMAgent
 from wsap_llm.lookup import LONGEST_RESULT, split
 from wsap_llm.options import LLMOptions
@@ -129,7 +129,7 @@ def _in_tags(turn: PlayedTurn, begins: Sequence[tuple[str, str]], *, inline: boo
             text = continue_text(text + leg, use.result, limit=LONGEST_RESULT)
             spans.append((begin, len(text) - 1))
         else:
-            told = f"<observation>{harmless(use.result, LONGEST_RESULT)}</observation>\nGo on thinking."
+            told = f"<observation>{sanitize(use.result, LONGEST_RESULT)}</observation>\nGo on thinking."
             messages += [("assistant", leg), ("user", told)]
         opening = ""
     leg = f"{opening}{_thought(turn.action)}</thinking>\n{said(turn.action, tags)}"
@@ -172,7 +172,7 @@ def _in_json(turn: PlayedTurn, begins: Sequence[tuple[str, str]], question: str)
         reply = _as_json(use.action)
         if not _understood(reply, use.action, turn.legal):
             return None
-        told = f"Result of {use.action.name}: {harmless(use.result, LONGEST_RESULT)}\n\n{question}"
+        told = f"Result of {use.action.name}: {sanitize(use.result, LONGEST_RESULT)}\n\n{question}"
         messages += [("assistant", reply), ("user", told)]
     reply = _as_json(turn.action)
     if not _understood(reply, turn.action, turn.legal):

@@ -16,7 +16,7 @@ from wsap_core.protocol.values import JsonValue
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.model import Message, Role
 from wsap_core.seams.tool import AgentTool
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.reply import ToolCall
 
 LONGEST_RESULT = 2000
@@ -120,7 +120,7 @@ async def use(tool: AgentTool, parameters: Mapping[str, JsonValue]) -> str:
         result: object = tool.run(parameters)
         return str(await result if inspect.isawaitable(result) else result)
     except Exception as error:
-        return f"The tool failed: {type(error).__name__}: {one_line(error)[:200]}"
+        return f"The tool failed: {type(error).__name__}: {single_line(error)[:200]}"
 
 
 def call_key(name: str, parameters: Mapping[str, JsonValue]) -> str:

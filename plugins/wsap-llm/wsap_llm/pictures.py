@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from wsap_core.protocol.views import ImageBlock, View
 from wsap_core.seams.model import ImagePart, Part, Request, TextPart
 from wsap_core.seams.model_errors import BadRequestError
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """The signature of PNG files (PNG specification, section 5.2)."""
@@ -26,7 +26,7 @@ def picture_of(view: View | None) -> ImagePart | None:
     block = next((b for b in blocks if isinstance(b, ImageBlock)), None)
     if block is None:
         return None
-    part = ImagePart(block.base64, alt=harmless(block.alt, LONGEST_ALT))
+    part = ImagePart(block.base64, alt=sanitize(block.alt, LONGEST_ALT))
     return part if size_of(part) is not None else None
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.textfile import read_text
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -215,7 +215,7 @@ class Prompts:
         try:
             return self._templates[name].render(values).strip("\n")
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, RecursionError) as error:
-            why = one_line(error).rstrip(".")
+            why = single_line(error).rstrip(".")
             raise ConfigError(f"The prompt template {name!r} can't be filled in: {why}.") from error
 
     @cached_property

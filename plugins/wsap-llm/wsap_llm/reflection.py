@@ -10,7 +10,7 @@ from wsap_core.protocol import ActionResult, Observation
 from wsap_core.seams.agent import ReflectionInfo
 from wsap_core.seams.memory import AgentMemory, Browsable
 from wsap_core.seams.model import Message, Reply
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
 
@@ -107,7 +107,7 @@ class Reflector:
     def _known(self) -> list[str]:
         if not isinstance(self.memory, Browsable):
             return []
-        return [harmless(found.text, 2 * LINE) for found in self.memory.browse(LESSON, most=KNOWN)]
+        return [sanitize(found.text, 2 * LINE) for found in self.memory.browse(LESSON, most=KNOWN)]
 
     def _died(self, result: ActionResult) -> bool:
         """Return whether a death is reported for the first time; games may tell an event for several steps."""
@@ -132,7 +132,7 @@ def read_lines(text: str, most: int, limit: int = LINE) -> tuple[str, ...]:
         plain = bare.rstrip(".!").lower()
         if not bare or plain in _NOTHING or bare.endswith(":") or bare[0] in "{}[]<`#" or _is_json(bare):
             continue
-        clean = " ".join(harmless(bare, limit).split())
+        clean = " ".join(sanitize(bare, limit).split())
         if clean and clean not in kept:
             kept.append(clean)
     return tuple(kept[:most])
@@ -146,7 +146,7 @@ def _is_json(line: str) -> bool:
 def _outcome(result: ActionResult | None) -> str:
     if result is None:
         return ""
-    parts = ["it worked" if result.success else "it failed", harmless(result.message, LINE)]
+    parts = ["it worked" if result.success else "it failed", sanitize(result.message, LINE)]
     if result.achievements:
-        parts.append("achieved: " + ", ".join(harmless(name, 60) for name in result.achievements[:10]))
+        parts.append("achieved: " + ", ".join(sanitize(name, 60) for name in result.achievements[:10]))
     return "; ".join(part for part in parts if part).rstrip(".")

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.model import Message, Request
-from wsap_core.untrusted import Quoter, harmless, printable
+from wsap_core.untrusted import Quoter, sanitize, strip_control
 from wsap_llm.options import LLMOptions
 from wsap_llm.prompts import Prompts
 from wsap_llm.thinking import split_thinking
@@ -58,8 +58,8 @@ def request_for(
     system = prompts.render(
         "speak",
         persona=options.persona.strip(),
-        facts=[harmless(fact, 500) for fact in facts],
-        memories=[harmless(recollection.text, 400) for recollection in found],
+        facts=[sanitize(fact, 500) for fact in facts],
+        memories=[sanitize(recollection.text, 400) for recollection in found],
     )
     question = prompts.render(
         purpose,
@@ -77,4 +77,4 @@ def request_for(
 
 def read_speech(reply: str) -> str:
     """Return what is said in a reply: without its thinking and whatever can't be printed, and not too long."""
-    return printable(split_thinking(reply).said).strip()[:LONGEST]
+    return strip_control(split_thinking(reply).said).strip()[:LONGEST]

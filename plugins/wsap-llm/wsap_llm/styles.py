@@ -16,7 +16,7 @@ from wsap_core.seams.agent import NO_USAGE, Resumption, Usage
 from wsap_core.seams.model import Abilities, Constraint, ImagePart, JsonConstraint, Message, RegexConstraint, Reply
 from wsap_core.seams.model_errors import ConstraintError
 from wsap_core.seams.tool import AgentTool
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_llm.lookup import LONGEST_RESULT, PendingCall, ToolCalls, split
 from wsap_llm.pictures import with_picture
 from wsap_llm.prompts import Prompts
@@ -220,7 +220,7 @@ class JsonStyle(Style):
             messages.append(self._told(turn, action.name, answer))
 
     def _told(self, turn: DecisionTurn, tool: str, result: str) -> Message:
-        return Message("user", f"Result of {tool}: {harmless(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
+        return Message("user", f"Result of {tool}: {sanitize(result, LONGEST_RESULT)}\n\n{self.question(turn.prompts)}")
 
     def _constraint(self, turn: DecisionTurn, legal: Sequence[ActionDef], offered: Sequence[Tool]) -> JsonConstraint:
         """Return the constraint for what is legal; the same object for the same, whose encoding is kept with it."""
@@ -351,7 +351,7 @@ def _gone_on(messages: list[Message], so_far: str, result: str, *, turns: bool) 
     """Add a tool's result to the messages or the text, and return the assistant text to continue."""
     if not turns:
         return continue_text(so_far, result, limit=LONGEST_RESULT)
-    shown = f"<observation>{harmless(result, LONGEST_RESULT)}</observation>\nGo on thinking."
+    shown = f"<observation>{sanitize(result, LONGEST_RESULT)}</observation>\nGo on thinking."
     messages.append(Message("user", shown))
     return ""
 

@@ -20,7 +20,7 @@ from wsap_core.protocol.wire import Codec, encode
 from wsap_core.seams.memory import estimate_tokens
 from wsap_core.seams.model import Backend, ImagePart, Message, Request
 from wsap_core.seams.model_errors import ContextTooSmallError
-from wsap_core.untrusted import Quoter, harmless
+from wsap_core.untrusted import Quoter, sanitize
 from wsap_llm.lookup import NO_RESULT, PendingCall
 from wsap_llm.pictures import with_picture
 from wsap_llm.tokens import estimate_message, estimate_request
@@ -39,7 +39,7 @@ def quoted(observation: Observation, generator: random.Random) -> tuple[str, str
         return observation.to_text(), ""
     quoter = Quoter.draw(generator)
     messages = tuple(
-        replace(m, sender=harmless(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
+        replace(m, sender=sanitize(m.sender, 60), content=quoter.quote(m.content)) for m in observation.messages
     )
     events = tuple(
         replace(e, description=quoter.quote(e.description)) if e.type in SPOKEN else e

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from wsap_core.errors import UsageError
 from wsap_core.seams.agent import GetView
 from wsap_core.seams.model import Backend, ImagePart
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.options import LLMOptions
 from wsap_llm.pictures import picture_of
 
@@ -41,7 +41,7 @@ class Vision:
             return None
         picture = picture_of(await self.get_view()) if self.get_view is not None else None
         if picture is None and not self._asked:
-            shows = f"{one_line(self._options.game_name)} shows no pictures"
+            shows = f"{single_line(self._options.game_name)} shows no pictures"
             if self._options.strict:
                 raise UsageError(f"{shows}, and strict play was asked for; leave --pictures or --strict out.")
             self._tell(f"{shows}, so the model plays by the text alone.")

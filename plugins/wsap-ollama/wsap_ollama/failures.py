@@ -20,7 +20,7 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.kit import refused_picture, retry_after
 from wsap_ollama.transport import TooLongError
 
@@ -46,7 +46,7 @@ def error_of(
     if isinstance(error, BackendError):
         return error
     if isinstance(error, ollama.ResponseError):
-        refused = refused_picture(model, one_line(error.error)[:300]) if pictured else None
+        refused = refused_picture(model, single_line(error.error)[:300]) if pictured else None
         return _answered(error, model, place, constrained=constrained) if refused is None else refused
     if isinstance(error, ConnectionError | httpx.ConnectError | httpx.ConnectTimeout):
         return NoServerError(f"Ollama does not answer at {place}; start it with: ollama serve")
@@ -63,12 +63,12 @@ def error_of(
     if isinstance(error, ValueError | TypeError | AttributeError | RecursionError):
         # Broken JSON, and JSON that is something else than the client expects.
         return ServerFailedError(f"Ollama at {place} answered for {model} with what can't be read.")
-    return ServerFailedError(f"Ollama at {place} failed: {type(error).__name__}: {one_line(error)[:200]}")
+    return ServerFailedError(f"Ollama at {place} failed: {type(error).__name__}: {single_line(error)[:200]}")
 
 
 def _answered(error: ollama.ResponseError, model: str, place: str, *, constrained: bool) -> BackendError:
     name = model.partition("/")[2]
-    words = one_line(error.error)[:300]
+    words = single_line(error.error)[:300]
     status = error.status_code
     if status == 404:
         if "not found" in words:

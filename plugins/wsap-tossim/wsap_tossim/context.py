@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.bids import BIDS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.tokens import CHARACTERS
@@ -90,7 +90,7 @@ def turn_text(
     last = [_standing_votes(knowledge, names), BIDDING if bids else "", _words_left(knowledge) if options else "", hint]
     if options:
         last.append(f"You can now: {listed([_able(o, names) for o in options], 'or')}.")
-    tools = [f"{_tag(u.tool, u.argument)}: {harmless(u.result, LONGEST_LOOKUP)}" for u in lookups]
+    tools = [f"{_tag(u.tool, u.argument)}: {sanitize(u.result, LONGEST_LOOKUP)}" for u in lookups]
     parts = (
         ("What You Alone Know", private_lines(knowledge, names)),
         ("Public Event Log", _public(knowledge, names)),
@@ -146,7 +146,7 @@ def where_it_stands(knowledge: Knowledge, names: Sequence[str]) -> str:
 
 def _tag(tool: str, argument: str) -> str:
     """Return a tool call for display: without brackets, so that it is not parsed as a call."""
-    return f"{tool} {harmless(argument, 60)}".strip()
+    return f"{tool} {sanitize(argument, 60)}".strip()
 
 
 def _able(option: Option, names: Sequence[str]) -> str:

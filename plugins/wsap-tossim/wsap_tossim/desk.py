@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wsap_core.errors import ConfigError
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.context import BIDDING, role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role
@@ -92,7 +92,7 @@ def _named(given: Given) -> Role | None:
 
 
 def _unknown(given: Given) -> str:
-    return f"There is no role called {harmless(str(given['role']), 40)!r}; the tool roles lists all of them."
+    return f"There is no role called {sanitize(str(given['role']), 40)!r}; the tool roles lists all of them."
 
 
 def _roles(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.events import TOLD
 from wsap_tossim.knowledge import Seen
 
@@ -34,7 +34,7 @@ _QUOTES = str.maketrans(
 @lru_cache(maxsize=4096)  # what was said once is shown to many, many times
 def quoted(text: str, limit: int = LONGEST) -> str:
     """Return somebody's words on one line in quotation marks, with nothing in them that could be obeyed or end them."""
-    return '"' + harmless(text, limit).translate(_QUOTES) + '"'
+    return '"' + sanitize(text, limit).translate(_QUOTES) + '"'
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wsap_core.authoring.typed import typed_action
 from wsap_core.errors import UsageError
 from wsap_core.protocol import Action
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.roles import ROLES
@@ -63,12 +63,12 @@ def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: G
     found: list[ForcedChoice] = []
     for word in words:
         name, equals, rest = word.partition("=")
-        shown = one_line(word)[:80]
+        shown = single_line(word)[:80]
         player = player_named(name, record_names) if equals else None
         if player is None:
-            people = ", ".join(map(one_line, record_names))
+            people = ", ".join(map(single_line, record_names))
             raise UsageError(
-                f"--set takes PLAYER=ACTION, such as '{one_line(record_names[0])}=wait', not {shown!r}; "
+                f"--set takes PLAYER=ACTION, such as '{single_line(record_names[0])}=wait', not {shown!r}; "
                 f"the players are: {people}."
             )
         action, reason = typed_action(rest, space)
@@ -82,7 +82,7 @@ def forced_choices_of(words: Iterable[str], record_names: Sequence[str], game: G
         choice = ForcedChoice(player, action, shown)
         if choice.is_choice and any(p.is_choice and p.player == player for p in found):
             raise UsageError(
-                f"--set {shown!r}: {one_line(record_names[player])} is given two decisions; leave one out."
+                f"--set {shown!r}: {single_line(record_names[player])} is given two decisions; leave one out."
             )
         found.append(choice)
     return tuple(found)
@@ -97,9 +97,9 @@ def decided(game: Game, found: Iterable[ForcedChoice], names: Sequence[str]) -> 
     choices: dict[int, Choice] = {}
     for choice in found:
         if choice.player not in game.waiting:
-            asked = ", ".join(one_line(names[n]) for n in game.waiting) or "nobody, because the game is over"
+            asked = ", ".join(single_line(names[n]) for n in game.waiting) or "nobody, because the game is over"
             raise UsageError(
-                f"--set {choice.typed!r}: {one_line(names[choice.player])} is not asked in round {game.round}; "
+                f"--set {choice.typed!r}: {single_line(names[choice.player])} is not asked in round {game.round}; "
                 f"asked are: {asked}. --list shows all rounds."
             )
         if choice.is_choice:

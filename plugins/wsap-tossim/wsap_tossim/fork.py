@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.game import WRITINGS, Entry, Game
 from wsap_tossim.engine.model import Choice, Verb
 from wsap_tossim.forced_choices import ForcedChoice, decided
@@ -161,5 +161,5 @@ def forked(
 
 def _decider(name: str, player: int, seed: int, names: Sequence[str]) -> Decider:
     if name not in DECIDERS:
-        raise UsageError(f"There is no player {harmless(name, 40)!r} to play on; there are: {', '.join(DECIDERS)}.")
+        raise UsageError(f"There is no player {sanitize(name, 40)!r} to play on; there are: {', '.join(DECIDERS)}.")
     return DECIDERS[name](player, lots(seed, player), names)

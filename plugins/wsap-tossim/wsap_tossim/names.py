@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from wsap_core.errors import ConfigError
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.model import Faction, Verb
 from wsap_tossim.engine.roles import ROLES
 
@@ -53,7 +53,7 @@ def checked_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     cleaned = []
     for name in names:
         plain = name.strip()
-        shown = harmless(plain, 4 * LONGEST)
+        shown = sanitize(plain, 4 * LONGEST)
         if not plain or not any(c.isalnum() for c in plain):
             raise ConfigError(f"The name {shown!r} has no letters or digits in it.")
         if len(plain) > LONGEST:

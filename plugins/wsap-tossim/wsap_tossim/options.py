@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from wsap_core.errors import ConfigError
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.rules import RuleSet, rule_set
@@ -112,7 +112,7 @@ def _known(config: Mapping[str, Any]) -> None:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
             meant = f" Did you mean {near[0]}?" if near else f" There are: {', '.join(known)}."
-            raise ConfigError(f"ToSSim has no option {harmless(str(name), 40)!r}.{meant}")
+            raise ConfigError(f"ToSSim has no option {sanitize(str(name), 40)!r}.{meant}")
 
 
 def seat_name(number: int) -> str:

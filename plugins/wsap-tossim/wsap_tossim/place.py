@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_tossim.context import LONGEST_SUMMARY, Lookup
 from wsap_tossim.engine.model import Event
 from wsap_tossim.knowledge import Knowledge, as_seen
@@ -52,7 +52,7 @@ class Place:
 
     def sum_up(self, day: int, text: str) -> None:
         """Store the player's own summary of a day."""
-        self.summed_up[day] = harmless(text, LONGEST_SUMMARY)
+        self.summed_up[day] = sanitize(text, LONGEST_SUMMARY)
         self.knowledge.summaries[day] = f"{self.summed_up[day]} (in your own words)"
 
     def took_a_turn(self) -> None:

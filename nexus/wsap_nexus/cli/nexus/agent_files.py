@@ -9,7 +9,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
 from wsap_nexus.cli.nexus.policies import policies_of, said
@@ -102,6 +102,6 @@ def import_agent(
         http_to(running).post("nexus", "agents", imported.agent_id, "resume")
     text = f"{imported.agent_id} lives here now."
     if imported.policies_left_out:
-        shown = ", ".join(one_line(p)[:60] for p in imported.policies_left_out[:5])
+        shown = ", ".join(single_line(p)[:60] for p in imported.policies_left_out[:5])
         text += f" Its policies were left out ({shown}); set them with --model or --policy, or keep them with --trust."
     said(as_json, text, agent=imported.agent_id, policies_left_out=list(imported.policies_left_out))

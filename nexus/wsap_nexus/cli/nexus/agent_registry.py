@@ -9,7 +9,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option
 from wsap_nexus.cli.nexus.connection import http_to, locked, reading
 from wsap_nexus.cli.nexus.policies import check_id, is_external, issue_token, policies_of, said, text_of
@@ -127,7 +127,9 @@ def remove(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
     from wsap_nexus.cli.nexus.report import running_on
 
     if not yes and not as_json:
-        click.confirm(f"Remove {one_line(name)[:80]!r} for good? (wsap nexus agents export makes a copy)", abort=True)
+        click.confirm(
+            f"Remove {single_line(name)[:80]!r} for good? (wsap nexus agents export makes a copy)", abort=True
+        )
     running = running_on(database)
     if running is not None:
         http_to(running).delete("nexus", "agents", name)

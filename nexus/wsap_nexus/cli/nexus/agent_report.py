@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from wsap_core.protocol.wire import encode
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import plural
 from wsap_nexus.cli.nexus.report import agent_row, session_of
 from wsap_nexus.hub.reconciliation import unresolved_transfers
@@ -74,7 +74,7 @@ def report_lines(found: Mapping[str, Any]) -> list[str]:
         steps = plural(session["steps"], "decision") if session["closed"] else "open"
         lines.append(f"  {session['opened'][:16].replace('T', ' ')}  {session['game']}: {steps}, {ended}"
                      f"  (wsap replay {session['run_id']})")  # fmt: skip
-    return [one_line(line) if not line.startswith("  ") else "  " + one_line(line) for line in lines]
+    return [single_line(line) if not line.startswith("  ") else "  " + single_line(line) for line in lines]
 
 
 def _decider(policy: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
 from wsap_core.cli.params import STEPS
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, locked, require_nexus
 from wsap_nexus.cli.nexus.policies import said
@@ -68,7 +68,7 @@ def _send(nexus: NexusHttp, name: str, body: dict[str, Any]) -> dict[str, Any]:
         if not onward:
             return _session_in({}, name)  # it is still leaving
         if onward["code"] != "ALREADY_IN_WORLD":
-            raise RefusedError(one_line(onward["message"]), onward["code"])
+            raise RefusedError(single_line(onward["message"]), onward["code"])
     assert refused is not None, "it was refused each time"
     raise refused
 
@@ -95,7 +95,9 @@ def recall(*, name: str, as_json: bool, database: str | None) -> None:
     """Bring the agent NAME back into the nexus, even if it is in danger. Its avatar goes dormant."""
     nexus = require_nexus(database, "bring an agent back")
     session = _session_in(nexus.post("nexus", "transit", "exit", body={"agent_id": name, "force": True}), name)
-    text = f"{name} is back in the nexus after {plural(session['steps'], 'decision')} in {one_line(session['game'])}."
+    text = (
+        f"{name} is back in the nexus after {plural(session['steps'], 'decision')} in {single_line(session['game'])}."
+    )
     said(as_json, text, agent=name, session=session["id"], steps=session["steps"])
 
 
@@ -131,7 +133,7 @@ def settle(*, name: str, outcome: str, transfer: str | None, as_json: bool, data
 
         with locked(database) as ledger, ledger.change() as book:
             settled = [asdict(move) for move in reconciliation.settle(book, name, outcome, transfer)]
-    text = "\n".join(one_line(_decided(name, move)) for move in settled)
+    text = "\n".join(single_line(_decided(name, move)) for move in settled)
     said(as_json, text, agent=name, settled=settled)
 
 

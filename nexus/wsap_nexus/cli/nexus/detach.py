@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from wsap_core.errors import WsapError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.cli.nexus.request import STEER, StartRequest, say_ready
 from wsap_nexus.paths import database_location
@@ -93,7 +93,7 @@ def _steering(log: Path, began: int, url: str) -> str:
         # The last of them is not finished yet, or empty.
         said = next((line.removeprefix(STEER) for line in lines[:-1] if line.startswith(f"{STEER}{url}#")), "")
         if said or time.monotonic() >= end:
-            return one_line(said)
+            return single_line(said)
         time.sleep(0.02)
 
 
@@ -101,7 +101,7 @@ def _why(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
         lines = file.read()[-20_000:].decode("utf-8", "replace").strip().splitlines()
-    last = one_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without output."
+    last = single_line(lines[-1]).removeprefix("Error: ") if lines else "It ended without output."
     return f"{last} (The nexus did not start; its output is in {log}.)"
 
 

@@ -9,7 +9,7 @@ import click
 from typing_extensions import override
 
 from wsap_core.cli.grouped import GroupedCommand, complete_games
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural
 
 
@@ -39,8 +39,8 @@ def games(context: click.Context, *, as_json: bool, database: str | None) -> Non
     widest = max((len(row["game"]) for row in rows), default=0)
     for row in rows:
         inside = f"{plural(row['agents'], 'agent')} in {plural(row['worlds'], 'world')}"
-        why = f": {one_line(row['reason'])}" if row["reason"] else ""
-        click.echo(f"{one_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})")
+        why = f": {single_line(row['reason'])}" if row["reason"] else ""
+        click.echo(f"{single_line(row['game']):<{widest}}  {row['status']}{why}  ({inside})")
     if not rows:
         click.echo("No game is installed; check with: wsap plugins")
 

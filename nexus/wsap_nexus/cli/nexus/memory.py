@@ -8,7 +8,7 @@ import click
 
 from wsap_core.cli.grouped import GroupedCommand
 from wsap_core.cli.params import STEPS
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural
 from wsap_nexus.cli.nexus.connection import http_to, reading, writing
 
@@ -43,12 +43,12 @@ def memory(*, name: str, search: str, limit: int, as_json: bool, database: str |
         facts = {"agent": name, "runs": saved.lives, "kinds": list(saved.memories), "memories": memories}
         click.echo(json.dumps({**facts, "unreadable": missing}, indent=2))
         return
-    kinds = " and ".join(map(one_line, saved.memories)) or "none yet"
+    kinds = " and ".join(map(single_line, saved.memories)) or "none yet"
     click.echo(f"{agent.name}: memory {kinds}, {plural(saved.lives, 'run')}")
     for why in missing:
-        click.echo(f"  can't be shown: {one_line(why)}")
+        click.echo(f"  can't be shown: {single_line(why)}")
     for item in found:
-        click.echo(f"  {one_line(item.kind)}: {one_line(item.text)}")
+        click.echo(f"  {single_line(item.kind)}: {single_line(item.text)}")
 
 
 @click.command(cls=GroupedCommand, examples=("wsap nexus agents forget ada",))
@@ -66,7 +66,7 @@ def forget(*, name: str, yes: bool, as_json: bool, database: str | None) -> None
     from wsap_nexus.errors import AlreadyInWorldError
 
     if not yes and not as_json:
-        click.confirm(f"Delete what {one_line(name)[:80]!r} remembers?", abort=True)
+        click.confirm(f"Delete what {single_line(name)[:80]!r} remembers?", abort=True)
     running = running_on(database)
     if running is not None:
         with reading(database) as ledger:

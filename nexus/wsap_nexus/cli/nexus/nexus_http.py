@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from wsap_core.errors import WsapError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.state import Running, token_file
 
 TIMEOUT = 60.0
@@ -111,7 +111,8 @@ class NexusHttp:
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise NoAnswerError(
-                f"The nexus at {self.running.url} (process {self.running.pid}) does not respond: {one_line(reason)}. "
+                f"The nexus at {self.running.url} (process {self.running.pid}) does not respond: "
+                f"{single_line(reason)}. "
                 "If it hangs, end it with: wsap nexus stop --force"
             ) from None
 
@@ -133,4 +134,4 @@ def _refusal(error: urllib.error.HTTPError) -> WsapError:
         message, code = f"The nexus answered {error.code}.", "REFUSED"
     if code == "UNAUTHORIZED":
         message += " Was the nexus started with the same WSAP_HOME?"
-    return RefusedError(one_line(message), code)
+    return RefusedError(single_line(message), code)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus import state
 from wsap_nexus.agents.chronicle import failure_of
 from wsap_nexus.hub.place import GAME
@@ -48,7 +48,7 @@ class AgentRow:
 
 def held(agent: AgentRow) -> str:
     """Return the state of an agent that is not active, with the reason if it failed."""
-    return f"{agent.state}: {one_line(agent.paused_because)}" if agent.paused_because else agent.state
+    return f"{agent.state}: {single_line(agent.paused_because)}" if agent.paused_because else agent.state
 
 
 @dataclass(frozen=True)

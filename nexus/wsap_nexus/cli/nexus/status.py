@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import GroupedCommand
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option, plural
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def status_lines(found: Status) -> list[str]:
     if found.worlds:
         lines += [
             "",
-            *(f"{one_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
+            *(f"{single_line(w.game)}: {plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}" for w in found.worlds),
         ]
     return lines
 
@@ -79,9 +79,9 @@ def agent_lines(agents: Sequence[AgentRow], *, limit: int | None = SHOWN) -> lis
     if not agents:
         return ["There are no agents; add one with: wsap nexus agents add NAME"]
     rows = [
-        (one_line(a.id), "" if a.state == "active" else a.state, f"in {one_line(a.place)}",
+        (single_line(a.id), "" if a.state == "active" else a.state, f"in {single_line(a.place)}",
          f"{plural(a.steps, 'decision')} there" if a.session else "", f"{a.lifetime_steps + a.steps} in all",
-         f"failed: {one_line(a.paused_because)}" if a.paused_because else "")
+         f"failed: {single_line(a.paused_because)}" if a.paused_because else "")
         for a in agents[:limit]
     ]  # fmt: skip
     used = [i for i in range(len(rows[0])) if any(row[i] for row in rows)]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from wsap_core.cli.grouped import GroupedCommand, refuse_given
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import database_option, json_option
 from wsap_nexus.cli.nexus.connection import reading, require_nexus
 
@@ -47,7 +47,7 @@ def talk(*, name: str, text: str | None, limit: int, as_json: bool, database: st
     if as_json:
         print_json({"agent": name, "text": told["text"], "how": told["how"]})
         return
-    click.echo(one_line(told["text"]))
+    click.echo(single_line(told["text"]))
     if told["how"] == "facts":
         click.echo(_NO_WORDS)
 
@@ -111,7 +111,7 @@ def _tell(found: Sequence[tuple[str, str, str]], none: str) -> None:
     """Print time, heading and text of each, the newest last; or `none` if there are none."""
     for time, heading, text in reversed(found):
         when = time[:16].replace("T", " ")
-        click.echo(f"{when}  {one_line(heading)}")
-        click.echo(f"  {one_line(text)}")
+        click.echo(f"{when}  {single_line(heading)}")
+        click.echo(f"  {single_line(text)}")
     if not found:
         click.echo(none)

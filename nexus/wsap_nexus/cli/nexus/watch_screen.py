@@ -11,7 +11,7 @@ from rich.layout import Layout
 from rich.panel import Panel
 from rich.text import Text
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_nexus.cli.common import plural
 from wsap_nexus.cli.doctor import _bytes
 from wsap_nexus.cli.nexus.report import AgentRow, held
@@ -60,7 +60,7 @@ def overview(
     root.split_column(
         Layout(headline(sight, now), size=1),
         Layout(body),
-        Layout(Text(f" {one_line(note or _ALL_KEYS)}", "bold yellow" if note else "dim", no_wrap=True,
+        Layout(Text(f" {single_line(note or _ALL_KEYS)}", "bold yellow" if note else "dim", no_wrap=True,
                     overflow="ellipsis"), size=1),
     )  # fmt: skip
     return root
@@ -104,14 +104,14 @@ def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) ->
         return Text("no agents yet: wsap nexus agents add NAME", "dim")
     height = max(1, height)
     first = max(0, min(chosen - height // 2, len(agents) - height))
-    names = [one_line(a.name) if a.name.lower() == a.id else f"{one_line(a.name)} ({a.id})" for a in agents]
+    names = [single_line(a.name) if a.name.lower() == a.id else f"{single_line(a.name)} ({a.id})" for a in agents]
     widest = min(max(map(len, names)), max(6, width // 3))
     lines = []
     for index, agent in enumerate(agents[first : first + height], first):
         line = Text("▸ " if index == chosen else "  ", "bold yellow", no_wrap=True, overflow="ellipsis")
         line.append(f"{names[index][:widest]:<{widest}} ", "bold" if index == chosen else "")
         if agent.session is not None:
-            line.append(one_line(agent.place), "cyan").append(f" {agent.steps} ")
+            line.append(single_line(agent.place), "cyan").append(f" {agent.steps} ")
         elif agent.state == "active":
             line.append("in the nexus", "dim")
         if agent.state != "active":
@@ -123,7 +123,7 @@ def _agents(agents: Sequence[AgentRow], chosen: int, width: int, height: int) ->
 def _worlds(sight: Sight) -> RenderableType:
     return Group(
         *(
-            Text.assemble((f"{one_line(w.game)} ", "cyan"),
+            Text.assemble((f"{single_line(w.game)} ", "cyan"),
                           (f"{plural(w.worlds, 'world')}, {plural(w.agents, 'agent')}", "dim"),
                           no_wrap=True, overflow="ellipsis")
             for w in sight.worlds[:6]
@@ -167,22 +167,22 @@ def agent_screen(
         helping: whether to show the keys.
     """
     if follow is None:
-        return Text(f" {one_line(agent.id)} has done nothing yet.", "dim")
+        return Text(f" {single_line(agent.id)} has done nothing yet.", "dim")
     state = f"❚❚ {held(agent)}" if agent.state == "paused" else "▶ live"
-    stage = replace(follow.stage(one_line(agent.name)), state=state, keys=note or _ONE_KEYS)
+    stage = replace(follow.stage(single_line(agent.name)), state=state, keys=note or _ONE_KEYS)
     if fits(width, height):
         return compose(stage, width, height, Look(plain=plain, help=KEYS if helping else ()))
     scene = stage.seat
     status = ", ".join(
-        f"{one_line(k)} {one_line(v)}" for k, v in (scene.observation.status if scene.observation else {}).items()
+        f"{single_line(k)} {single_line(v)}" for k, v in (scene.observation.status if scene.observation else {}).items()
     )
     head = [
-        Text(f"{one_line(stage.title)}  {state}", "bold", no_wrap=True, overflow="ellipsis"),
+        Text(f"{single_line(stage.title)}  {state}", "bold", no_wrap=True, overflow="ellipsis"),
         Text(f"step {scene.steps}, reward {scene.reward:g}", "dim", no_wrap=True, overflow="ellipsis"),
         Text(status, "", no_wrap=True, overflow="ellipsis"),
     ]
     lines = actions(scene, width - 1, max(1, height - len(head) - 1))
-    return Group(*head, *lines, Text(one_line(stage.keys), "dim", no_wrap=True, overflow="ellipsis"))
+    return Group(*head, *lines, Text(single_line(stage.keys), "dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _help() -> RenderableType:

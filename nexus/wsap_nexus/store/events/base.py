@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 from typing_extensions import override
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 _KEY = re.compile(r"#key=[\w-]+")
 LONGEST = 300
@@ -58,7 +58,7 @@ class Names:
     def _one_of(self, agent_id: str, you: str, me: str, ending: str) -> str:
         if agent_id == self.reader:
             return you if self.person == "you" else me
-        return one_line(self.known.get(agent_id) or agent_id)[:80] + ending
+        return single_line(self.known.get(agent_id) or agent_id)[:80] + ending
 
 
 BY_ID = Names()
@@ -198,7 +198,7 @@ def sentences(events: Iterable[NexusEvent], names: Names) -> list[tuple[NexusEve
 
 def short(text: object, limit: int = LONGEST) -> str:
     """Return text from outside on one line, cut to a length, without the key that opens the dashboard's controls."""
-    line = _KEY.sub("#", one_line(text))
+    line = _KEY.sub("#", single_line(text))
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 WORLD_FAILED: Final = "world_failed"
 """Why a session ends whose world failed."""
@@ -39,4 +39,4 @@ def why_ended(reason: str | None) -> str:
     """Return how a stored reason is told; one of a newer version as it is stored."""
     if reason is None:
         return "for an unknown reason"
-    return ENDINGS.get(reason) or one_line(reason.replace("_", " "))[:80]
+    return ENDINGS.get(reason) or single_line(reason.replace("_", " "))[:80]

@@ -18,7 +18,7 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.pictures import refused_picture
 from wsap_llm.waiting import retry_after
 
@@ -87,7 +87,7 @@ def error_of(status: int, headers: Mapping[str, str], body: bytes, asked: Asked)
         return ServerFailedError(f"{who} failed with status {status}{told}")
     if 300 <= status < 400:
         return BadRequestError(
-            f"{who} redirects to another address ({one_line(headers.get('Location', 'not named'))[:SHOWN]}); "
+            f"{who} redirects to another address ({single_line(headers.get('Location', 'not named'))[:SHOWN]}); "
             "keys are not sent there. Set the base URL to the server's own address."
         )
     if status == 413 or _CONTEXT.search(about):
@@ -142,13 +142,13 @@ def server_words(body: bytes) -> tuple[str, str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return one_line(re.sub(r"<[^>]*>", " ", text))[:SHOWN], ""
+        return single_line(re.sub(r"<[^>]*>", " ", text))[:SHOWN], ""
     inner = found.get("error", found) if isinstance(found, dict) else found
     if not isinstance(inner, dict):
-        return one_line(inner)[:SHOWN] if inner else "", ""
+        return single_line(inner)[:SHOWN] if inner else "", ""
     words = inner.get("message") or inner.get("detail") or inner.get("msg") or ""
     code = " ".join(str(inner.get(name) or "") for name in ("code", "type", "param"))
-    return one_line(words if isinstance(words, str) else json.dumps(words))[:SHOWN], one_line(code)[:100]
+    return single_line(words if isinstance(words, str) else json.dumps(words))[:SHOWN], single_line(code)[:100]
 
 
 def hide_key(text: str, key: str | None) -> str:

@@ -33,7 +33,7 @@ from wsap_core.seams.model_errors import (
     RateLimitError,
     ServerFailedError,
 )
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.backends.dialects import Dialect, dialect_name, request_body
 from wsap_llm.backends.failures import Asked, hide_key, refuses_constraint
 from wsap_llm.backends.wire import ReplyReader
@@ -196,7 +196,7 @@ class LiteLLMBackend:
         return Finish(finish.reason, finish.stop_sequence, priced)
 
     def _error(self, error: Exception, request: Request) -> BackendError:
-        said = one_line(getattr(error, "message", None) or error)[:300]
+        said = single_line(getattr(error, "message", None) or error)[:300]
         words = f"{self.model}: {hide_key(said, self.options.api_key)}"
         kind = _kind(error)
         pictured = has_pictures(request) and kind in (BadRequestError, ServerFailedError)

@@ -19,7 +19,7 @@ from wsap_core.seams.model import Backend, Price, SpendingLimit
 from wsap_core.seams.options import Options, check_used
 from wsap_core.seams.services import Services
 from wsap_core.specs import BackendSpec
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.journal import CallJournal
 from wsap_llm.middleware import (
     BudgetLimits,
@@ -187,7 +187,7 @@ class ModelPool:
         it was handed out with other options."""
         name = name.strip()
         if name in self._models and self._own.get(name, {}) != options:
-            raise UsageError(f"The model {one_line(name)[:80]} is used with two different sets of options; use one.")
+            raise UsageError(f"The model {single_line(name)[:80]} is used with two different sets of options; use one.")
         self._own[name] = dict(options)
 
     def knows_price(self, name: str) -> bool:
@@ -232,7 +232,7 @@ class ModelPool:
         results = await asyncio.gather(*(model.aclose() for model in models.values()), return_exceptions=True)
         for name, result in zip(models, results, strict=True):
             if isinstance(result, BaseException):
-                raise PluginError(f"The backend of {name} could not be closed: {one_line(result)}.") from result
+                raise PluginError(f"The backend of {name} could not be closed: {single_line(result)}.") from result
 
     def _context(self, spec: BackendSpec, rest: str, own: Mapping[str, Any]) -> Context:
         config = Options({**self._options.get(spec.name, {}), **own, "model": rest})
@@ -248,7 +248,7 @@ def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
     names = host.backends.names()
     name, slash, rest = address.partition("/")
     if not slash or not name or not rest:
-        shown = one_line(address)[:80]
+        shown = single_line(address)[:80]
         guess = f" Did you mean ollama/{shown}?" if ":" in shown and "ollama" in names and not slash else ""
         raise UsageError(
             f"A model is named BACKEND/MODEL, such as openai/qwen3:8b, not {shown!r}.{guess} "
@@ -259,7 +259,7 @@ def find_backend(host: PluginHost, address: str) -> tuple[BackendSpec, str]:
             "backend", name, (), hint=f"It comes in a package of its own: pip install {ELSEWHERE[name]}"
         )
     if name not in names and name not in host.backends.duplicates():
-        raise UnknownNameError("backend", one_line(name)[:80], names, hint=f"There are: {', '.join(names)}.")
+        raise UnknownNameError("backend", single_line(name)[:80], names, hint=f"There are: {', '.join(names)}.")
     return host.backends.get(name), rest
 
 
@@ -281,16 +281,16 @@ async def list_models(
 
 async def _listed(spec: BackendSpec, options: Mapping[str, Any], within: float) -> Listing:
     if spec.models is None:
-        return Listing(spec.name, note=f"it lists no models. {one_line(spec.summary)}")
+        return Listing(spec.name, note=f"it lists no models. {single_line(spec.summary)}")
     try:
         async with asyncio.timeout(within):
             found = await load(spec.models)(Context.create(config=options))
     except TimeoutError:
         return Listing(spec.name, reason=f"it did not answer within {within:g} s")
     except WsapError as error:
-        return Listing(spec.name, reason=one_line(error))
+        return Listing(spec.name, reason=single_line(error))
     except Exception as error:
-        return Listing(spec.name, reason=f"{type(error).__name__}: {one_line(error)[:200]}")
+        return Listing(spec.name, reason=f"{type(error).__name__}: {single_line(error)[:200]}")
     if not isinstance(found, Listing):
         return Listing(spec.name, reason=f"it gave a {type(found).__name__} where a Listing belongs")
     return found

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from wsap_core.errors import MissingServiceError, WsapError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.mcp.config import ServerConfig
 from wsap_llm.mcp.mapping import MOST_TOOLS, text_of
 
@@ -114,7 +114,7 @@ class Connection:
         except MCPError as error:
             if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
                 raise
-            raise _Refused(one_line(error.message)[:200]) from error
+            raise _Refused(single_line(error.message)[:200]) from error
 
     async def _started(self, *, first: bool = False) -> Client:
         server = self._server
@@ -227,7 +227,7 @@ class Connection:
             return "it answered what can't be read"
         if kind in ("ConnectError", "ConnectTimeout"):
             return "nobody answers at the address"
-        said = self._server.hide(one_line(error))[:200].rstrip(".")
+        said = self._server.hide(single_line(error))[:200].rstrip(".")
         return "the connection was lost" if said in ("", "Connection closed") else said
 
 
@@ -255,7 +255,7 @@ class _Tail:
 
     def last_line(self) -> str:
         self._thread.join(1.0)
-        lines = [line for raw in self._kept.splitlines() if (line := one_line(raw.decode("utf-8", "replace")))]
+        lines = [line for raw in self._kept.splitlines() if (line := single_line(raw.decode("utf-8", "replace")))]
         return lines[-1][:200] if lines else ""
 
     def _keep(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from wsap_core.protocol import ParamDef, Tool
 from wsap_core.protocol.subset import ANNOTATIONS, KEYWORDS, TYPES, check_schema
-from wsap_core.untrusted import one_line, printable
+from wsap_core.untrusted import single_line, strip_control
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -36,7 +36,7 @@ def tool_of(name: str, description: str | None, schema: Mapping[str, Any], *, pr
     wanted = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}_{name}" if prefix else name)[:64]
     if not re.match(r"[A-Za-z]", wanted):
         wanted = f"t_{wanted}"[:64]
-    return Tool(wanted, one_line(description or name)[:DESCRIPTION], _parameters(schema))
+    return Tool(wanted, single_line(description or name)[:DESCRIPTION], _parameters(schema))
 
 
 def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
@@ -54,7 +54,7 @@ def _parameters(schema: Mapping[str, Any]) -> list[ParamDef]:
                 raise UnusableToolError("one of its parameters has a name that can't be used")
             continue
         says = part.get("description") if isinstance(part, Mapping) else None
-        meaning = one_line(says)[:DESCRIPTION] if isinstance(says, str) else ""
+        meaning = single_line(says)[:DESCRIPTION] if isinstance(says, str) else ""
         found.append(ParamDef(name, "", name not in required, subset(part, schema), meaning))
     if len(found) > MOST_PARAMETERS:
         raise UnusableToolError(f"it has more than {MOST_PARAMETERS} parameters")
@@ -134,7 +134,7 @@ def capped(text: str, longest: int) -> str:
     """Return text without control characters, cut after `longest` characters with a remark that says so."""
     # Cut first, so that only what is kept is cleaned.
     more = len(text) - longest
-    return printable(text[:longest]).strip() + (f"\n(cut off: {more} more characters)" if more > 0 else "")
+    return strip_control(text[:longest]).strip() + (f"\n(cut off: {more} more characters)" if more > 0 else "")
 
 
 def _content(block: Any) -> str:
@@ -143,13 +143,13 @@ def _content(block: Any) -> str:
         case "text":
             return str(block.text)
         case "image" | "audio" as kind:
-            return f"({kind}, {one_line(block.mime_type)[:40]}, not shown)"
+            return f"({kind}, {single_line(block.mime_type)[:40]}, not shown)"
         case "resource":
             return str(getattr(block.resource, "text", "(a file that is no text, not shown)"))
         case "resource_link":
-            return f"(link: {one_line(block.uri)[:200]})"
+            return f"(link: {single_line(block.uri)[:200]})"
         case kind:
-            return f"({one_line(kind)[:40]}, not shown)"
+            return f"({single_line(kind)[:40]}, not shown)"
 
 
 def without_duplicates(tools: Iterable[tuple[str, Tool]]) -> tuple[dict[str, tuple[str, Tool]], Sequence[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wsap_core.protocol import Tool
 from wsap_core.seams.context import Context
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.mcp.config import ServerConfig, read_servers
 from wsap_llm.mcp.connection import Connection, Tell, sdk_missing
 from wsap_llm.mcp.mapping import UnusableToolError, tool_of, without_duplicates
@@ -71,7 +71,7 @@ class McpTools:
             await self._connections.pop().aclose()
 
     def _leave_out(self, server: ServerConfig, tool: str, why: str) -> None:
-        self._tell(f"The tool {one_line(tool)[:60]!r} of the tool server {server.name} is left out: {why}.")
+        self._tell(f"The tool {single_line(tool)[:60]!r} of the tool server {server.name} is left out: {why}.")
 
 
 def create(context: Context) -> McpTools:

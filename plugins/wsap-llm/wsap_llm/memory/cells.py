@@ -17,7 +17,7 @@ from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, HistoryEntry
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory, Browsable, OutlivesRuns, Recollection, estimate_tokens
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 
 MAX_TEXT = 600
 """Most characters in a cell; a longer text is cut and ends in an ellipsis."""
@@ -91,7 +91,7 @@ class Cell:
         if not isinstance(importance, int | float) or isinstance(importance, bool) or not 0 <= importance <= 1:
             raise ValueError("importance is a number from 0 to 1")
         # What a snapshot says is cleaned again: a file may have been edited.
-        names = one_line(text), one_line(world), one_line(kind), one_line(run)
+        names = single_line(text), single_line(world), single_line(kind), single_line(run)
         return cls(names[0], names[1], step, names[2], float(importance), until, times, names[3])
 
 
@@ -170,7 +170,7 @@ def importance_of(entry: HistoryEntry) -> float:
 def cut(text: object, limit: int) -> str:
     """Return text on one line, with at most `limit` characters."""
     # Cut before it is cleaned, so that the work is bounded; what is left out could only have been longer.
-    line = one_line(str(text)[: 4 * limit + 100])
+    line = single_line(str(text)[: 4 * limit + 100])
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

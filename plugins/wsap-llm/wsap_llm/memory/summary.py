@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wsap_core.seams.model import Backend, Message, Request, Sampling, collect
 from wsap_core.seams.model_errors import BackendError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.memory.cells import Cell, cut
 from wsap_llm.thinking import split_thinking
 
@@ -84,7 +84,7 @@ class ModelSummary:
         )
         reply = await collect(self.backend, request)
         split = split_thinking(reply.text)
-        said = one_line(split.said)
+        said = single_line(split.said)
         if reply.truncated or split.unfinished or not said:
             raise ValueError("its answer was cut off" if reply.truncated or split.unfinished else "it answered nothing")
         worlds = {cell.world for cell in (*summary, *cells)}

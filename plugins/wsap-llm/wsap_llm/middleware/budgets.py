@@ -12,7 +12,7 @@ from wsap_core.errors import UsageError
 from wsap_core.seams.agent import NO_USAGE, Usage
 from wsap_core.seams.model import Chunk, Finish, Price, Request, SpendingLimit
 from wsap_core.seams.model_errors import BadRequestError, BudgetReachedError, NoServerError, RateLimitError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.middleware.measure import UsageCounter
 from wsap_llm.middleware.model import Ask
 from wsap_llm.tokens import estimate_request
@@ -153,7 +153,7 @@ class Budgets:
                 prefix = f"[{'|'.join(scopes)}]." if len(scopes) > 1 else ""
                 raise UsageError(
                     f"--limit takes {prefix}[calls|tokens|cost]=N, such as cost=2 or tokens=500000, "
-                    f"not {one_line(word)[:80]!r}."
+                    f"not {single_line(word)[:80]!r}."
                 )
             if kind in found.setdefault(scope, {}):
                 raise UsageError(f"--limit gives {scope}.{kind} twice.")
@@ -168,10 +168,10 @@ def _amount(name: str, word: str) -> float:
         number = math.nan
     if name.endswith(".cost"):
         if not 0 < number < MOST_DOLLARS:
-            raise UsageError(f"--limit {name} is an amount of US dollars above 0, not {one_line(word)[:20]}.")
+            raise UsageError(f"--limit {name} is an amount of US dollars above 0, not {single_line(word)[:20]}.")
         return number
     if not 1 <= number <= MOST_COUNTED or number != int(number):
-        raise UsageError(f"--limit {name} is a whole number from 1 to 10^12, not {one_line(word)[:20]}.")
+        raise UsageError(f"--limit {name} is a whole number from 1 to 10^12, not {single_line(word)[:20]}.")
     return int(number)
 
 

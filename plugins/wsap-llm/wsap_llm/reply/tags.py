@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from wsap_core.protocol import ActionDef, ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_core.worlds.legality import check_parameters
 from wsap_llm.patterns import integer_pattern, json_pattern, literal, longest_json, text_pattern
 from wsap_llm.reply.repair import Unreadable, bare_value, read_loose
@@ -201,7 +201,7 @@ def continue_text(so_far: str, observation: str, *, limit: int = 2_000) -> str:
         so_far = OPENING + so_far
     # Closed before the call, or after it as in the seed's second step: either way it goes on.
     text = "".join(_reopened(so_far))
-    return f"{text.rstrip()}\n<observation>{harmless(observation, limit)}</observation>\n"
+    return f"{text.rstrip()}\n<observation>{sanitize(observation, limit)}</observation>\n"
 
 
 def _reopened(text: str) -> list[str]:

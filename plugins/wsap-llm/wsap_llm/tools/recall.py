@@ -9,7 +9,7 @@ from wsap_core.protocol import ParamDef, Tool
 from wsap_core.protocol.values import JsonValue
 from wsap_core.seams.memory import AgentMemory
 from wsap_core.seams.tool import ToolContext
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_llm.memory.options import Whole, read_options
 
 TOKENS = 200
@@ -36,7 +36,7 @@ class Recall:
     def run(self, parameters: Mapping[str, JsonValue]) -> str:
         """Return what comes to mind, one memory a line, best first."""
         found = self._memory.recall(str(parameters.get("query", "")), budget=self._tokens)
-        return "\n".join(f"- {one_line(memory.text)}" for memory in found) or "Nothing comes to mind."
+        return "\n".join(f"- {single_line(memory.text)}" for memory in found) or "Nothing comes to mind."
 
 
 def create(context: ToolContext) -> Recall:

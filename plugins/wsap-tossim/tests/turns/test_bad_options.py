@@ -62,6 +62,4 @@ def test_a_game_is_not_gone_on_with_under_other_rules(
     assert run(["play", "tossim", "--json", "--steps", "1", "--option", "mode=five"]) == 0
     capsys.readouterr()
     assert run(["play", "--json", "--resume", "last", "--option", "rules=older"]) == 2
-    assert capsys.readouterr().err == (
-        "Error: --resume goes on with a run just as it was started; leave out --option.\n"
-    )
+    assert capsys.readouterr().err == ("Error: --resume continues a run as it was started; leave out --option.\n")

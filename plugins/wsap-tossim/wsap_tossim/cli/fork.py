@@ -65,7 +65,7 @@ def fork(
     """
     # Deferred for weight: the engine and the players.
     from wsap_core.errors import UsageError
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
     from wsap_tossim.cli.play_on import play_on, seating
     from wsap_tossim.cli.sources import file_name, found, is_path
     from wsap_tossim.forced_choices import forced_choices_of
@@ -77,7 +77,7 @@ def fork(
     if rounds:
         if play_options:
             raise UsageError(
-                f"--list lists the rounds of one game; leave out {one_line(' '.join(play_options))[:60]!r}."
+                f"--list lists the rounds of one game; leave out {single_line(' '.join(play_options))[:60]!r}."
             )
         _list(record)
         return
@@ -117,7 +117,7 @@ def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
         UsageError: one is not of its form, nobody is called so, or one is named twice.
     """
     from wsap_core.errors import UsageError
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
     from wsap_tossim.forced_choices import player_named
 
     seated: dict[int, str] = {}
@@ -125,46 +125,46 @@ def _seated(words: Sequence[str], names: Sequence[str]) -> dict[int, str]:
         name, equals, agent = word.partition("=")
         player = player_named(name, names) if equals and agent.strip() else None
         if player is None:
-            people = ", ".join(map(one_line, names))
+            people = ", ".join(map(single_line, names))
             raise UsageError(
-                f"--seat takes PLAYER=AGENT, such as '{one_line(names[0])}=random', not {one_line(word)[:60]!r}; "
+                f"--seat takes PLAYER=AGENT, such as '{single_line(names[0])}=random', not {single_line(word)[:60]!r}; "
                 f"the players are: {people}."
             )
         if player in seated:
-            raise UsageError(f"--seat names {one_line(names[player])} twice.")
+            raise UsageError(f"--seat names {single_line(names[player])} twice.")
         seated[player] = agent.strip()
     return seated
 
 
 def _list(record: Record) -> None:
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
     from wsap_tossim.fork import rounds_of
 
     for one in rounds_of(record.game):
         when = f"{'night' if one.phase == 'night' else 'day'} {one.day}, {one.phase}"
         click.echo(f"{one.number:>5}  {when}: {_decided(one, record.names)}")
-    asked = ", ".join(one_line(record.names[n]) for n in record.game.waiting)
+    asked = ", ".join(single_line(record.names[n]) for n in record.game.waiting)
     click.echo(f"{record.game.round:>5}  {_outcome(record)}{f' Asked next: {asked}.' if asked else ''}")
 
 
 def _decided(one: Round, names: Sequence[str]) -> str:
     """Return the decisions of a round, as typed after `--set`."""
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
 
     found = []
     for entry in one.chosen:
-        said = one_line(entry.text)
+        said = single_line(entry.text)
         said = f"{said[:LONGEST].rstrip()}..." if len(said) > LONGEST else said
-        deed = " ".join(part for part in (entry.verb, *(one_line(names[n]) for n in entry.targets), said) if part)
-        found.append(f"{one_line(names[entry.player])}={deed}{' (missed the deadline)' if entry.forced else ''}")
+        deed = " ".join(part for part in (entry.verb, *(single_line(names[n]) for n in entry.targets), said) if part)
+        found.append(f"{single_line(names[entry.player])}={deed}{' (missed the deadline)' if entry.forced else ''}")
     return "; ".join(found)
 
 
 def _outcome(record: Record) -> str:
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
 
     ending = record.game.ending
     if ending is None:
         return "The game has not ended."
-    won = ", ".join(one_line(record.names[n]) for n in ending.winners) or "nobody"
+    won = ", ".join(single_line(record.names[n]) for n in ending.winners) or "nobody"
     return f"{ending.reason} Winners: {won}."

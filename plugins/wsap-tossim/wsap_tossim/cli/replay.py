@@ -32,7 +32,7 @@ def replay(source: str, *, out: Path | None, view: str, force: bool, database: s
     """
     # Deferred for weight: the engine and the page.
     from wsap_core.errors import UsageError
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
     from wsap_tossim.cli.sources import file_name, found, is_path
     from wsap_tossim.replay.page import write_text
     from wsap_tossim.replay.story import view_named
@@ -47,5 +47,5 @@ def replay(source: str, *, out: Path | None, view: str, force: bool, database: s
     write_text(target, page)
     shown = "all views" if chosen is None else "the public view"
     if isinstance(chosen, int):
-        shown = f"only what {one_line(record.names[chosen])} knew"
+        shown = f"only what {single_line(record.names[chosen])} knew"
     click.echo(f"Wrote {target} ({len(page.encode()) // 1000} kB): {shown}. Open it in a browser.", err=True)

@@ -172,7 +172,7 @@ class _Progress:
 
 
 def _tell(outcome: Outcome, out: Path, games: int) -> None:
-    from wsap_core.untrusted import one_line
+    from wsap_core.untrusted import single_line
     from wsap_tossim.tournament.spending import words
     from wsap_tossim.tournament.table import FEW
 
@@ -183,18 +183,18 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         click.echo(f"{outcome.before} games had been played before.")
     click.echo(f"{summary['games']} games, {summary['blocks']} blocks; sides that won: "
                + ", ".join(f"{side} {count}" for side, count in summary["sides"].items()))  # fmt: skip
-    width = max([len(one_line(r["entrant"])) for r in summary["factions"]] + [7])
+    width = max([len(single_line(r["entrant"])) for r in summary["factions"]] + [7])
     click.echo(f"{'faction':9} {'entrant':{width}} {'won':>11} {'win rate, 95 %':>22} {'rating, 95 %':>24}")
     for r in summary["factions"]:
         won = f"{r['won']}/{r['seats']}"
         rate = f"{r['win_rate']:.1%} ({r['win_boot_low']:.1%}-{r['win_boot_high']:.1%})"
         rating = f"{r['mu']:.2f} ({r['mu_low']:.2f}-{r['mu_high']:.2f})"
-        click.echo(f"{r['as']:9} {one_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
+        click.echo(f"{r['as']:9} {single_line(r['entrant']):{width}} {won:>11} {rate:>22} {rating:>24}")
     for r in summary["spending"]:
         beliefs = f", {r['belief_calls']} of them for beliefs" if r["belief_calls"] else ""
         cost = "cost unknown" if r["cost"] is None else f"${r['cost']:.4f}"
         tokens = f"{r['prompt_tokens']} tokens in, {r['completion_tokens']} out"
-        click.echo(f"{one_line(r['entrant'])} took {r['calls']} calls{beliefs}, {tokens}, {cost}.")
+        click.echo(f"{single_line(r['entrant'])} took {r['calls']} calls{beliefs}, {tokens}, {cost}.")
     if summary["games"] < games and outcome.spent.calls:
         click.echo(f"All models, in games that are not over as well: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from wsap_core.errors import UsageError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_tossim.engine.game import Game
 from wsap_tossim.replay.story import Story, View, page_data
 
@@ -123,7 +123,7 @@ def embedded(data: Mapping[str, Any]) -> str:
 
 
 def _title(data: Mapping[str, Any]) -> str:
-    words = f"The town of hidden roles: {one_line(data['mode'])[:60]}, {len(data['names'])} players"
+    words = f"The town of hidden roles: {single_line(data['mode'])[:60]}, {len(data['names'])} players"
     return words.encode("ascii", "replace").decode("ascii")
 
 

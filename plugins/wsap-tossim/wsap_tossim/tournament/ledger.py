@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from wsap_core.errors import StorageLockedError, UsageError, WireError
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_tossim.replay.page import write_text
 from wsap_tossim.tournament.plan import Settings
 
@@ -178,7 +178,7 @@ def _parsed(data: bytes) -> Line | None:
 
 def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     """Return the first setting in which two tournaments differ, for a reader."""
-    say: Callable[[Any], str] = lambda value: one_line(json.dumps(value))[:80]  # noqa: E731
+    say: Callable[[Any], str] = lambda value: single_line(json.dumps(value))[:80]  # noqa: E731
     for name in ours:
         if theirs.get(name) != ours[name]:
             return f"{name} is {say(theirs.get(name))} there and {say(ours[name])} here"

@@ -17,7 +17,7 @@ from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.seams.context import derive_seed
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_tossim.engine.model import Role
 from wsap_tossim.engine.setups import deal
 from wsap_tossim.engine.victory import side_of
@@ -66,18 +66,18 @@ def entrants_of(words: Sequence[str]) -> tuple[Entrant, ...]:
         label, equals, what = word.partition("=")
         if not equals:
             label, what = word, word
-        label = one_line(label)
+        label = single_line(label)
         if not 1 <= len(label) <= LONGEST_LABEL:
             raise ConfigError(f"The label {label[:LONGEST_LABEL]!r} has {len(label)} characters; it takes 1 to 60.")
         if label in [e.label for e in found]:
-            raise ConfigError(f"Two entrants are called {label!r}; name one otherwise: other={one_line(what)[:60]}.")
+            raise ConfigError(f"Two entrants are called {label!r}; name one otherwise: other={single_line(what)[:60]}.")
         if what in ("scripted", "random"):
             found.append(Entrant(label, what))
         elif _ADDRESS.fullmatch(what):
             found.append(Entrant(label, "model", what))
         else:
             raise ConfigError(
-                f"{one_line(what)[:60]!r} is no entrant; there are scripted, random, and models by their address, "
+                f"{single_line(what)[:60]!r} is no entrant; there are scripted, random, and models by their address, "
                 "such as ollama/qwen3:8b."
             )
     return tuple(found)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from wsap_core.protocol.values import JsonValue
-from wsap_core.untrusted import harmless
+from wsap_core.untrusted import sanitize
 from wsap_llm.kit import find_values, split_thinking
 from wsap_tossim.context import turn_text
 from wsap_tossim.engine.game import Game
@@ -67,7 +67,7 @@ def question(evening: Evening, names: Sequence[str]) -> Question:
     day, player, knowledge = evening
     about = tuple(n for n in knowledge.living() if n != player)
     papers = "".join(
-        f"\n**{title}:**\n{harmless(text, 1500, lines=True)}"
+        f"\n**{title}:**\n{sanitize(text, 1500, lines=True)}"
         for title, text in (("Your Will", knowledge.will), ("Your Notebook", knowledge.notebook))
         if text
     )

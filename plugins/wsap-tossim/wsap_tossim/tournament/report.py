@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from wsap_core.untrusted import one_line
+from wsap_core.untrusted import single_line
 from wsap_tossim.engine.model import Faction
 from wsap_tossim.tournament.plots import Dot, dot_plot
 from wsap_tossim.tournament.ratings import ORDERS
@@ -81,7 +81,7 @@ def report_html(summary: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    return escape(one_line(value))
+    return escape(single_line(value))
 
 
 def _about(summary: Mapping[str, Any]) -> str:
@@ -106,11 +106,11 @@ def _factions(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
         if not of:
             continue
         ratings = [
-            Dot(one_line(r["entrant"]), r["mu"], r["mu_low"], r["mu_high"], entrants.index(r["entrant"])) for r in of
+            Dot(single_line(r["entrant"]), r["mu"], r["mu_low"], r["mu_high"], entrants.index(r["entrant"])) for r in of
         ]
         shares = [
             Dot(
-                one_line(r["entrant"]),
+                single_line(r["entrant"]),
                 r["win_rate"],
                 r["win_boot_low"],
                 r["win_boot_high"],
@@ -172,7 +172,7 @@ def _measures(summary: Mapping[str, Any], entrants: Sequence[str]) -> str:
         if not rows or (name == "unanswered" and not any(r["value"] for r in rows)):
             continue
         dots = [
-            Dot(one_line(r["entrant"]), r["value"], r["low"], r["high"], entrants.index(r["entrant"])) for r in rows
+            Dot(single_line(r["entrant"]), r["value"], r["low"], r["high"], entrants.index(r["entrant"])) for r in rows
         ]
         mark = 0.0 if name.endswith(("_above", "_fall")) else None
         bounds = (0.0, 1.0) if name in SHARES else None
