@@ -42,13 +42,14 @@ class WsapError(Exception):
     retryable: ClassVar[bool] = False
     """Whether trying the same thing again can help."""
 
+    def __init_subclass__(cls, **values: str | int) -> None:
+        super().__init_subclass__()
+        for name, value in values.items():
+            setattr(cls, name, value)
 
-class UsageError(WsapError):
+
+class UsageError(WsapError, code="USAGE", exit_code=2, http_status=400):
     """What was asked for makes no sense as it stands."""
-
-    code = "USAGE"
-    exit_code = 2
-    http_status = 400
 
 
 def _similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -58,11 +59,8 @@ def _similar(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(other for other, ratio in zip(close, likeness, strict=True) if ratio > likeness[0] - 0.2)
 
 
-class UnknownNameError(UsageError):
+class UnknownNameError(UsageError, code="UNKNOWN_NAME", http_status=404):
     """There is no such game, agent, plugin, command or run."""
-
-    code = "UNKNOWN_NAME"
-    http_status = 404
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind = kind
@@ -76,114 +74,65 @@ class UnknownNameError(UsageError):
         super().__init__(message)
 
 
-class DuplicateNameError(UsageError):
+class DuplicateNameError(UsageError, code="DUPLICATE_NAME", http_status=409):
     """Two plugins claim one name, so that using it would be a guess."""
 
-    code = "DUPLICATE_NAME"
-    http_status = 409
 
-
-class ConfigError(UsageError):
+class ConfigError(UsageError, code="CONFIG"):
     """A configuration value is missing or wrong."""
 
-    code = "CONFIG"
 
-
-class PluginError(WsapError):
+class PluginError(WsapError, code="PLUGIN", exit_code=3):
     """A plugin could not be loaded, or failed while it was asked for something."""
 
-    code = "PLUGIN"
-    exit_code = 3
 
-
-class WorldError(WsapError):
+class WorldError(WsapError, code="WORLD", exit_code=4, http_status=502):
     """A world broke its contract, or raised where it should have refused."""
 
-    code = "WORLD"
-    exit_code = 4
-    http_status = 502
 
-
-class SnapshotError(WorldError):
+class SnapshotError(WorldError, code="SNAPSHOT", http_status=422):
     """A snapshot is damaged, of another version, or of another world."""
 
-    code = "SNAPSHOT"
-    http_status = 422
 
-
-class RecordMismatchError(WorldError):
+class RecordMismatchError(WorldError, code="RECORD_MISMATCH", http_status=409):
     """A world does not go the way that is recorded: another version of the game, or chance beyond its seed."""
 
-    code = "RECORD_MISMATCH"
-    http_status = 409
 
-
-class WireError(WsapError):
+class WireError(WsapError, code="VALIDATION_ERROR", exit_code=5, http_status=400):
     """Data from outside the process is not what the protocol says."""
 
-    code = "VALIDATION_ERROR"
-    exit_code = 5
-    http_status = 400
 
-
-class ProtocolVersionError(WireError):
+class ProtocolVersionError(WireError, code="SCHEMA_MISMATCH", http_status=422):
     """The other side speaks another major version of the protocol."""
 
-    code = "SCHEMA_MISMATCH"
-    http_status = 422
 
-
-class StorageError(WsapError):
+class StorageError(WsapError, code="STORAGE", exit_code=6):
     """The database can't be used as it is."""
 
-    code = "STORAGE"
-    exit_code = 6
 
-
-class StorageLockedError(StorageError):
+class StorageLockedError(StorageError, code="STORAGE_LOCKED", http_status=503, retryable=True):
     """Another process holds the database."""
 
-    code = "STORAGE_LOCKED"
-    http_status = 503
-    retryable = True
 
-
-class StorageReadOnlyError(StorageError):
+class StorageReadOnlyError(StorageError, code="STORAGE_READ_ONLY"):
     """The database, or the folder it lies in, can't be written."""
 
-    code = "STORAGE_READ_ONLY"
 
-
-class StorageVersionError(StorageError):
+class StorageVersionError(StorageError, code="STORAGE_VERSION"):
     """A newer version of WSAP wrote the database."""
 
-    code = "STORAGE_VERSION"
 
-
-class NotADatabaseError(StorageError):
+class NotADatabaseError(StorageError, code="NOT_A_DATABASE"):
     """The file is not a WSAP database."""
 
-    code = "NOT_A_DATABASE"
 
-
-class StorageFullError(StorageError):
+class StorageFullError(StorageError, code="STORAGE_FULL", http_status=507, retryable=True):
     """There is no room left where the database lies."""
 
-    code = "STORAGE_FULL"
-    http_status = 507
-    retryable = True
 
-
-class MissingServiceError(WsapError):
+class MissingServiceError(WsapError, code="MISSING_SERVICE", exit_code=7, http_status=501):
     """A part that this needs is not installed; the message says which package has it."""
 
-    code = "MISSING_SERVICE"
-    exit_code = 7
-    http_status = 501
 
-
-class RunInterruptedError(WsapError):
+class RunInterruptedError(WsapError, code="INTERRUPTED", exit_code=130):
     """The run was stopped; what was recorded is kept and it can be resumed."""
-
-    code = "INTERRUPTED"
-    exit_code = 130

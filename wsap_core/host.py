@@ -128,10 +128,8 @@ def _origins(entries: Iterable[Registration[Any]]) -> str:
 class PluginHost:
     """Loads plugins, keeps their specs with their origin, and survives what is wrong with them.
 
-    Args:
-        disabled: plugin names to block, besides those in the environment variable
-            `WSAP_DISABLE_PLUGINS`.
-        environ: where to read that variable; the process's own when None.
+    Blocks the plugins named in `disabled` and in the variable `WSAP_DISABLE_PLUGINS` of `environ` (the process's own
+    when None).
     """
 
     def __init__(self, *, disabled: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> None:
@@ -172,12 +170,8 @@ class PluginHost:
         """Collect a hook of another distribution, from the plugins that are loaded and from those to come.
 
         Plugins mark it with `hookimpl(optionalhook=True)`, so that they also load where nobody collects it.
-
-        Args:
-            specification: the module in which the hook is marked with `hookspec`.
-            hook: its name.
-            kind: what its functions return; has a `name`.
-            noun: what one of these is called in messages.
+        The module `specification` marks it with `hookspec`; its functions return things of `kind`, which have a
+        `name` and are called `noun` in messages.
         """
         if hook not in self._registries:
             self._manager.add_hookspecs(specification)
@@ -190,10 +184,7 @@ class PluginHost:
     def load(self, found: FoundPlugin) -> PluginReport:
         """Import one plugin and register what it offers; whatever fails becomes its row's reason."""
         row = PluginReport(found.name, found.distribution, found.version, found.module)
-        self.rows.append(row)
-        if found.name in self._disabled:
-            row.status = "disabled"
-            row.reasons.append(f"Blocked by name ({DISABLE_VARIABLE} or the caller).")
+        if self._blocked(row):
             return row
         try:
             module = importlib.import_module(found.module)
@@ -206,13 +197,16 @@ class PluginHost:
     def register(self, plugin: object, name: str, *, distribution: str = "", version: str = "") -> PluginReport:
         """Register a plugin that is at hand already, such as one made in a test or a notebook."""
         row = PluginReport(name, distribution or name, version, getattr(plugin, "__name__", type(plugin).__name__))
-        self.rows.append(row)
-        if name in self._disabled:
-            row.status = "disabled"
-            row.reasons.append(f"Blocked by name ({DISABLE_VARIABLE} or the caller).")
-        else:
+        if not self._blocked(row):
             self._register(plugin, row)
         return row
+
+    def _blocked(self, row: PluginReport) -> bool:
+        self.rows.append(row)
+        if blocked := row.name in self._disabled:
+            row.status = "disabled"
+            row.reasons.append(f"Blocked by name ({DISABLE_VARIABLE} or the caller).")
+        return blocked
 
     def note_duplicates(self) -> None:
         """Write each doubly claimed name into the rows of the plugins that claim it."""

@@ -137,10 +137,6 @@ def _example(place: str, module: types.ModuleType) -> str:
 
 
 def hint_at_file(text: str, kind: str) -> None:
-    """Say how something in a file is written, where that is what a name looks like.
-
-    Raises:
-        UsageError: it looks like a path.
-    """
+    """Say how something in a file is written, with a UsageError, where that is what a name looks like."""
     if "/" in text or "\\" in text:
         raise UsageError(f"{text!r} names no {kind}; something in a file is written as ./file.py:Name.")

@@ -61,8 +61,6 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
         PluginError: the file or module can't be imported.
         ConfigError: its `wsap_spec` is wrong.
     """
-    if isinstance(reference, AdapterSpec):
-        return reference
     if isinstance(reference, str) and not names_object(reference):
         hint_at_file(reference, "game")
         return (host or PluginHost.discovered()).games.get(reference)
@@ -85,8 +83,6 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
 
 def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentSpec:
     """Return the spec of an agent; takes and raises what `load_adapter_spec` does."""
-    if isinstance(reference, AgentSpec):
-        return reference
     if isinstance(reference, str) and not names_object(reference):
         hint_at_file(reference, "agent")
         return (host or PluginHost.discovered()).agents.get(reference)
@@ -102,7 +98,6 @@ def load_agent_spec(reference: object, host: PluginHost | None = None) -> AgentS
 
 
 def _target(reference: object) -> tuple[Any, str]:
-    """Return what is referred to, and its name for people."""
     target: Any = load_object(reference) if isinstance(reference, str) else reference
     named = target if isinstance(target, type) or inspect.isroutine(target) else type(target)
     return target, getattr(named, "__name__", type(target).__name__)
@@ -121,9 +116,6 @@ def _face_of(target: Any, members: tuple[str, ...], complaint: str, context: Con
     """Return the class or object that shows which members there are.
 
     A factory function is asked for its return annotation, or else called once.
-
-    Raises:
-        UsageError: a member is missing.
     """
     face = target
     if _makes(target) and not isinstance(target, type):

@@ -13,14 +13,10 @@ LONGEST = 200_000
 
 
 def read_text(path: Path, what: str) -> str:
-    """Return what a file says, its lines as they are.
-
-    Args:
-        path: the file; never more of it is read than is allowed, so it may as well be a device.
-        what: what it is, to begin messages with: "The persona".
+    """Return what a file says, its lines as they are; never more is read than is allowed, so it may be a device.
 
     Raises:
-        ConfigError: it can't be read, is too long, or is no text in UTF-8.
+        ConfigError: it can't be read, is too long, or is no text in UTF-8; begins with `what`, such as "The persona".
     """
     try:
         with path.open("rb") as file:

@@ -111,13 +111,9 @@ class Quoter:
         )
 
     def quote(self, text: object, source: str = "", *, limit: int | None = None, lines: bool = False) -> str:
-        """Return text between delimiters, harmless and cut to a length.
+        """Return text between delimiters, harmless and cut to `limit` characters (or the quoter's own limit).
 
-        Args:
-            text: what somebody else wrote.
-            source: who or what it is from, itself untrusted; shown in the opening delimiter.
-            limit: most characters; the quoter's own where it is None.
-            lines: keep line breaks, each line marked.
+        `source`, shown in the opening delimiter, is untrusted itself. With `lines` line breaks stay, each line marked.
         """
         body = self._without_nonce(sanitize(str(text), self.limit if limit is None else limit, lines=lines))
         origin = self._without_nonce(sanitize(source, 60).replace('"', "'"))

@@ -52,7 +52,6 @@ class GameWithBody(AuthoredGame):
         return False
 
     def _begin(self, body: Body, seed: int | None = None) -> None:
-        """Begin an episode with that body."""
         if body.avatar_id != self.body.avatar_id:
             self.items.lose_all(self.body.avatar_id, "lost when the avatar was despawned")
             self.items.new_avatar()
@@ -118,13 +117,7 @@ class GameWithBody(AuthoredGame):
 
     @override
     def jack_out(self, agent_id: str, mode: str = "dormant", *, force: bool = False) -> JackOutResult:
-        """Release the agent's body: `dormant` (asleep in its world), `suspend` or `despawn`.
-
-        Args:
-            agent_id: who leaves.
-            mode: what becomes of the body.
-            force: leave even in danger.
-        """
+        """Release the agent's body: `dormant` (asleep here), `suspend` or `despawn`; `force`: even in danger."""
         body = self.body
         if mode not in LEAVING:
             return JackOutResult(False, body.state, f"There is no mode {mode!r}; it is {', '.join(LEAVING)}.")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from wsap_core.protocol import ActionResult, Avatar, AvatarSpec, AvatarState
 from wsap_core.protocol.values import JsonValue
@@ -100,16 +100,7 @@ class Body:
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the body as JSON-ready data."""
-        return {
-            "number": self.number,
-            "owner": self.owner,
-            "name": self.name,
-            "state": self.state.value,
-            "appearance": dict(self.appearance),
-            "deaths": self.deaths,
-            "played": self.played,
-            "despawned": self.despawned,
-        }
+        return {**asdict(self), "state": self.state.value}
 
     @classmethod
     def from_json(cls, data: JsonValue) -> Body:

@@ -50,15 +50,10 @@ class ItemLedger:
     def apply_rules(
         self, rules: Iterable[TransferRule], skills: Mapping[str, float], give: Callable[[Bonus], JsonValue]
     ) -> dict[str, JsonValue]:
-        """Apply the bonuses of the skills, each rule once for an avatar.
+        """Apply the bonuses of the skills (domain -> level), each rule once for an avatar.
 
-        Args:
-            rules: those of the game.
-            skills: domain -> level.
-            give: applies a bonus, and returns what changed; something empty if nothing did.
-
-        Returns:
-            Rule id -> what changed. A rule that changed nothing is left out, and can apply later.
+        `give` applies a bonus, and returns what changed; something empty if nothing did. Returns rule id -> what
+        changed. A rule that changed nothing is left out, and can apply later.
         """
         applied: dict[str, JsonValue] = {}
         for rule in rules:
@@ -73,15 +68,10 @@ class ItemLedger:
     def import_items(
         self, items: Iterable[PortableItem], thing_for: Callable[[PortableItem], str | Refused]
     ) -> tuple[list[str], dict[str, str]]:
-        """Accept items as far as possible, each once.
+        """Accept what an agent brings along (not trusted) as far as possible, each item once.
 
-        Args:
-            items: what an agent brings along; not trusted.
-            thing_for: returns the thing that an item becomes, or why it is refused. Each item is in `kept` before
-                the next one is asked about.
-
-        Returns:
-            The ids of the accepted items, and those of the refused ones with the reason.
+        `thing_for` returns the thing that an item becomes, or why it is refused. Each item is in `kept` before the
+        next one is asked about. Returns the ids of the accepted items, and those of the refused ones with the reason.
         """
         admitted: list[str] = []
         refused: dict[str, str] = {}
@@ -142,11 +132,9 @@ class ItemLedger:
     # --- out ------------------------------------------------------------------------------------
 
     def export_items(self, transfer_id: str, own: Iterable[PortableItem] = ()) -> list[PortableItem]:
-        """Return what leaves: all that came with the agent, unchanged, then the game's own things.
+        """Return what leaves at this exit: all that came with the agent, unchanged, then the game's own things.
 
-        Args:
-            transfer_id: the id of this exit.
-            own: things that the game has removed from the body; they get ids here.
+        `own` are things that the game has removed from the body; they get ids here.
         """
         items = [item for _, item in self.kept.values()]
         items += [replace(item, item_id=f"{transfer_id}:{number}") for number, item in enumerate(own, 1)]
@@ -174,11 +162,7 @@ class ItemLedger:
         }
 
     def load_json(self, data: JsonValue, rules: Collection[str]) -> None:
-        """Restore what `to_json` returned; the data is not trusted.
-
-        Args:
-            data: as decoded from JSON.
-            rules: ids of the game's transfer rules.
+        """Restore what `to_json` returned; the data is not trusted. `rules` are the ids of the game's transfer rules.
 
         Raises:
             ValueError, TypeError, KeyError, AttributeError: the data describes no ledger; nothing has changed.

@@ -94,11 +94,7 @@ class EchoWorld:
         return json.dumps({"step": self._step, "heard": self._heard}).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken.
-
-        Raises:
-            SnapshotError: the data is damaged.
-        """
+        """Go on where the snapshot was taken; raises SnapshotError if the data is damaged."""
         try:
             state = json.loads(data)
             step, heard = state["step"], state["heard"]

@@ -18,10 +18,7 @@ _SHARED = frozenset({*AVATAR_ACTIONS.names, *MESSAGE_ACTIONS.names})
 
 
 def _own_actions(space: ActionSpace) -> tuple[ActionDef, ...]:
-    """Return the actions of the game itself.
-
-    What only leads out of it, says something about it or looks something up in it is no play.
-    """
+    """Return the actions of the game itself: not those that only leave it, speak or look something up."""
     return tuple(a for a in space.actions if a.name not in _SHARED and a.category != "meta" and not a.is_tool)
 
 
@@ -31,10 +28,7 @@ class RandomAgent:
     Actions that every world shares (leaving, emotes, messages) are not picked as long as the
     game has actions of its own, so that this is the usual random baseline of the game. Its tools,
     which look something up and decide nothing, are only where nothing else is possible.
-
-    Args:
-        generator: where chance comes from.
-        legal_only: pick only among what the observation says is possible now.
+    With `legal_only` it picks only among what the observation says is possible now.
     """
 
     def __init__(self, generator: random.Random, *, legal_only: bool = False) -> None:
@@ -77,11 +71,7 @@ class RandomAgent:
         return json.dumps([version, list(state), gauss]).encode()
 
     def restore(self, data: bytes) -> None:
-        """Go on where the snapshot was taken.
-
-        Raises:
-            SnapshotError: the data is damaged.
-        """
+        """Go on where the snapshot was taken; raises SnapshotError if the data is damaged."""
         try:
             version, state, gauss = json.loads(data)
             self._random.setstate((version, tuple(state), gauss))
@@ -101,11 +91,7 @@ class AlwaysAgent:
         self._choices: tuple[str, ...] = ()
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> None:
-        """Take in the declared actions.
-
-        Raises:
-            ConfigError: the configured action is not one of them.
-        """
+        """Take in the declared actions; raises ConfigError if the configured action is not one of them."""
         own = list(_own_actions(action_space))
         # What needs no parameters comes first, because nothing here could make them up.
         own.sort(key=lambda action: any(not p.optional for p in action.parameters))

@@ -10,11 +10,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status.
-
-    Args:
-        arguments: what was typed after `wsap`; the process's own when None.
-    """
+    """Run one command (`arguments`, or the process's own) and return its exit status."""
     # Deferred so that `wsap_core.cli.params` and the like can be imported without it.
     from wsap_core.cli.app import run
 

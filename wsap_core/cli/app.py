@@ -120,7 +120,6 @@ def _registered(name: str) -> Any:
 
 
 def _missing(ctx: click.Context, name: str) -> click.Command:
-    """Say why there is no such command."""
     from wsap_core.errors import DuplicateNameError, MissingServiceError, PluginError, UnknownNameError
 
     catalogue = _state(ctx).catalogue()
@@ -194,7 +193,6 @@ def _invoke(typed: list[str], state: State) -> int:
 
 
 def _report(error: BaseException, state: State, typed: list[str]) -> int:
-    """Tell a person what went wrong, and return the exit status for it."""
     if isinstance(error, OSError) and error.errno == errno.EPIPE and _nobody_reads():
         # Whatever is still buffered has no reader; without this, Python complains on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -36,14 +36,7 @@ _KINDS = ("plugins", "games", "agents", "commands")
 
 
 class Catalogue:
-    """What every installed plugin offers, as rows that can be cached and printed.
-
-    Args:
-        plugins: every plugin that was found, in the order it was loaded.
-        games: every game, sorted by name; so with the others.
-        agents: every agent.
-        commands: every subcommand of `wsap`.
-    """
+    """What every installed plugin offers, as rows that can be cached and printed; each kind in the order of `rows`."""
 
     # Not a dataclass, whose making takes longer than all that is done with this one.
     __slots__ = _KINDS
@@ -58,11 +51,7 @@ class Catalogue:
 
     @classmethod
     def current(cls, *, refresh: bool = False) -> Catalogue:
-        """Return the catalogue of this environment: the cached one where it still holds, else a new one.
-
-        Args:
-            refresh: ask the plugins in any case.
-        """
+        """Return the cached catalogue of this environment where it still holds, else (or to `refresh`) a new one."""
         path = _cache_path()
         cached = None if refresh else _read(path)
         return cached if cached is not None else _build(path)
@@ -101,7 +90,6 @@ def _cache_path() -> str:
 
 
 def _package_files(modules: list[str]) -> list[str]:
-    """Return the files of all loaded modules that share a package with one of those named."""
     packages = {name.partition(".")[0] for name in modules}
     loaded = sorted((n, m) for n, m in list(sys.modules.items()) if n.partition(".")[0] in packages)
     return [file for _, module in loaded if isinstance(file := getattr(module, "__file__", None), str)]
@@ -136,7 +124,6 @@ def _is_ours(found: os.stat_result) -> bool:
 
 
 def _build(path: str) -> Catalogue:
-    """Ask the plugins, and store the answer if it may be stored."""
     from wsap_core.host import PluginHost  # deferred for weight: pluggy and the protocol's types come with it
 
     setting = _setting()

@@ -12,12 +12,7 @@ Sections = Mapping[str, Sequence[str]]
 
 
 class GroupedCommand(click.Command):
-    """A command with sections of options, and examples, in its help.
-
-    Args:
-        examples: one to three command lines, as they are typed.
-        sections: what stands below which heading; options that no section has stand below "Options".
-    """
+    """A command whose help has options below the headings of `sections` (or "Options"), and examples."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), sections: Sections | None = None, **kw: Any) -> None:
         super().__init__(*args, **kw)
@@ -50,11 +45,7 @@ def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> N
 
 
 def refuse_given(why: str, *names: str) -> None:
-    """Refuse options of the current command that were typed although they have no effect.
-
-    Args:
-        why: when they have none, such as "with --json".
-        names: the options' Python names.
+    """Refuse options of the current command, by Python name, that have no effect (`why`: "with --json").
 
     Raises:
         UsageError: one of them was typed.

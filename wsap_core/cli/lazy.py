@@ -15,10 +15,7 @@ Commands = Mapping[str, tuple[str, str]]
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name, and imports one when it is typed; help and completion import none.
-
-    Typed without a command it shows its help.
-    """
+    """Knows its commands by name, and imports one when it is typed; typed without a command it shows its help."""
 
     def __init__(self, *args: Any, known: Commands | None = None, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,14 +62,7 @@ class LazyGroup(click.Group):
 
 
 def lazy_group(name: str, summary: str, commands: Commands, *, examples: Sequence[str] = ()) -> click.Group:
-    """Return a group whose commands are imported when they are used.
-
-    Args:
-        name: the group's name.
-        summary: one line on its purpose.
-        commands: name -> `"module:attribute"` of its click command, and its line in the help.
-        examples: one to three command lines, as they are typed.
-    """
+    """Return a group whose commands are imported when they are used; `summary` is one line, `examples` one to three."""
     return LazyGroup(name, help=summary, known=commands, examples=examples)
 
 

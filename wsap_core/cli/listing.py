@@ -55,7 +55,6 @@ def _named(kind: str, name: str, rows: Sequence[R]) -> R:
 
 
 def _tell_unknown(blocked: str, known: Sequence[str]) -> None:
-    """Warn of names in WSAP_DISABLE_PLUGINS that block nothing."""
     for name in filter(None, map(str.strip, blocked.split(","))):
         if name not in known:
             from wsap_core.errors import UnknownNameError  # deferred for weight: only when it is needed

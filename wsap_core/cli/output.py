@@ -30,15 +30,10 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[Sequence[str]] = ()) -> None:
-    """Print rows of text in columns.
+    """Print rows of text in columns, and below each row its notes (sentences).
 
     At a terminal there is a heading, and the last column is wrapped to the width; in a pipe
     there is one line for each row and no heading. Text is made safe for terminals.
-
-    Args:
-        columns: the headings.
-        rows: as many texts in each as there are columns.
-        notes: for each row, sentences to print below it.
     """
     clean = [[single_line(cell) for cell in row] for row in rows]
     terminal = at_terminal()
@@ -78,7 +73,6 @@ def _wrapped(text: str, room: int) -> list[str]:
 
 
 def _pieces(word: str, room: int) -> Iterator[str]:
-    """Cut a word that is longer than a line."""
     while _width(word) > room:
         cut = next(i for i in range(len(word), 0, -1) if _width(word[:i]) <= room)
         yield word[:cut]
@@ -87,7 +81,6 @@ def _pieces(word: str, room: int) -> Iterator[str]:
 
 
 def _width(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
     import unicodedata  # deferred for weight: most texts are ASCII

@@ -19,12 +19,7 @@ else:
 
 
 class WholeNumber(_IntType):
-    """A whole number in a range, both ends included.
-
-    Args:
-        low: the least allowed.
-        high: the most allowed; None for no limit.
-    """
+    """A whole number from `low` to `high`, both included; without `high` there is no limit."""
 
     name = "integer"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from dataclasses import asdict
+from typing import Any, TypedDict, cast
 
 from wsap_core.host import PluginHost, Registration, Registry
 from wsap_core.specs import OptionDef
@@ -90,18 +91,7 @@ class CommandRow(OfferRow):
 
 def plugins(host: PluginHost) -> list[PluginRow]:
     """Return a row for each plugin that was found, in the order it was loaded."""
-    return [
-        {
-            "name": row.name,
-            "distribution": row.distribution,
-            "version": row.version,
-            "module": row.module,
-            "status": row.status,
-            "reasons": list(row.reasons),
-            "provides": {kind: list(names) for kind, names in row.provides.items()},
-        }
-        for row in host.rows
-    ]
+    return [cast(PluginRow, asdict(row)) for row in host.rows]
 
 
 def games(host: PluginHost) -> list[GameRow]:
@@ -142,10 +132,7 @@ def agents(host: PluginHost) -> list[AgentRow]:
 def commands(host: PluginHost) -> list[CommandRow]:
     """Return a row for each subcommand, sorted by name."""
     return [
-        {
-            **_offer(host.commands, entry),
-            "factory": entry.spec.factory if isinstance(entry.spec.factory, str) else "",
-        }
+        {**_offer(host.commands, entry), "factory": entry.spec.factory if isinstance(entry.spec.factory, str) else ""}
         for entry in host.commands.all()
     ]
 

@@ -116,12 +116,7 @@ class Observation(Part):
 
 
 def render_observation(observation: Observation, *, extra_sections: Sequence[tuple[str, str]] = ()) -> str:
-    """Return an observation as text; sections that are empty are left out.
-
-    Args:
-        observation: what to render.
-        extra_sections: (title, body) pairs of a world's own, shown after NEARBY.
-    """
+    """Return an observation as text without empty sections; `extra_sections` (title, body) come after NEARBY."""
     o = observation
     sections: list[tuple[str, str]] = [
         ("TIME", single_line(o.time_of_day) if o.time_of_day else ""),

@@ -110,7 +110,6 @@ def _plain(node: Any) -> Any:
 
 
 def _describe(schema: JsonSchema, cls: type) -> None:
-    """Write into a schema what the class says of its fields."""
     texts = field_texts(cls)
     properties = schema.setdefault("properties", {})
     for name in _DROPPED:
@@ -160,7 +159,6 @@ def _envelope() -> JsonSchema:
 
 
 def _closure(name: str, definitions: dict[str, JsonSchema]) -> set[str]:
-    """Return the names of all definitions that one refers to, itself included."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

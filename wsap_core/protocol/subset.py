@@ -55,12 +55,7 @@ KEYWORDS = frozenset(_KEYWORDS)
 
 
 def check_schema(schema: Any, name: str = "schema") -> str | None:
-    """Return why a schema is not one that `validate_value` can apply in full, or None if it is.
-
-    Args:
-        schema: what a game declared.
-        name: what the sentence calls it.
-    """
+    """Return why a schema is not one that `validate_value` can apply in full, or None if it is."""
     if isinstance(schema, bool):
         return None
     if not isinstance(schema, Mapping):

@@ -98,7 +98,6 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def _writer_for(cls: type) -> Callable[[Any], str]:
-    """Find (or make) the writer of a class; the table is a cache, filled as classes turn up."""
     writer: Callable[[Any], str]
     if is_dataclass(cls):
         writer = _dataclass_writer(cls)
@@ -170,10 +169,7 @@ def _dump_with_extras(value: Any, names: list[str], tag: str | None) -> str:
 
 
 class Codec:
-    """Decodes JSON into protocol types, subclasses included.
-
-    Args:
-        subclasses: classes that may stand behind `$type` tags. The protocol's own are known.
+    """Decodes JSON into protocol types, the given subclasses (which may stand behind `$type` tags) included.
 
     Raises:
         WireError: two different classes claim one tag.

@@ -18,19 +18,15 @@ class Agent(Protocol):
 
     def initialize(self, game_desc: str, action_space: ActionSpace) -> Awaitable[None] | None:
         """Take in the game's description and actions. Called once for each session."""
-        ...
 
     def decide(self, observation: Observation) -> Action | Awaitable[Action]:
         """Choose an action, given the current state."""
-        ...
 
     def reflect(self, result: ActionResult) -> Awaitable[None] | None:
         """Take in what came of the last action."""
-        ...
 
     def plan(self, goals: list[Goal]) -> list[str] | Awaitable[list[str]]:
         """Return a high-level plan for the goals, one step a line."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,6 @@ class LooksBack(Protocol):
 
     def conclude(self) -> Awaitable[None] | None:
         """Look back because play ends here, though the episode may not be over."""
-        ...
 
 
 @runtime_checkable
@@ -118,4 +113,3 @@ class UsesVision(Protocol):
         While it decides, `await get_view()` gives what is drawn for its seat at that moment, or None where the
         world draws nothing. Drawing takes time, so that nothing is drawn unless it looks.
         """
-        ...

@@ -11,11 +11,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return seconds on a clock that never goes back."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class SystemClock:

@@ -35,30 +35,25 @@ class GameAdapter(Protocol):
     @property
     def game_description(self) -> str:
         """The game, its goals and mechanics. Sent once, at the start of a session."""
-        ...
 
     @property
     def action_space(self) -> ActionSpace:
         """All actions there are; what is legal now is in the observation."""
-        ...
 
     def observe(self) -> Observation | Awaitable[Observation]:
         """Return the state as this seat perceives it, waiting for its next decision point.
 
         Observing changes nothing: twice in a row gives the same.
         """
-        ...
 
     def act(self, action: Action) -> ActionResult | Awaitable[ActionResult]:
         """Carry out an action and return what came of it, once the world has resolved it."""
-        ...
 
     def reset(self) -> Observation | Awaitable[Observation]:
         """Begin a new episode and return its first observation.
 
         An adapter that declares the ability `seed` takes `reset(seed=...)` too.
         """
-        ...
 
 
 @runtime_checkable
@@ -67,27 +62,21 @@ class AvatarGameAdapter(GameAdapter, Protocol):
 
     def list_avatars(self, agent_id: str) -> list[Avatar]:
         """Return all avatars that this agent has in this game."""
-        ...
 
     def create_avatar(self, agent_id: str, spec: AvatarSpec) -> Avatar:
         """Create a new, unbound avatar for the agent."""
-        ...
 
     def jack_in(self, agent_id: str, avatar_id: str) -> JackInResult:
         """Bind an agent to an avatar and return its first observation."""
-        ...
 
     def jack_out(self, agent_id: str, mode: str = "dormant") -> JackOutResult:
         """Release the agent's avatar: `dormant`, `suspend` or `despawn`."""
-        ...
 
     def handle_death(self, avatar_id: str) -> DeathEvent:
         """Return what happened to a destroyed avatar, and how it can live again."""
-        ...
 
     def respawn(self, avatar_id: str, option: RespawnOption | str) -> JackInResult:
         """Bring a destroyed avatar back by one of its options (or an option's id), and bind it again."""
-        ...
 
 
 # --- what may be declared beyond that --------------------------------------------------------
@@ -99,7 +88,6 @@ class Seedable(Protocol):
 
     def reset(self, seed: int | None = None) -> Observation | Awaitable[Observation]:
         """Begin a new episode from the seed; None goes on with the world's own sequence."""
-        ...
 
 
 @runtime_checkable
@@ -108,7 +96,6 @@ class Snapshots(Protocol):
 
     def snapshot(self) -> bytes:
         """Return everything that what happens next depends on."""
-        ...
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
@@ -116,7 +103,6 @@ class Snapshots(Protocol):
         Raises:
             SnapshotError: the data is damaged or of another version; nothing has changed.
         """
-        ...
 
 
 @runtime_checkable
@@ -125,7 +111,6 @@ class Renders(Protocol):
 
     def render(self) -> View:
         """Return the current state as blocks that a viewer can draw. Changes nothing."""
-        ...
 
 
 @runtime_checkable
@@ -134,7 +119,6 @@ class HasSeats(Protocol):
 
     def seat(self, agent_id: str) -> GameAdapter:
         """Return the face of the world for one agent; its `observe` and `act` are about that mind alone."""
-        ...
 
 
 @runtime_checkable
@@ -151,11 +135,9 @@ class Transits(Protocol):
         Called for a new avatar before its agent is bound, and for a sleeping one before it wakes,
         so that bonuses reach both alike; a bonus is applied to an avatar once.
         """
-        ...
 
     def release(self, avatar_id: str, transfer_id: str) -> TransitPackage | Awaitable[TransitPackage]:
         """Take what is portable out of the avatar, for its agent to carry on."""
-        ...
 
 
 @runtime_checkable
@@ -164,7 +146,6 @@ class Leavable(Protocol):
 
     def leave(self, agent_id: str) -> None:
         """Go on without the agent, or with something in its place."""
-        ...
 
 
 @runtime_checkable
@@ -173,7 +154,6 @@ class HasDefaultAction(Protocol):
 
     def default_action(self) -> Action:
         """Return the action that is always legal here now."""
-        ...
 
 
 @runtime_checkable
@@ -182,4 +162,3 @@ class HasTeams(Protocol):
 
     def team_of(self, agent_id: str) -> str | None:
         """Return the name of the agent's team, or None."""
-        ...

@@ -50,23 +50,18 @@ class AgentMemory(Protocol):
 
     def remember(self, entry: HistoryEntry) -> None:
         """Take in a lived step. Cheap; never asks a model."""
-        ...
 
     def note(self, text: str, *, kind: str = "fact", world: str = "", step: int | None = None) -> None:
         """Take in something that the agent wants to keep in its own words."""
-        ...
 
     def recall(self, query: str, *, budget: int) -> Sequence[Recollection]:
         """Return what fits the query best, at most about `budget` tokens of it, most useful first."""
-        ...
 
     def compact(self) -> Awaitable[None] | None:
         """Make room: summarise, forget. May ask a model, and may run beside other work."""
-        ...
 
     def snapshot(self) -> bytes:
         """Return everything that is remembered."""
-        ...
 
     def restore(self, data: bytes) -> None:
         """Become what the snapshot was taken of.
@@ -74,7 +69,6 @@ class AgentMemory(Protocol):
         Raises:
             SnapshotError: the data is damaged; nothing has changed.
         """
-        ...
 
 
 @runtime_checkable
@@ -83,7 +77,6 @@ class OutlivesRuns(Protocol):
 
     def begin_run(self, run: str) -> None:
         """Take everything from now on as of this run, such as "run 3"; "" for none. Not part of a snapshot."""
-        ...
 
 
 @runtime_checkable
@@ -92,4 +85,3 @@ class Browsable(Protocol):
 
     def browse(self, kind: str | None = None, *, most: int = 50) -> Sequence[Recollection]:
         """Return what it keeps, newest first: everything, or what is of one kind."""
-        ...

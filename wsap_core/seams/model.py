@@ -203,15 +203,12 @@ class SpendingLimit(Protocol):
         Raises:
             BudgetReachedError: the limit could be passed; nothing is held.
         """
-        ...
 
     def settle(self, worst: Usage, actual: Usage) -> None:
         """Put what a request really took in place of what was held for it."""
-        ...
 
     def belongs_to(self, run_id: str) -> None:
         """Say for which recorded run requests are sent here."""
-        ...
 
 
 @runtime_checkable
@@ -221,12 +218,10 @@ class Backend(Protocol):
     @property
     def model(self) -> str:
         """The full address, such as `ollama/qwen3:8b`."""
-        ...
 
     @property
     def abilities(self) -> Abilities:
         """What it can do."""
-        ...
 
     def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         """Give the reply as it comes; the last chunk is a `Finish`.
@@ -236,33 +231,24 @@ class Backend(Protocol):
         Raises:
             BackendError: by class; raised while iterating.
         """
-        ...
 
     async def aclose(self) -> None:
         """Give back connections and memory; nothing can be asked afterwards."""
-        ...
 
 
 async def collect(backend: Backend, request: Request) -> Reply:
     """Return the whole reply to a request.
 
     Raises:
-        ServerFailedError: the stream ended without a `Finish`.
-        BackendError: whatever the backend raises.
+        BackendError: whatever the backend raises; `ServerFailedError` where the stream ended without a `Finish`.
     """
     return await collect_from(backend.stream(request), backend.model)
 
 
 async def collect_from(stream: AsyncGenerator[Chunk, None], model: str) -> Reply:
-    """Return the whole reply that a stream gives, and close the stream.
+    """Return the whole reply that a stream gives, and close the stream; the model's address is for the error.
 
-    Args:
-        stream: what `Backend.stream` returned.
-        model: the model's address, for the error.
-
-    Raises:
-        ServerFailedError: the stream ended without a `Finish`.
-        BackendError: whatever the backend raises.
+    Raises as `collect` does.
     """
     text: list[str] = []
     thinking: list[str] = []

@@ -19,64 +19,40 @@ from __future__ import annotations
 from wsap_core.errors import WsapError
 
 
-class BackendError(WsapError):
+class BackendError(WsapError, code="BACKEND", exit_code=8, http_status=502):
     """A language model could not be asked, or did not answer."""
 
-    code = "BACKEND"
-    exit_code = 8
-    http_status = 502
 
-
-class BadRequestError(BackendError):
+class BadRequestError(BackendError, code="BACKEND_BAD_REQUEST"):
     """The request is wrong as it stands; trying again gives the same."""
 
-    code = "BACKEND_BAD_REQUEST"
 
-
-class AuthenticationError(BadRequestError):
+class AuthenticationError(BadRequestError, code="BACKEND_AUTH"):
     """There is no key, or it is not accepted; the message names the variable to set."""
 
-    code = "BACKEND_AUTH"
 
-
-class ModelNotFoundError(BadRequestError):
+class ModelNotFoundError(BadRequestError, code="BACKEND_NO_MODEL"):
     """The server does not have the model; the message says how to get it where that is known."""
 
-    code = "BACKEND_NO_MODEL"
 
-
-class ContextTooSmallError(BadRequestError):
+class ContextTooSmallError(BadRequestError, code="BACKEND_CONTEXT"):
     """The prompt and the reply's reserve do not fit into the model's context."""
 
-    code = "BACKEND_CONTEXT"
 
-
-class ConstraintError(BadRequestError):
+class ConstraintError(BadRequestError, code="BACKEND_CONSTRAINT"):
     """The backend can't constrain its replies as asked."""
 
-    code = "BACKEND_CONSTRAINT"
 
-
-class BudgetReachedError(BackendError):
+class BudgetReachedError(BackendError, code="BUDGET", exit_code=9, http_status=402):
     """A limit in tokens, money or calls was reached; the run can be resumed when it is raised."""
 
-    code = "BUDGET"
-    exit_code = 9
-    http_status = 402
 
-
-class TransientError(BackendError):
+class TransientError(BackendError, code="BACKEND_TRANSIENT", retryable=True):
     """Something that may be over in a moment."""
 
-    code = "BACKEND_TRANSIENT"
-    retryable = True
 
-
-class RateLimitError(TransientError):
+class RateLimitError(TransientError, code="BACKEND_RATE_LIMIT", http_status=429):
     """Too many requests."""
-
-    code = "BACKEND_RATE_LIMIT"
-    http_status = 429
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -84,19 +60,13 @@ class RateLimitError(TransientError):
         """Seconds to wait, as the server asked; None where it did not say."""
 
 
-class ServerFailedError(TransientError):
+class ServerFailedError(TransientError, code="BACKEND_SERVER"):
     """The server failed, broke off, or sent what can't be read."""
 
-    code = "BACKEND_SERVER"
 
-
-class BackendTimeoutError(TransientError):
+class BackendTimeoutError(TransientError, code="BACKEND_TIMEOUT"):
     """Nothing came in time."""
 
-    code = "BACKEND_TIMEOUT"
 
-
-class NoServerError(TransientError):
+class NoServerError(TransientError, code="BACKEND_NO_SERVER"):
     """Nobody answers at the address."""
-
-    code = "BACKEND_NO_SERVER"

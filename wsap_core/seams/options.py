@@ -10,11 +10,7 @@ from wsap_core.errors import ConfigError
 
 
 class Options(Mapping[str, Any]):
-    """A mapping of options that notes which names were looked up.
-
-    Args:
-        values: what the user gave.
-    """
+    """The options that a user gave, which note the names that were looked up."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -49,11 +45,9 @@ class Options(Mapping[str, Any]):
 
 
 def check_used(owner: str, *options: Options) -> None:
-    """Refuse options that nobody asked for; call it once their owners are made.
+    """Refuse options that nobody asked for; call it once their owners, named `owner` in the message, are made.
 
-    Args:
-        owner: who the options were for, as it is named in the message.
-        options: of one owner, or of several who were given the same; one of them has to ask.
+    Where several owners were given the same options, one of them has to ask.
 
     Raises:
         ConfigError: an option was never looked up, so it does nothing.

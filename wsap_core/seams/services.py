@@ -50,18 +50,12 @@ class Runner(Protocol):
     ) -> Mapping[str, Any]:
         """Play one episode to its end and return its summary, as `wsap play --json` prints it.
 
-        Args:
-            game: a registered game.
-            seats: who takes each seat that the game has with these options.
-            seed: of the run.
-            options: the game's own.
-            run: a run of the same that was begun before, to go on with; one that is finished is not played again.
-            begun: told the run's id before it begins.
+        `run` is a run of the same that was begun before, to go on with; one that is finished is not played again.
+        `begun` is told the run's id before it begins.
 
         Raises:
             WsapError: whatever ended the run; it can be gone on with.
         """
-        ...
 
 
 class ViewSink(Protocol):
@@ -69,7 +63,6 @@ class ViewSink(Protocol):
 
     def show(self, seat: str, observation: Observation, view: View | None) -> None:
         """Draw the state of one seat."""
-        ...
 
 
 class RunReader(Protocol):
@@ -77,11 +70,9 @@ class RunReader(Protocol):
 
     def events(self, run: str) -> Iterator[Mapping[str, Any]]:
         """Give the events of a run, oldest first."""
-        ...
 
     def runs(self) -> Sequence[str]:
         """Return the ids of all runs, newest first."""
-        ...
 
 
 class Models(Protocol):
@@ -89,7 +80,6 @@ class Models(Protocol):
 
     def backend(self, name: str) -> object:
         """Return the backend of that name."""
-        ...
 
 
 class CommandModels(Models, Protocol):
@@ -98,18 +88,14 @@ class CommandModels(Models, Protocol):
     async def open(self, name: str, options: Mapping[str, Any] | None = None) -> Backend:
         """Return the backend of an address once it knows what its model can do.
 
-        Args:
-            name: the address.
-            options: an agent's, of which those that begin with `model.` are the backend's.
+        Of an agent's `options`, those that begin with `model.` are the backend's.
 
         Raises:
             WsapError: there is no such backend, it can't be asked, or it is used with other options.
         """
-        ...
 
     async def aclose(self) -> None:
         """Close all of them, in the event loop that used them."""
-        ...
 
 
 class Parts(Protocol):
@@ -117,11 +103,9 @@ class Parts(Protocol):
 
     def memory(self, name: str) -> object:
         """Return the `MemorySpec` of that name."""
-        ...
 
     def tool(self, name: str) -> object:
         """Return the `ToolSpec` of that name."""
-        ...
 
 
 class Journal(Protocol):
@@ -130,7 +114,6 @@ class Journal(Protocol):
     @property
     def offline(self) -> bool:
         """Whether a recorded run is played again, so that no model may be asked."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ class AgentTool(Protocol):
     @property
     def definition(self) -> Tool:
         """Its name, what it does, and what it takes."""
-        ...
 
     def run(self, parameters: Mapping[str, Any]) -> str | Awaitable[str]:
         """Return the result as text for the model.
@@ -32,7 +31,6 @@ class AgentTool(Protocol):
         Parameters have been checked against the definition. A result that says what went wrong
         is better than an exception; an exception is told to the model in one line.
         """
-        ...
 
 
 def is_inward(tool: object) -> bool:
@@ -54,11 +52,9 @@ class ToolSource(Protocol):
         Raises:
             WsapError: none can be had; the message says why.
         """
-        ...
 
     async def aclose(self) -> None:
         """Give back what it holds; its tools can't be used afterwards."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -122,13 +122,9 @@ class Barrier:
         return self.round
 
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
-        """Submit a seat's action and return its result once the round is resolved.
+        """Submit a seat's legal action and return its result once the round is resolved.
 
-        Args:
-            seat: who acts.
-            action: a legal action.
-            round_seen: the round that the decision was made in; an action for a round that has
-                been resolved without it is refused.
+        An action decided in a round (`round_seen`) that has been resolved without it is refused.
         """
         if seat not in self._active or seat in self._absent:
             return ActionResult(False, "You have left this world.", done=True, observation=self._observe(seat))
@@ -159,13 +155,7 @@ class Barrier:
         return missing
 
     def leave(self, seat: str, *, replaced: bool = False) -> None:
-        """Stop waiting for a seat, for good.
-
-        Args:
-            seat: who leaves.
-            replaced: the seat goes on playing its default action; otherwise the world goes on
-                without it.
-        """
+        """Stop waiting for a seat, for good; one that is `replaced` goes on playing its default action."""
         if seat not in self._active or seat in self._absent:
             return
         if replaced:
@@ -213,7 +203,6 @@ class Barrier:
                 return
 
     def _awaited(self) -> tuple[str, ...]:
-        """Return whose actions make up this round."""
         if self._expects is not None:
             return tuple(s for s in self._asked() if s in self._active)
         if self._timing == "alternating":

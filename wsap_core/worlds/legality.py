@@ -59,12 +59,7 @@ def check_parameters(definition: ActionDef, given: Mapping[str, Any]) -> tuple[d
 
 
 def narrowed(definition: ActionDef, choices: Mapping[str, Sequence[str]]) -> ActionDef:
-    """Return an action whose parameters take only the words that are possible now.
-
-    Args:
-        definition: as declared.
-        choices: parameter -> words; a parameter that it leaves out stays as it is.
-    """
+    """Return an action whose parameters named in `choices` take only those words, which are possible now."""
     if not choices:
         return definition
     parameters = tuple(

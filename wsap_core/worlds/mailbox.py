@@ -44,16 +44,11 @@ MAX_WAITING = 200
 
 
 class Mailbox:
-    """Keeps what was said until it is heard.
+    """Keeps what was said until it is heard. The seats are in the world's fixed order; `team_of` gives an agent's team.
 
     In a world where all act at once, what is said within a round must not depend on who
     happened to speak first: such a world calls `deliver` when a round has been resolved, and
     the round's messages arrive sorted by seat. With `immediate` they arrive as they are sent.
-
-    Args:
-        seats: the agents, in the world's fixed order.
-        team_of: gives an agent's team, or None.
-        immediate: deliver at once.
     """
 
     def __init__(

@@ -58,15 +58,12 @@ class SeatedWorld(Protocol):
 
     def avatar_of(self, agent_id: str) -> Avatar:
         """Return the body that the agent controls, or controlled last."""
-        ...
 
     def release(self, agent_id: str, mode: str, *, forced: bool = False) -> JackOutResult:
         """Let an agent out of its avatar."""
-        ...
 
     def death_of(self, agent_id: str, result: ActionResult) -> DeathEvent | None:
         """Return what happened if the agent's avatar was destroyed by the step that ended its episode."""
-        ...
 
 
 class Seat:
@@ -84,47 +81,31 @@ class Seat:
         """Set once the agent has left the world."""
         self.done = False
         """True when the episode of this seat is over."""
-        self._face = face
+        self.face = face
+        """The game as it stands behind this seat's checks."""
         self._blocking = world.spec.blocking
-        self._last: Observation | None = None
-        self._space = self._merged_space()
-        self._declared = index_actions(self._space)
-        self._own = frozenset(self._checked(lambda: face.action_space.names))
+        self.last_observation: Observation | None = None
+        """What was observed last, or None before the first time."""
+        self.action_space = self._merged_space()
+        """All actions there are, those of avatars and messages included."""
+        self._declared = index_actions(self.action_space)
+        self.own_actions = frozenset(self._checked(lambda: face.action_space.names))
+        """The names that the game itself declares."""
 
     @property
     def game_description(self) -> str:
         """The game, its goals and mechanics."""
-        return self._checked(lambda: self._face.game_description)
-
-    @property
-    def action_space(self) -> ActionSpace:
-        """All actions there are, those of avatars and messages included."""
-        return self._space
-
-    @property
-    def face(self) -> GameAdapter:
-        """The game as it stands behind this seat's checks."""
-        return self._face
-
-    @property
-    def own_actions(self) -> frozenset[str]:
-        """The names that the game itself declares."""
-        return self._own
-
-    @property
-    def last_observation(self) -> Observation | None:
-        """What was observed last, or None before the first time."""
-        return self._last
+        return self._checked(lambda: self.face.game_description)
 
     def default_action(self) -> Action | None:
         """Return what is done when the agent misses its deadline, or None if the world declares nothing."""
-        if isinstance(self._face, HasDefaultAction):
-            return self._checked(self._face.default_action)
+        if isinstance(self.face, HasDefaultAction):
+            return self._checked(self.face.default_action)
         return self.world.spec.default_action
 
     async def observe(self) -> Observation:
         """Return this seat's state at its next decision point. Asking twice gives the same."""
-        observation = await self._call(self._face.observe)
+        observation = await self._call(self.face.observe)
         if not isinstance(observation, Observation):
             raise WorldError(f"{self._name} observed a {type(observation).__name__}, not an Observation.")
         mailbox = self.world.mailbox
@@ -132,7 +113,7 @@ class Seat:
             messages = mailbox.waiting(self.agent_id)
             if messages:
                 observation = replace(observation, messages=(*observation.messages, *messages))
-        self._last = observation
+        self.last_observation = observation
         return observation
 
     async def look(self) -> View | None:
@@ -141,9 +122,9 @@ class Seat:
         In a world of several seats that is the seat's own `render`, never that of the world, which
         shows what is for onlookers alone.
         """
-        if "render" not in self.world.spec.abilities or not isinstance(self._face, Renders):
+        if "render" not in self.world.spec.abilities or not isinstance(self.face, Renders):
             return None
-        view = await self._call(self._face.render)
+        view = await self._call(self.face.render)
         if not isinstance(view, View):
             raise WorldError(f"{self._name} drew a {type(view).__name__}, not a View.")
         return view
@@ -159,17 +140,17 @@ class Seat:
         action, reason = check_action(action, self._declared)
         if reason:
             return await self._refuse(action, reason)
-        if action.name not in self._own and not (self.world.has_avatars and action.name in _GESTURES):
+        if action.name not in self.own_actions and not (self.world.has_avatars and action.name in _GESTURES):
             return await self._carry_out(action)
         mailbox = self.world.mailbox
         heard = len(mailbox.waiting(self.agent_id)) if mailbox is not None else 0
-        result = await self._call(lambda: self._face.act(action))
+        result = await self._call(lambda: self.face.act(action))
         if not isinstance(result, ActionResult):
             raise WorldError(f"{self._name} answered {action.name!r} with a {type(result).__name__}.")
         if mailbox is not None:
             mailbox.mark_read(self.agent_id, heard)
         self.done = result.done
-        self._last = result.observation
+        self.last_observation = result.observation
         death = self.world.death_of(self.agent_id, result) if result.done else None
         return Outcome(action, result, stepped=True, death=death)
 
@@ -183,7 +164,7 @@ class Seat:
         """Forget that the last episode is over; the world calls this after a reset."""
         self.done = False
         self.left = None
-        self._last = None
+        self.last_observation = None
 
     @property
     def _name(self) -> str:
@@ -196,7 +177,9 @@ class Seat:
             return Outcome(action, ActionResult(True, self._describe(observation), observation=observation), False)
         if action.name == "jack_out":
             return await self._jack_out(action)
-        message = message_of(action, sender=self.agent_id, step=self._last.step if self._last else None)
+        message = message_of(
+            action, sender=self.agent_id, step=self.last_observation.step if self.last_observation else None
+        )
         if message is not None and self.world.mailbox is not None:
             reason = self.world.mailbox.send(message)
             if reason:
@@ -220,12 +203,12 @@ class Seat:
 
     async def _state(self) -> Observation:
         """Return the last observation, without waiting for a turn that may never come."""
-        if self._last is not None:
-            return self._last
-        return Observation() if inspect.iscoroutinefunction(self._face.observe) else await self.observe()
+        if self.last_observation is not None:
+            return self.last_observation
+        return Observation() if inspect.iscoroutinefunction(self.face.observe) else await self.observe()
 
     def _merged_space(self) -> ActionSpace:
-        space = self._checked(lambda: self._face.action_space)
+        space = self._checked(lambda: self.face.action_space)
         if not isinstance(space, ActionSpace):
             raise WorldError(f"{self._name} declares a {type(space).__name__}, not an ActionSpace.")
         space = space.merged(AVATAR_ACTIONS)

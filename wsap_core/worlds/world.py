@@ -48,10 +48,6 @@ class World:
 
     A single-seat `GameAdapter` becomes a world with one seat and a default avatar. A world of
     several seats answers `seat(agent_id)`.
-
-    Args:
-        spec: the game's description.
-        adapter: the game.
     """
 
     def __init__(self, spec: AdapterSpec, adapter: GameAdapter) -> None:
@@ -78,9 +74,7 @@ class World:
     async def reset(self, seed: int | None = None) -> None:
         """Begin a new episode for all seats.
 
-        Args:
-            seed: handed to the game if it declares the ability `seed`; None goes on with the
-                game's own sequence.
+        The seed is for a game with the ability `seed`; None goes on with the game's own sequence.
         """
         try:
             if "seed" in self.spec.abilities and seed is not None:
