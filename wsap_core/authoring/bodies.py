@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing_extensions import override
 
 from wsap_core.authoring.authored import AuthoredGame
-from wsap_core.authoring.body import LEAVING, Body, Session
+from wsap_core.authoring.body import Body, Session
 from wsap_core.errors import UsageError
 from wsap_core.protocol import (
     Avatar,
@@ -22,6 +22,7 @@ from wsap_core.protocol import (
     RespawnOption,
     TransitPackage,
 )
+from wsap_core.protocol.avatars import LEAVING
 
 
 class GameWithBody(AuthoredGame):

@@ -12,13 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from wsap_core.protocol import ActionResult, Avatar, AvatarSpec, AvatarState
 from wsap_core.protocol.values import JsonValue
 
-LEAVING: Mapping[str, AvatarState] = {
-    "dormant": AvatarState.DORMANT,
-    "suspend": AvatarState.SUSPENDED,
-    "despawn": AvatarState.DESTROYED,
-}
-"""Mode of leaving -> state of the body afterwards."""
-
 _BIGGEST = 2**63
 
 

@@ -119,10 +119,7 @@ class ActionSpace(Part):
 
     def find(self, name: str) -> ActionDef | None:
         """Return the declared action of that name, or None."""
-        for action in self.actions:
-            if action.name == name:
-                return action
-        return None
+        return next((action for action in self.actions if action.name == name), None)
 
     def merged(self, other: ActionSpace) -> ActionSpace:
         """Return a space with the other's actions added, keeping our own where names are equal."""

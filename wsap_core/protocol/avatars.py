@@ -111,10 +111,7 @@ class AvatarRoster(Part):
 
     def get_active(self) -> Avatar | None:
         """Return the avatar under control now, or None."""
-        for avatar in self.avatars:
-            if avatar.avatar_id == self.active_avatar_id:
-                return avatar
-        return None
+        return next((a for a in self.avatars if a.avatar_id == self.active_avatar_id), None)
 
     def get_dormant(self) -> list[Avatar]:
         """Return the avatars that sleep in the world."""
@@ -236,35 +233,34 @@ class DeathEvent(Part):
 
 
 AVATAR_ACTIONS = ActionSpace(
-    actions=[
+    (
         ActionDef(
-            name="jack_out",
-            description="Leave this avatar and return to menu/nexus",
-            parameters=[ParamDef("mode", "dormant|suspend|despawn", optional=True)],
-            preconditions=["Not in combat", "Not falling", "Safe location"],
-            category="meta",
+            "jack_out",
+            "Leave this avatar and return to menu/nexus",
+            (ParamDef("mode", "dormant|suspend|despawn", optional=True),),
+            ("Not in combat", "Not falling", "Safe location"),
+            "meta",
         ),
         ActionDef(
-            name="look",
-            description="Turn avatar to face direction or entity",
-            parameters=[ParamDef("target", "direction or entity_id")],
-            preconditions=[],
+            "look",
+            "Turn avatar to face direction or entity",
+            (ParamDef("target", "direction or entity_id"),),
             category="avatar",
         ),
         ActionDef(
-            name="emote",
-            description="Express emotion through avatar body",
-            parameters=[ParamDef("emote", "wave|sit|dance|sleep|point")],
-            preconditions=[],
+            "emote",
+            "Express emotion through avatar body",
+            (ParamDef("emote", "wave|sit|dance|sleep|point"),),
             category="avatar",
         ),
-        ActionDef(
-            name="inspect_self",
-            description="Check avatar's body, equipment, status",
-            parameters=[],
-            preconditions=[],
-            category="avatar",
-        ),
-    ]
+        ActionDef("inspect_self", "Check avatar's body, equipment, status", category="avatar"),
+    )
 )
 """The actions that every world with avatars has besides its own."""
+
+LEAVING: Mapping[str, AvatarState] = {
+    "dormant": AvatarState.DORMANT,
+    "suspend": AvatarState.SUSPENDED,
+    "despawn": AvatarState.DESTROYED,
+}
+"""Mode of leaving -> state of the body afterwards."""

@@ -92,10 +92,7 @@ class Observation(Part):
 
     def is_available(self, action_name: str) -> ActionAvailability | None:
         """Return what this observation says about an action, or None when it says nothing."""
-        for availability in self.available_actions or ():
-            if availability.name == action_name:
-                return availability
-        return None
+        return next((told for told in self.available_actions or () if told.name == action_name), None)
 
     def to_text(self) -> str:
         """Return the state as text for a language model, in the protocol's message layout."""
@@ -128,10 +125,7 @@ def render_observation(observation: Observation, *, extra_sections: Sequence[tup
         *extra_sections,
         ("RECENT EVENTS", bullets(e.description for e in o.recent_events)),
         ("MESSAGES", bullets(_message(m.sender, m.type, m.content) for m in o.messages)),
-        (
-            "CURRENT GOALS",
-            bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals),
-        ),
+        ("CURRENT GOALS", bullets(_goal(g.description or g.id, g.progress, g.hints) for g in o.current_goals)),
     ]
     parts = [f"Step {o.step}"]
     parts += [f"{title}:\n{body}" for title, body in sections if body]

@@ -9,29 +9,18 @@ from typing import Any
 from wsap_core.errors import SnapshotError
 from wsap_core.protocol import Action, ActionDef, ActionSpace, AgentMessage, ParamDef
 
+_TEXT = ParamDef("text", "what to say")
+
 MESSAGE_ACTIONS = ActionSpace(
     (
-        ActionDef(
-            "say",
-            "Say something that everyone here hears",
-            (ParamDef("text", "what to say"),),
-            (),
-            "message",
-        ),
+        ActionDef("say", "Say something that everyone here hears", (_TEXT,), category="message"),
         ActionDef(
             "tell",
             "Tell one other agent something that nobody else hears",
-            (ParamDef("to", "the other agent's name"), ParamDef("text", "what to say")),
-            (),
-            "message",
+            (ParamDef("to", "the other agent's name"), _TEXT),
+            category="message",
         ),
-        ActionDef(
-            "tell_team",
-            "Tell your own team something",
-            (ParamDef("text", "what to say"),),
-            ("You are in a team",),
-            "message",
-        ),
+        ActionDef("tell_team", "Tell your own team something", (_TEXT,), ("You are in a team",), "message"),
     )
 )
 """The actions that worlds with messages have besides their own; they take no game step."""

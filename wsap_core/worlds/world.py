@@ -22,17 +22,12 @@ from wsap_core.protocol import (
     Observation,
     View,
 )
+from wsap_core.protocol.avatars import LEAVING
 from wsap_core.seams.context import Context
 from wsap_core.seams.game import AvatarGameAdapter, GameAdapter, HasSeats, Leavable, Renders, Snapshots
 from wsap_core.specs import AdapterSpec
 from wsap_core.worlds.mailbox import Mailbox
 from wsap_core.worlds.seat import Seat
-
-_STATE_AFTER = {
-    "dormant": AvatarState.DORMANT,
-    "suspend": AvatarState.SUSPENDED,
-    "despawn": AvatarState.DESTROYED,
-}
 
 
 @dataclass
@@ -135,7 +130,7 @@ class World:
                 return result
             # The body is not safe, but the agent leaves all the same: the world keeps the body as it is.
             return replace(result, success=True, message=f"Left by force: {result.message}")
-        state = _STATE_AFTER.get(mode, AvatarState.DORMANT)
+        state = LEAVING.get(mode, AvatarState.DORMANT)
         self._bodies[agent_id] = _Body(agent_id, state)
         if isinstance(self.adapter, Leavable):
             self.adapter.leave(agent_id)
