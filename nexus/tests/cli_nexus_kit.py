@@ -14,7 +14,7 @@ from typing import Any
 
 from warm import begin_wsap, run_wsap
 
-PATIENCE = 300.0
+PATIENCE = 120.0
 """Seconds to wait for what has to happen; never waited for in full unless it fails."""
 
 QUICK = ("--port", "0", "--workers", "0", "--pace", "50", "--game", "echo")

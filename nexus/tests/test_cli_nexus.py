@@ -51,7 +51,7 @@ def test_a_signal_stops_it_in_good_order(environ: dict[str, str], number: int) -
         hub.tell(number)
         code, errors = hub.ended()
         assert code == 0, errors
-        assert errors.splitlines() == ["Stopping: agents finish their decisions. Ctrl-C again ends it at once."]
+        assert errors.splitlines() == ["Stopping: agents finish their decisions. Press Ctrl-C again to end at once."]
     found = nexus_json(environ, "status")
     assert (found["running"], found["url"], found["pid"]) == (False, None, None)
     assert len(found["agents"]) == 2

@@ -37,7 +37,7 @@ def environ(hub: Hub) -> dict[str, str]:
 @pytest.mark.slow
 def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hub, environ: dict[str, str]) -> None:
     with at_terminal(environ, "nexus", "watch") as terminal:
-        shown = terminal.until("What happens")
+        shown = terminal.until("Events")
         assert "\x1b[?1049h" in terminal.seen, "it takes the other screen"
         assert hub.ready["url"] in shown
         terminal.until(r"▸ (?:\x1b\[[\d;]*m)*Ada")
@@ -47,11 +47,11 @@ def test_everybody_is_shown_one_is_looked_at_and_leaving_changes_nothing(hub: Hu
         terminal.until("Bob in")
         terminal.until("Last actions")
         terminal.press("\x1b[D")
-        terminal.until("What happens")
+        terminal.until("Events")
         terminal.press("?")
-        terminal.until("leave; the nexus goes on")
+        terminal.until("leave; the nexus keeps running")
         terminal.press("x")
-        terminal.until("What happens")
+        terminal.until("Events")
         terminal.press("q")
         assert terminal.ended() == 0
         assert terminal.restored()
@@ -78,7 +78,7 @@ def test_an_agent_is_paused_and_goes_on_by_a_key(hub: Hub, environ: dict[str, st
 @pytest.mark.parametrize("size", [(45, 16), (30, 10), (140, 50)])
 def test_it_fits_terminals_of_every_size(environ: dict[str, str], size: tuple[int, int]) -> None:
     with at_terminal(environ, "nexus", "watch", size=size) as terminal:
-        terminal.until("What happens")
+        terminal.until("Events")
         terminal.press("\r")
         terminal.until("Ada in")
         terminal.resize(20, 5)

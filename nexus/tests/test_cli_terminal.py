@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from warm import begin_wsap_at_terminal, run_wsap
 
-PATIENCE = 300.0
+PATIENCE = 120.0
 """Seconds to wait for what has to appear; never waited for in full unless it fails."""
 
 
