@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from wsap_core import protocol as m
-from wsap_core.protocol.schema import MESSAGES
+from wsap_nexus.schemas import MESSAGES
 
 # What survives JSON as it is: no lone surrogates, no NaN, numbers that a double holds exactly.
 TEXTS = st.sampled_from(

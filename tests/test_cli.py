@@ -344,8 +344,7 @@ def test_a_runtime_that_is_blocked_is_not_called_missing(wsap: Run) -> None:
         (["wibble"], 2, "Error: There is no command called 'wibble'. `wsap --help` lists all commands."),
         (["--jsn"], 2, "Error: No such option '--jsn'"),
         (["plugins", "--jsn"], 2, "Did you mean '--json'? `wsap plugins --help` shows what there is."),
-        (["schema", "Observatoin"], 2, "Did you mean 'Observation'"),
-        (["schema", "A", "B"], 2, "`wsap schema --help` shows what there is."),
+        (["plugins", "A"], 2, "`wsap plugins --help` shows what there is."),
         (["\x1b[2J"], 2, "Error: There is no command called '\\x1b[2J'."),
     ],
 )
@@ -501,22 +500,32 @@ def test_a_terminal_without_the_characters_shows_their_numbers(wsap: Run, instal
 # --- schema -------------------------------------------------------------------------------
 
 
-def test_schemas_are_printed_alone_together_and_into_a_folder(wsap: Run, tmp_path: Path) -> None:
-    names = wsap("schema", "--list").stdout.split()
+@pytest.fixture
+def schema(wsap: Run) -> Run:
+    """Run `wsap schema`, which comes with the runtime."""
+    return lambda *words: wsap("schema", *words, disable="")
+
+
+def test_schemas_are_printed_alone_together_and_into_a_folder(schema: Run, tmp_path: Path) -> None:
+    names = schema("--list").stdout.split()
     assert "Observation" in names
-    assert json.loads(wsap("schema", "Goal").stdout)["$ref"] == "#/$defs/Goal"
-    assert set(json.loads(wsap("schema").stdout)["$defs"]) > set(names) - {"Envelope"}
-    done = wsap("schema", "--output", str(tmp_path / "deep" / "folder"))
+    assert json.loads(schema("Goal").stdout)["$ref"] == "#/$defs/Goal"
+    assert set(json.loads(schema().stdout)["$defs"]) > set(names) - {"Envelope"}
+    done = schema("--output", str(tmp_path / "deep" / "folder"))
     assert done.returncode == 0
     assert {path.stem for path in (tmp_path / "deep" / "folder").iterdir()} == set(names)
-    assert wsap("schema", "Goal", "--output", str(tmp_path / "one")).stdout.startswith("Wrote 1 schema ")
+    assert schema("Goal", "--output", str(tmp_path / "one")).stdout.startswith("Wrote 1 schema ")
 
 
-def test_a_folder_that_can_not_be_written_is_told(wsap: Run, tmp_path: Path) -> None:
+def test_a_schema_that_can_not_be_given_is_told(schema: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = wsap("schema", "--output", str(tmp_path / "file" / "folder"))
-    assert done.returncode == 2
-    assert "can't be written" in sentence(done)
+    for words, told in (
+        (["--output", str(tmp_path / "file" / "folder")], "can't be written"),
+        (["Observatoin"], "Did you mean 'Observation'"),
+    ):
+        done = schema(*words)
+        assert done.returncode == 2
+        assert told in sentence(done)
 
 
 # --- completion ---------------------------------------------------------------------------

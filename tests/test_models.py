@@ -32,11 +32,11 @@ from wsap_core import (
 )
 from wsap_core.errors import ProtocolVersionError
 from wsap_core.protocol.avatars import can_become
-from wsap_core.protocol.schema import MESSAGES
 from wsap_core.seams import game as interfaces
 from wsap_core.seams.agent import Agent
 from wsap_core.seams.context import SEED_LIMIT, Context, derive_seed
 from wsap_core.version import PROTOCOL_VERSION, check_protocol_version
+from wsap_nexus.schemas import MESSAGES
 
 UNBOUND, BOUND, DORMANT, SUSPENDED, DESTROYED = AvatarState
 

@@ -32,9 +32,9 @@ from wsap_core import (
 )
 from wsap_core.errors import ProtocolVersionError, WireError
 from wsap_core.protocol.base import wire_type
-from wsap_core.protocol.schema import MESSAGES
 from wsap_core.protocol.wire import dumps, encode
 from wsap_core.version import check_protocol_version
+from wsap_nexus.schemas import MESSAGES
 
 BODY = Avatar("avatar-1", "crafter", "ada", AvatarState.BOUND, "Ada", (1.0, 2.5))
 

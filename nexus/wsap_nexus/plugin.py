@@ -18,6 +18,7 @@ def wsap_commands() -> Iterable[CommandSpec]:
         CommandSpec("export", "Export a run.", "wsap_nexus.cli.export:export"),
         CommandSpec("nexus", "Run the nexus, where agents live and enter worlds.", "wsap_nexus.cli.nexus.group:nexus"),
         CommandSpec("models", "List the language models and what they can do.", "wsap_nexus.cli.models:models"),
+        CommandSpec("schema", "Print the protocol's JSON Schemas.", "wsap_nexus.cli.schema:schema"),
         CommandSpec("doctor", "Check whether this machine is ready to play.", "wsap_nexus.cli.doctor:doctor"),
     ]
 

@@ -11,7 +11,6 @@ KERNEL_COMMANDS: dict[str, tuple[str, str]] = {
     "games": ("wsap_core.cli.listing:games", "List the games that can be played."),
     "help": ("wsap_core.cli.help:help_command", "Show the help of a command."),
     "plugins": ("wsap_core.cli.listing:plugins", "List what is installed, from where, and whether it works."),
-    "schema": ("wsap_core.cli.schema:schema", "Print the protocol's JSON Schemas."),
 }
 """Name -> where its click command is, and its summary. No plugin can take one of these names."""
 
@@ -20,6 +19,6 @@ RUNTIME = "wsap-nexus"
 
 DISTRIBUTION_OF: dict[str, str] = {
     "check": "wsap-check",
-    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs"), RUNTIME),
+    **dict.fromkeys(("doctor", "export", "models", "nexus", "play", "replay", "runs", "schema"), RUNTIME),
 }
 """Command -> the distribution that brings it, so that `wsap` can say what to install where it is missing."""

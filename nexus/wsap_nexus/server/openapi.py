@@ -7,9 +7,9 @@ import json
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from wsap_core.protocol.schema import message_schema, names
 from wsap_core.protocol.values import JsonValue
 from wsap_core.version import PROTOCOL_VERSION
+from wsap_nexus.schemas import message_schema, names
 from wsap_nexus.server import shapes
 
 PREFIX = "/nexus"

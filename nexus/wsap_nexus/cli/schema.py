@@ -25,7 +25,7 @@ def schema(name: str | None, *, list_names: bool, output: Path | None) -> None:
     With the NAME of a message, such as Observation, print its schema alone; otherwise one document
     with all of them.
     """
-    from wsap_core.protocol import schema as schemas  # deferred for weight: pydantic makes them
+    from wsap_nexus import schemas  # deferred for weight: pydantic makes them
 
     if list_names:
         refuse_given("with --list", "name", "output")
@@ -38,7 +38,7 @@ def schema(name: str | None, *, list_names: bool, output: Path | None) -> None:
 
 def _write(folder: Path, names: tuple[str, ...]) -> None:
     from wsap_core.errors import UsageError
-    from wsap_core.protocol import schema as schemas
+    from wsap_nexus import schemas
 
     texts = {name: schemas.to_json(schemas.message_schema(name)) for name in names}
     try:
