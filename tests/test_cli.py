@@ -344,7 +344,7 @@ def test_a_runtime_that_is_blocked_is_not_called_missing(wsap: Run) -> None:
         (["wibble"], 2, "Error: There is no command called 'wibble'. `wsap --help` lists all commands."),
         (["--jsn"], 2, "Error: No such option '--jsn'"),
         (["plugins", "--jsn"], 2, "Did you mean '--json'? `wsap plugins --help` shows what there is."),
-        (["plugins", "A"], 2, "`wsap plugins --help` shows what there is."),
+        (["games", "A", "B"], 2, "`wsap games --help` shows what there is."),
         (["\x1b[2J"], 2, "Error: There is no command called '\\x1b[2J'."),
     ],
 )
