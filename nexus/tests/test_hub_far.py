@@ -266,10 +266,10 @@ def test_an_agent_notices_nothing_when_its_game_is_started_anew(tmp_path: Path, 
         give(served, "eve")
         arrived = eve.post("/nexus/transit/enter", json={"agent_id": "eve", "game": "far-quarry"}).json()
         for _ in range(3):
-            assert served.act(eve, arrived["bridge_url"], "dig").status_code == 200
+            assert eve.post(f"{arrived['bridge_url']}/act", json={"name": "dig"}).status_code == 200
         game.anew()
         for number in range(3):
-            acted = served.act(eve, arrived["bridge_url"], "dig")
+            acted = eve.post(f"{arrived['bridge_url']}/act", json={"name": "dig"})
             assert acted.status_code == 200, acted.text
             assert acted.json()["result"]["observation"]["step"] == 4 + number
         left = eve.post(f"{arrived['bridge_url']}/jack-out", json={}).json()

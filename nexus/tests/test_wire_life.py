@@ -129,6 +129,25 @@ def test_the_same_key_acts_once_and_answers_the_same(served: Served) -> None:
         assert problem(bad) == (400, "VALIDATION_ERROR")
 
 
+def test_whoever_was_told_the_result_may_act_again_before_there_is_something_to_decide(served: Served) -> None:
+    async def pause(agent_id: str) -> None:
+        served.nexus.pause(agent_id)  # its loop stops between the result and the next decision
+
+    async def resume(agent_id: str) -> None:
+        served.nexus.resume(agent_id)
+
+    with served.register("quick") as quick:
+        act = f"{enter(quick, 'quick', 'echo')}/act"
+        served.in_loop(pause("quick"))
+        key = {"Idempotency-Key": "second"}
+        assert quick.post(act, json={"name": "noop"}).status_code == 200
+        assert quick.post(act, json={"name": "wait"}, headers=key, params={"wait": 0}).status_code == 202
+        assert problem(quick.post(act, json={"name": "noop"})) == (409, "ACTION_PENDING")
+        served.in_loop(resume("quick"))
+        again = quick.post(act, json={"name": "wait"}, headers=key, params={"wait": 60})
+        assert (again.status_code, served.nexus.live.sessions["quick"].stats.steps) == (200, 2)
+
+
 def test_keys_of_two_agents_are_two_keys(served: Served) -> None:
     with served.register("key-one") as one, served.register("key-two") as two:
         key = {"Idempotency-Key": "shared"}
@@ -306,7 +325,7 @@ def test_a_game_in_another_process_is_entered_played_and_left_with_items(
         assert arrived["receipt"]["admitted"] == ["sword-1"]
         assert where(served, "eve") == {"sword-1": "world"}
         for _ in range(3):
-            assert served.act(eve, arrived["bridge_url"], "move_left").status_code == 200
+            assert eve.post(f"{arrived['bridge_url']}/act", json={"name": "move_left"}).status_code == 200
         left = eve.post(f"{arrived['bridge_url']}/jack-out", json={}).json()
         assert [item["item_id"] for item in left["package"]["items"]] == ["sword-1"]
         assert where(served, "eve") == {"sword-1": "escrow"}

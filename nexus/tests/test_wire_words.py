@@ -131,7 +131,7 @@ def test_a_diary_tells_of_each_stay(served: Served) -> None:
         assert anybody.get(path).json() == {"entries": [], "next": None}
         for _ in range(2):
             arrived = dora.post("/nexus/transit/enter", json={"agent_id": "dora", "game": "quarry"}).json()
-            assert served.act(dora, arrived["bridge_url"], "dig").status_code == 200
+            assert dora.post(f"{arrived['bridge_url']}/act", json={"name": "dig"}).status_code == 200
             dora.post("/nexus/transit/exit", json={"agent_id": "dora", "mode": "suspend"})
         served.in_loop(until(lambda: written(served, "dora") == 2, served))
         page = anybody.get(path, params={"limit": 1}).json()

@@ -49,14 +49,6 @@ class Served:
         assert answer.status_code == 201, answer.text
         return self.client(answer.json()["token"])
 
-    @staticmethod
-    def act(agent: httpx2.Client, bridge: str, name: str) -> httpx2.Response:
-        """Act at the agent's next decision: between two of them an action is refused, and may be tried again."""
-        while (seen := agent.get(f"{bridge}/observation", params={"wait": 60})).status_code == 202:
-            """It is still on its way there."""
-        assert seen.status_code == 200, seen.text
-        return agent.post(f"{bridge}/act", json={"name": name})
-
     def in_loop(self, coroutine: Any) -> Any:
         """Run a coroutine in the nexus' own loop, and return what it gives."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)

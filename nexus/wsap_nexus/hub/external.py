@@ -10,7 +10,7 @@ from wsap_core.protocol import Action, ActionResult, ActionSpace, Goal, Observat
 
 
 class ActionPendingError(UsageError):
-    """Another action of the agent is being resolved, or it has nothing to decide yet."""
+    """Another action of the agent is being resolved."""
 
     code = "ACTION_PENDING"
     http_status = 409
@@ -42,6 +42,9 @@ class ExternalAgent:
         self._deadline = deadline
         self._seen: asyncio.Future[Observation] | None = None
         self._wanted: asyncio.Future[Action] | None = None
+        self._early: Action | None = None
+        """Came in after the last result and before the next decision, which it will be."""
+        self._resolving = False
         self._open: asyncio.Future[ActionResult] | None = None
         self._closed = False
 
@@ -62,11 +65,15 @@ class ExternalAgent:
             self._seen = loop.create_future()
         self._seen.set_result(observation)
         self._wanted = loop.create_future()
+        if self._early is not None:
+            self._wanted.set_result(self._early)
+            self._early = None
         try:
             async with asyncio.timeout(self._deadline):
                 return await self._wanted
         finally:
             self._wanted = None
+            self._resolving = True
 
     def reflect(self, result: ActionResult) -> None:
         """Give the answer to whoever sent the action."""
@@ -74,9 +81,11 @@ class ExternalAgent:
             # Whoever waits already, while recorded steps are gone through again, goes on waiting for the next decision.
             self._seen = None
         self.decisions += 1
-        opened, self._open = self._open, None
-        if opened is not None and not opened.done():
-            opened.set_result(result)
+        self._resolving = False
+        if self._early is None:
+            opened, self._open = self._open, None
+            if opened is not None and not opened.done():
+                opened.set_result(result)
 
     def plan(self, goals: Sequence[Goal]) -> list[str]:
         """Return no plan: that is made elsewhere."""
@@ -97,11 +106,6 @@ class ExternalAgent:
         """Whether nothing is decided here any more."""
         return self._closed
 
-    @property
-    def deciding(self) -> bool:
-        """Whether an action is waited for."""
-        return self._wanted is not None and not self._wanted.done()
-
     async def observation(self) -> Observation:
         """Return what the agent sees at its next decision; waits for it.
 
@@ -117,18 +121,22 @@ class ExternalAgent:
     async def act(self, action: Action) -> ActionResult:
         """Hand in an action and return its result.
 
+        Whoever has the result of the last action may act again at once: until the agent decides, the action waits.
+
         Raises:
-            ActionPendingError: an action is being resolved, or the agent has nothing to decide yet.
+            ActionPendingError: an action is being resolved.
             SeatLeftError: the agent is no longer there, or play was stopped before the action was resolved.
         """
         if self._closed:
             raise SeatLeftError("The agent has left this seat; ask where it is now.")
-        wanted = self._wanted
-        if wanted is None or wanted.done():
+        if self._resolving or self._open is not None:
             raise ActionPendingError("The agent's last action is being resolved; ask for its observation first.")
-        self._open = asyncio.get_running_loop().create_future()
-        wanted.set_result(action)
-        return await asyncio.shield(self._open)
+        opened = self._open = asyncio.get_running_loop().create_future()
+        if self._wanted is None:
+            self._early = action
+        else:
+            self._wanted.set_result(action)
+        return await asyncio.shield(opened)
 
 
 class Outside(dict[str, ExternalAgent]):
