@@ -66,14 +66,14 @@ def test_a_move_in_doubt_is_shown_and_settled_while_no_nexus_runs(environ: dict[
     transfer = in_doubt(Path(environ["WSAP_HOME"]) / "wsap.db")
     assert f"unresolved transfer: {transfer} to far with 1 item" in nexus(environ, "agents", "show", "cleo")
     code, sentence = refused(environ, "agents", "remove", "cleo", "--yes")
-    assert "in doubt" in sentence
+    assert "is unresolved" in sentence
     (settled,) = nexus_json(environ, "agents", "settle", "cleo", "--as", "arrived")["settled"]
     assert (settled["transfer"], settled["place"]) == (transfer, "lost")
     shown = nexus_json(environ, "agents", "show", "cleo")
     assert [(item["item"]["item_id"], item["place"]) for item in shown["items"]] == [("sword-1", "lost")]
     assert shown["in_doubt"] == []
     code, sentence = refused(environ, "agents", "settle", "cleo", "--as", "arrived")
-    assert (code, "No move of 'cleo' is in doubt" in sentence) == (10, True)
+    assert (code, "No transfer of 'cleo' is unresolved" in sentence) == (10, True)
 
 
 def test_a_move_in_doubt_is_settled_while_it_runs(environ: dict[str, str]) -> None:

@@ -83,12 +83,12 @@ def settle(book: Transaction, agent_id: str, outcome: str, transfer: str | None 
     book.agent(agent_id)
     rows = [row for row in book.transfers("unknown") if row.agent_id == agent_id]
     if not rows:
-        raise TransitError(f"No move of {agent_id!r} is in doubt; there is nothing to decide.")
+        raise TransitError(f"No transfer of {agent_id!r} is unresolved; there is nothing to decide.")
     if transfer is not None:
         known = [str(row.id) for row in rows]
         rows = [row for row in rows if row.id == transfer]
         if not rows:
-            raise UnknownNameError("move in doubt", transfer, known)
+            raise UnknownNameError("unresolved transfer", transfer, known)
     return [_settle(book, row, outcome) for row in rows]  # type: ignore[arg-type]  # looked up
 
 
