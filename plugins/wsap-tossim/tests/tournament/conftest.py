@@ -48,6 +48,7 @@ def written(
         "winners": list(winners),
         "days": 3,
         "refused": [0] * 5,
+        "record": {"game": {"record": []}},
         "measures": [{**empty, **(sums[n] if n < len(sums) else {})} for n in range(5)],
     }
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from llm_server import Card, ModelServer, Say
 
 from wsap_core.errors import UsageError
+from wsap_tossim.cli.export import export
 from wsap_tossim.cli.tournament import tournament
 
 pytest.importorskip("wsap_nexus", reason="needs the runtime: pip install wsap-nexus")
@@ -285,3 +286,68 @@ def test_several_games_at_once_come_to_the_same(tmp_path: Path, server: ModelSer
     assert play(tmp_path / "many", "--beliefs", "--jobs", "4", games=4).exit_code == 0
     assert lines(tmp_path / "many") == lines(tmp_path / "one")
     assert (tmp_path / "many" / "report.html").read_bytes() == (tmp_path / "one" / "report.html").read_bytes()
+
+
+def test_decisions_made_for_a_model_are_counted_and_left_out_of_an_export(tmp_path: Path, server: ModelServer) -> None:
+    def mumbles(body: Any) -> Say:
+        """Say nothing that can be read by night, asked again or not."""
+        turns = [m["content"] for m in body["messages"] if "Player Roster" in m["content"]]
+        return Say("Hm, hard to say.") if "\nNight " in f"\n{turns[-1]}" else says(body)
+
+    server.default = mumbles
+    done = play(tmp_path / "cup")
+    assert done.exit_code == 0, done.output
+    forced = decided = 0
+    for game in lines(tmp_path / "cup"):
+        for n, label in enumerate(game["entrants"]):
+            rows = [r for r in game["record"]["game"]["record"] if r[1] == n]
+            marked = [r for r in rows if r[5]]
+            assert game["refused"][n] == len(marked), "as many are marked as are counted"
+            assert not marked or label == "bot"
+            assert {r[2] for r in marked} <= {"wait"}
+            forced += len(marked)
+            decided += len(rows) if label == "bot" else 0
+    assert 0 < forced < decided
+    assert f"{forced} of {decided} decisions of bot were made for it" in done.output
+    with (tmp_path / "cup" / "games.csv").open(newline="") as file:
+        assert sum(int(row["refused"]) for row in csv.DictReader(file)) == forced
+    assert json.loads((tmp_path / "cup" / "summary.json").read_text())["refused"] == {"one": 0, "bot": forced}
+    exported = CliRunner().invoke(export, [str(tmp_path / "cup"), "--out", str(tmp_path / "train.jsonl")])
+    assert exported.exit_code == 0, exported.output
+    assert f"Left out: {forced} turns that were taken for their players" in exported.stderr
+    kept = [json.loads(row) for row in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert not any(row["forced"] for row in kept)
+
+
+INTERRUPTED = """
+import os, signal, sys
+from wsap_core.cli import main
+from wsap_nexus.runs.recorder import Recorder
+left, noted = [12], Recorder.chosen
+def stops(self, *given, **more):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGINT)
+    return noted(self, *given, **more)
+Recorder.chosen = stops
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs SIGINT")
+def test_what_was_spent_before_ctrl_c_is_in_the_table(tmp_path: Path, server: ModelServer) -> None:
+    words = ["tossim", "tournament", *FIELD, *GAME, *PRICE, "--games", "2", "--out", str(tmp_path)]
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED, *words], timeout=300, check=False, capture_output=True)
+    assert ended.returncode == 130, ended.stderr
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["games"] == 0
+    with (tmp_path / "spending.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert 0 < int(row["calls"]) <= len(asked(server)), "a call that was under way is not known"
+    assert int(row["calls"]) == summary["spending"][0]["calls"]
+    assert float(row["cost"]) == pytest.approx((int(row["prompt_tokens"]) + 2 * int(row["completion_tokens"])) / 1e6)
+    assert f"bot took {row['calls']} calls".encode() in ended.stdout
+    assert play(tmp_path, *PRICE).exit_code == 0
+    with (tmp_path / "spending.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert int(row["calls"]) == sum(r[0] for game in lines(tmp_path) for r in game["usage"] if r), "games that are over"

@@ -156,7 +156,7 @@ def _decided(one: Round, names: Sequence[str]) -> str:
         said = single_line(entry.text)
         said = f"{said[:LONGEST].rstrip()}..." if len(said) > LONGEST else said
         deed = " ".join(part for part in (entry.verb, *(single_line(names[n]) for n in entry.targets), said) if part)
-        found.append(f"{single_line(names[entry.player])}={deed}{' (missed the deadline)' if entry.forced else ''}")
+        found.append(f"{single_line(names[entry.player])}={deed}{' (made for the player)' if entry.forced else ''}")
     return "; ".join(found)
 
 

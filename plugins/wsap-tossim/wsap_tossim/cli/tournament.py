@@ -195,6 +195,11 @@ def _tell(outcome: Outcome, out: Path, games: int) -> None:
         cost = "cost unknown" if r["cost"] is None else f"${r['cost']:.4f}"
         tokens = f"{r['prompt_tokens']} tokens in, {r['completion_tokens']} out"
         click.echo(f"{single_line(r['entrant'])} took {r['calls']} calls{beliefs}, {tokens}, {cost}.")
+    for label, count in summary["refused"].items():
+        if count:
+            of = summary["decisions"][label]
+            click.echo(f"{count} of {of} decisions of {single_line(label)} were made for it: its own came too late, "
+                       "were not possible or could not be read.")  # fmt: skip
     if summary["games"] < games and outcome.spent.calls:
         click.echo(f"All models, in games that are not over as well: {words(outcome.spent)}.")
     partial = summary["games"] % len(summary["settings"]["entrants"])

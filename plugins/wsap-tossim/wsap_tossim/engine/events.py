@@ -26,7 +26,7 @@ EVENTS: Mapping[str, str] = {
     "whispered": "To all who don't know the text. player, to.",
     "bid": "To one. player, level: how much it bids for the floor, from 1 to 3.",
     "floor": "To all. player: has the floor, which was bid for.",
-    "silent": "To all. player: waits when it had the floor; forced: true if it missed its deadline.",
+    "silent": "To all. player: waits when it had the floor.",
     "vote": "To all. player, target, weight, needed.",
     "unvote": "To all. player, target.",
     "trial": "To all. player, number (of today).",
@@ -61,7 +61,7 @@ EVENTS: Mapping[str, str] = {
     "protects": "Hidden. player, target, means: alert|guard|healing|vest.",
     "attacks": "Hidden. player (or null), target, attack, defense, kills, how.",
     "deceives": "Hidden. player, target, how: frame|clean|forge|disguise|douse|blackmail.",
-    "forced": "Hidden. player: missed the deadline, so that it waits.",
+    "forced": "Hidden. player: its choice was made for it: it came too late, or could not be read.",
     "writes": "To its writer. player, what: will|note|notebook, text.",
 }
 """Kind -> who may know it, and its data."""

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     targets: tuple[int, ...] = ()
     text: str = ""
     forced: bool = False
-    """Whether it was taken for a player who missed the deadline."""
+    """Whether it was made for the player, who missed the deadline or whose reply could not be read."""
 
 
 def rows_of(record: Iterable[Entry]) -> list[list[Any]]:

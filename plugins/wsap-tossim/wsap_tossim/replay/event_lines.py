@@ -225,11 +225,10 @@ def _writes(d: _Data) -> Line:
 
 def _chose(d: _Data) -> Line:
     targets: Sequence[int] = d.get("targets") or ()
-    late = " (missed the deadline)" if d.get("forced") else ""
     if d["verb"] == "wait":
-        return Line("trace", (d["player"], f" does nothing{late}."), speaker=d["player"])
+        return Line("trace", (d["player"], " does nothing."), speaker=d["player"])
     joined: list[Part] = [": ", *_listed([[t] for t in targets])] if targets else []
-    return Line("trace", (d["player"], f" chooses to {d['verb']}", *joined, f"{late}."), speaker=d["player"])
+    return Line("trace", (d["player"], f" chooses to {d['verb']}", *joined, "."), speaker=d["player"])
 
 
 def _moves(d: _Data) -> Line:
@@ -289,7 +288,7 @@ _WORDS: Mapping[str, Callable[[_Data], Line]] = {
     "bid": lambda d: Line("quiet", (d["player"], f" bids {d['level']} for the floor."), speaker=d["player"]),
     "floor": lambda d: Line("quiet", (d["player"], " has the floor."), speaker=d["player"]),
     "silent": lambda d: Line("quiet", (d["player"], " says nothing."), speaker=d["player"]),
-    "forced": lambda d: Line("quiet", (d["player"], " missed the deadline.")),
+    "forced": lambda d: Line("quiet", ("The choice of ", d["player"], " was made for it: it had none of use.")),
     "vote": _vote,
     "unvote": lambda d: Line("vote", (d["player"], " takes back the vote for ", d["target"], "."), speaker=d["player"]),
     "trial": lambda d: Line("trial", (d["player"], f" is put on trial (number {d['number']} today).")),

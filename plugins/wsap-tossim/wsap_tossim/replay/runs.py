@@ -235,6 +235,7 @@ class _Again:
         self._chosen: dict[int, Choice] = dict(options.given)
         self._calls: dict[int, int] = {}
         self._absent: set[int] = set()
+        self._forced: set[int] = set()
 
     def choose(self, player: int, body: Mapping[str, Any]) -> None:
         """Do as the world did when it heard of a choice; what it refused is refused again."""
@@ -254,6 +255,8 @@ class _Again:
         choice = choice_of(action, self.options.names)
         if not game.refusal(player, choice):
             self._chosen[player] = choice
+            if (body.get("decision") or {}).get("forced"):
+                self._forced.add(player)
             self._go_on()
 
     def leave(self, player: int) -> None:
@@ -276,4 +279,5 @@ class _Again:
             for player in game.waiting:
                 self._calls.pop(player, None)
             chosen, self._chosen = self._chosen, {}
-            game.carry_out({p: chosen.get(p, WAIT) for p in game.waiting})
+            forced, self._forced = frozenset(self._forced), set()
+            game.carry_out({p: chosen.get(p, WAIT) for p in game.waiting}, forced)

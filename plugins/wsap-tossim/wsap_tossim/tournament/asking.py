@@ -96,9 +96,13 @@ class Answers:
         self._journal.add({**row, "evil": evil, "usage": packed(given.usage), "text": text[:KEPT]})
         self._known[game, asked.day, asked.player] = given
 
-    def spent(self, games: Mapping[int, object]) -> Usage:
-        """Return what was asked for games that are not among these."""
-        return sum((a.usage for (game, _, _), a in self._known.items() if game not in games), NO_USAGE)
+    def spent(self, game: int) -> dict[int, Usage]:
+        """Return what the answers of a game took, by player."""
+        found: dict[int, Usage] = {}
+        for (of, _, player), given in self._known.items():
+            if of == game:
+                found[player] = found.get(player, NO_USAGE) + given.usage
+        return found
 
 
 async def answer(backend: Backend, manner: Manner, asked: Question, names: Sequence[str]) -> tuple[Answer, str]:

@@ -8,6 +8,7 @@ are asked for their beliefs is written down answer by answer, in `beliefs.jsonl`
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -33,7 +34,7 @@ from wsap_tossim.tournament.play import line_of
 from wsap_tossim.tournament.questions import evenings, question, scripted_beliefs
 from wsap_tossim.tournament.spending import spent_on, usage_by_seat
 
-__all__ = ["BELIEFS", "DATABASE", "play_with_models", "player_of"]
+__all__ = ["BELIEFS", "DATABASE", "play_with_models", "player_of", "spent_unfinished"]
 
 DATABASE, BEGUN, BELIEFS = "runs.db", "begun.jsonl", "beliefs.jsonl"
 _AGENTS = {"scripted": "tossim-player", "random": "tossim-random", "model": "llm"}
@@ -71,8 +72,46 @@ def play_with_models(
         begun = _Begun(stack.enter_context(Journal(folder / BEGUN)))
         answers = Answers(stack.enter_context(Journal(folder / BELIEFS)))
         services = stack.enter_context(runtime_services(str(folder / DATABASE), budgets=(budget,), prices=prices))
-        budget.spent = spent_on(played.values()) + answers.spent(played) + begun.spent(services, played)
+        unfinished = _unfinished(settings, played, begun, answers, services)
+        budget.spent = sum((playing + asked for playing, asked in unfinished.values()), spent_on(played.values()))
         asyncio.run(_Tables(services, settings, begun, answers).play(list(numbers), at_once, done))
+
+
+def spent_unfinished(folder: Path, settings: Settings, played: Mapping[int, Line]) -> dict[int, tuple[Usage, Usage]]:
+    """Return what models have taken in games that have begun and are not over: entrant -> for playing, for beliefs.
+
+    Args:
+        folder: of the tournament.
+        settings: of the tournament.
+        played: the games that are over, by number.
+
+    Raises:
+        WsapError: the recorded runs can't be read.
+    """
+    if not (folder / BEGUN).exists():
+        return {}
+    with ExitStack() as stack:
+        begun = _Begun(stack.enter_context(Journal(folder / BEGUN)))
+        if begun.runs.keys() <= played.keys():
+            return {}
+        answers = Answers(stack.enter_context(Journal(folder / BELIEFS)))
+        services = stack.enter_context(runtime_services(str(folder / DATABASE)))
+        return _unfinished(settings, played, begun, answers, services)
+
+
+def _unfinished(
+    settings: Settings, played: Mapping[int, Line], begun: _Begun, answers: Answers, services: Services
+) -> dict[int, tuple[Usage, Usage]]:
+    found: dict[int, tuple[Usage, Usage]] = {}
+    for number, run in begun.runs.items():
+        if number in played:
+            continue
+        playing, asked = usage_by_seat(services.require("runs").events(run)), answers.spent(number)
+        for seat, entrant in enumerate(fixture(settings, number).seats):
+            before = found.get(entrant, (NO_USAGE, NO_USAGE))
+            more = playing.get(seat_name(seat), NO_USAGE), asked.get(seat, NO_USAGE)
+            found[entrant] = before[0] + more[0], before[1] + more[1]
+    return found
 
 
 class _Tables:
@@ -113,7 +152,7 @@ class _Tables:
         settings, services = self._settings, self._services
         options = {**settings.options, "names": list(drawn.names)}
         players = {seat_name(seat): player_of(settings, entrant) for seat, entrant in enumerate(drawn.seats)}
-        summary: Mapping[str, Any] = await services.require("runner").play(
+        await services.require("runner").play(
             "tossim",
             players,
             seed=drawn.seed,
@@ -135,9 +174,9 @@ class _Tables:
         taken = usage_by_seat(events)
         usage = [taken.get(n, NO_USAGE) if p.agent == "llm" else None for n, p in players.items()]
         beliefs, asked = await self._beliefs(drawn, game, events, players)
-        return line_of(
-            settings, drawn, game, beliefs, _repaired(summary, players), run=run, usage=usage, asked=asked or None
-        )
+        forced = _forced(events)
+        refused = [forced[name] for name in players]
+        return line_of(settings, drawn, game, beliefs, refused, run=run, usage=usage, asked=asked or None)
 
     async def _beliefs(
         self, drawn: Fixture, game: Game, events: Sequence[Mapping[str, Any]], players: Mapping[str, Player]
@@ -213,10 +252,10 @@ def player_of(settings: Settings, entrant: int) -> Player:
     return Player(_AGENTS[one.kind], options)
 
 
-def _repaired(summary: Mapping[str, Any], players: Mapping[str, Player]) -> list[int]:
+def _forced(events: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Return for each seat how many of its decisions had to be made for it."""
-    by_name = {str(seat.get("seat")): seat for seat in summary.get("seats", ()) if isinstance(seat, Mapping)}
-    return [int(by_name.get(name, {}).get("forced") or 0) for name in players]
+    chosen = (event for event in events if event["kind"] == "chosen")
+    return Counter(str(e["seat"]) for e in chosen if (e["body"].get("decision") or {}).get("forced"))
 
 
 class _Begun:
@@ -232,9 +271,3 @@ class _Begun:
     def add(self, game: int, run: str) -> None:
         self.runs[game] = run
         self._journal.add({"game": game, "run": run})
-
-    def spent(self, services: Services, played: Mapping[int, object]) -> Usage:
-        """Return the usage of games that have begun and are not over."""
-        runs = services.require("runs")
-        unfinished = [run for game, run in self.runs.items() if game not in played]
-        return sum((u for run in unfinished for u in usage_by_seat(runs.events(run)).values()), NO_USAGE)

@@ -213,7 +213,9 @@ def _spending(summary: Mapping[str, Any]) -> str:
         '<tr><th class="w">Entrant</th><th>Seats</th><th>Calls</th><th>Tokens in</th><th>Tokens out</th><th>Cost</th>'
         "<th>A seat</th><th>For beliefs</th></tr>"
     )
-    return "<h2>What the models took</h2>\n" + _table("In the games that are over", head, body)
+    return "<h2>What the models took</h2>\n" + _table(
+        "In all games, those that are not over yet included; seats are those of games that are over", head, body
+    )
 
 
 def _dollars(cost: float | None) -> str:
@@ -236,7 +238,8 @@ def _roles(summary: Mapping[str, Any]) -> str:
 
 
 def _method(summary: Mapping[str, Any]) -> str:
-    refused = ", ".join(f"{_text(label)} {count}" for label, count in summary["refused"].items())
+    decisions = summary["decisions"]
+    refused = ", ".join(f"{_text(label)} {count} of {decisions[label]}" for label, count in summary["refused"].items())
     return (
         "<h2>How this was made</h2>"
         "<p>Ratings: OpenSkill, the model of Plackett and Luce, updated game by game, and averaged over "
@@ -248,5 +251,5 @@ def _method(summary: Mapping[str, Any]) -> str:
         "Win rates: Wilson's score interval, which takes seats for independent, "
         "and the bootstrap's, which does not; go by the latter."
         "</p>"
-        f"<p>Choices that were not possible or came too late: {refused}.</p>"
+        f"<p>Decisions made for an entrant, whose own were too late, not possible or unreadable: {refused}.</p>"
     )

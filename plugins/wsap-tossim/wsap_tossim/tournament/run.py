@@ -83,7 +83,9 @@ def run_tournament(
 
         def results() -> dict[str, Any]:
             lines = [line for line in ledger.lines() if line["game"] < games]
-            return write_results(folder, settings, lines, resamples)
+            from wsap_tossim.tournament.models import spent_unfinished  # deferred for weight: an event loop
+
+            return write_results(folder, settings, lines, resamples, spent_unfinished(folder, settings, ledger.played))
 
         budget = (limits or BudgetLimits()).budget("tournament")
         with_models = [n for n in missing if fixture(settings, n).has_models(settings.entrants)]
@@ -122,13 +124,15 @@ def _at_this_rate(lines: list[Line], games: int) -> Usage | None:
     )
 
 
-def write_results(folder: Path, settings: Settings, lines: list[Line], resamples: int) -> dict[str, Any]:
+def write_results(
+    folder: Path, settings: Settings, lines: list[Line], resamples: int, unfinished: Mapping[int, tuple[Usage, Usage]]
+) -> dict[str, Any]:
     """Write the tables and the report of games, each file whole or not at all, and return the summary.
 
     Raises:
         UsageError: one can't be written.
     """
-    summary = summary_of(settings, lines, resamples=resamples)
+    summary = summary_of(settings, lines, resamples=resamples, unfinished=unfinished)
     write_text(folder / "ratings.csv", ratings_csv(summary))
     write_text(folder / "spending.csv", spending_csv(summary))
     write_text(folder / "games.csv", games_csv(lines))

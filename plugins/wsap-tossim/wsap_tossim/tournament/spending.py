@@ -73,15 +73,24 @@ def spent_on(lines: Iterable[Line]) -> Usage:
     return sum((usage for pair in seats for usage in pair), NO_USAGE)
 
 
-def spent_by_entrant(settings: Settings, lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Return a row for each entrant that is a model: its seats, and what it has taken there."""
+def spent_by_entrant(
+    settings: Settings, lines: Sequence[Line], unfinished: Mapping[int, tuple[Usage, Usage]]
+) -> list[dict[str, Any]]:
+    """Return a row for each entrant that is a model: its seats in games that are over, and what it has taken in all.
+
+    Args:
+        settings: of the tournament.
+        lines: the games that are over.
+        unfinished: entrant -> what it has taken in games that have begun and are not over.
+    """
     rows = []
     for number, entrant in enumerate(settings.entrants):
         if entrant.kind != "model":
             continue
         seats = spent_by(number, lines)
-        asked = sum((beliefs for _, beliefs in seats), NO_USAGE)
-        whole = sum((game for game, _ in seats), NO_USAGE) + asked
+        playing, asked = unfinished.get(number, (NO_USAGE, NO_USAGE))
+        asked = sum((beliefs for _, beliefs in seats), asked)
+        whole = sum((game for game, _ in seats), playing) + asked
         rows.append(
             {
                 "entrant": entrant.label,

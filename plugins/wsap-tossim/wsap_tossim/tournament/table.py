@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from wsap_core.seams.agent import Usage
 from wsap_tossim.engine.model import Faction
+from wsap_tossim.engine.record import WRITINGS
 from wsap_tossim.tournament.ledger import Line
 from wsap_tossim.tournament.measures import COUNTS
 from wsap_tossim.tournament.plan import Settings
@@ -96,13 +99,20 @@ MEASURES: Mapping[str, tuple[str, str, Callable[[Sums], float | None]]] = {
 """Name -> topic, description, and formula from the sums of `COUNTS` over all seats of an entrant."""
 
 
-def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RESAMPLES) -> dict[str, Any]:
+def summary_of(
+    settings: Settings,
+    lines: Sequence[Line],
+    *,
+    resamples: int = RESAMPLES,
+    unfinished: Mapping[int, tuple[Usage, Usage]] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Return all results of a tournament; JSON-ready, and the same for the same games.
 
     Args:
         settings: of the tournament.
         lines: its games, by number.
         resamples: number of bootstrap resamples for the intervals.
+        unfinished: entrant -> what it has taken in games that have begun and are not over.
     """
     labels = [e.label for e in settings.entrants]
     sides: dict[str, int] = {}
@@ -115,8 +125,9 @@ def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RE
         "resamples": resamples,
         "enough": ENOUGH,
         "sides": dict(sorted(sides.items())),
-        "spending": spent_by_entrant(settings, lines),
+        "spending": spent_by_entrant(settings, lines, unfinished),
         "refused": {label: _refused(lines, n) for n, label in enumerate(labels)},
+        "decisions": {label: _decisions(lines, n) for n, label in enumerate(labels)},
         "factions": _rows(settings, lines, resamples, faction_of, 1),
         "roles": _rows(settings, lines, resamples, lambda role: role, ENOUGH),
         "measures": _measures(settings, lines, resamples),
@@ -125,6 +136,15 @@ def summary_of(settings: Settings, lines: Sequence[Line], *, resamples: int = RE
 
 def _refused(lines: Sequence[Line], entrant: int) -> int:
     return sum(n for line in lines for e, n in zip(line["seats"], line["refused"], strict=True) if e == entrant)
+
+
+def _decisions(lines: Sequence[Line], entrant: int) -> int:
+    """Return how many decisions an entrant's seats had, those that were made for it included."""
+    return sum(
+        line["seats"][row[1]] == entrant and row[2] not in WRITINGS
+        for line in lines
+        for row in line["record"]["game"]["record"]
+    )
 
 
 def _rows(
