@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy
@@ -17,8 +21,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageVersionError
+from wsap_nexus.hub.prune import compact
 from wsap_nexus.runs.store import open_database
 from wsap_nexus.store import Database, LogWriter, NewRun, Repository, RunStatus, migrate
+from wsap_nexus.store.database import SETUP_LOCK
 from wsap_nexus.store.errors import OutdatedDatabaseError
 from wsap_nexus.store.tables import METADATA
 
@@ -42,14 +48,49 @@ def test_a_difference_would_be_found(tmp_path: Path) -> None:
         assert len(differences(database)) == 2
 
 
-def test_the_event_table_is_clustered_by_run_and_number(tmp_path: Path) -> None:
+def test_events_are_found_by_run_and_number(tmp_path: Path) -> None:
     with Database.open(tmp_path / "wsap.db") as database, database.read() as connection:
         plan = connection.exec_driver_sql(
             "EXPLAIN QUERY PLAN SELECT body FROM event WHERE run_id = 'a' AND seq >= 5 ORDER BY seq"
         ).all()
-        assert [row[-1] for row in plan] == ["SEARCH event USING PRIMARY KEY (run_id=? AND seq>?)"]
-        (sql,) = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'event'").one()
-        assert sql.rstrip().endswith("WITHOUT ROWID")
+        assert [row[-1] for row in plan] == ["SEARCH event USING INDEX sqlite_autoindex_event_1 (run_id=? AND seq>?)"]
+
+
+def test_the_event_table_of_an_older_version_is_made_anew_and_smaller(tmp_path: Path) -> None:
+    """Two runs of 2000 events each, as two agents record them: side by side, with bodies of about 700 random bytes."""
+    path = tmp_path / "wsap.db"
+    random = Random(7)
+    with Database.open(path) as database:
+        migrated(database, "0003")
+        repository = Repository(database)
+        runs = [repository.create_run(NewRun(game="crafter", agent="random")).id for _ in range(2)]
+        with LogWriter(database) as log:
+            for number in range(2000):
+                for run in runs:
+                    log.append(run, "step", random.randbytes(random.randrange(300, 1100)))
+                if number % 10 == 0:
+                    log.flush()  # as slowly as agents decide
+        before = [(event.seq, event.body) for run in runs for event in repository.read_events(run)]
+    size = path.stat().st_size
+    with Database.open(path) as database:
+        repository = Repository(database)
+        assert [(event.seq, event.body) for run in runs for event in repository.read_events(run)] == before
+        assert differences(database) == []
+        compact(database)
+        assert path.stat().st_size < 0.65 * size
+
+
+def test_without_room_for_a_new_event_table_the_old_one_serves_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older(tmp_path / "wsap.db")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=4096))
+    with Database.open(tmp_path / "wsap.db") as database:
+        assert differences(database) == []
+        run = Repository(database).create_run(NewRun(game="echo", agent="random"))
+        with LogWriter(database) as log:
+            log.append(run.id, "step", "{}")
+        assert Repository(database).count_events(run.id) == 1
 
 
 def test_the_revision_in_the_code_is_the_newest_script() -> None:
@@ -59,20 +100,23 @@ def test_the_revision_in_the_code_is_the_newest_script() -> None:
 
 def test_every_migration_can_be_taken_back(tmp_path: Path) -> None:
     with Database.open(tmp_path / "wsap.db") as database:
-        with database.write() as connection:
-            config = migrate._config()
-            config.attributes["connection"] = connection
-            command.downgrade(config, "base")
+        migrated(database, "base")
         with database.read() as connection:
             assert sqlalchemy.inspect(connection).get_table_names() == [migrate.VERSION_TABLE]
 
 
-def older(path: Path) -> None:
-    """A database as the version before left it."""
-    with Database.open(path) as database, database.write() as connection:
+def migrated(database: Database, revision: str) -> None:
+    """Take a database back to a revision."""
+    with database.write() as connection:
         config = migrate._config()
         config.attributes["connection"] = connection
-        command.downgrade(config, "-1")
+        command.downgrade(config, revision)
+
+
+def older(path: Path) -> None:
+    """A database as the version before left it."""
+    with Database.open(path) as database:
+        migrated(database, "-1")
 
 
 def test_commands_that_only_read_bring_an_older_database_up_to_date(tmp_path: Path) -> None:
@@ -82,6 +126,44 @@ def test_commands_that_only_read_bring_an_older_database_up_to_date(tmp_path: Pa
     with open_database(str(tmp_path / "wsap.db"), read_only=True) as database:
         assert differences(database) == []
         assert database.read_only
+
+
+class Released(logging.Handler):
+    """Lets a lock go when a process says that it waits for it."""
+
+    def __init__(self, release: Callable[[], object]) -> None:
+        super().__init__()
+        self.let_go = release
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+        self.let_go()
+
+
+def opened_while_locked(location: str, release: Callable[[], object]) -> str:
+    """Open a database whose first set-up another holds the lock for; return what was said."""
+    handler = Released(release)
+    log = logging.getLogger("wsap_nexus.store.database")
+    log.addHandler(handler)
+    try:
+        with Database.open(location, busy_seconds=0) as database:
+            assert differences(database) == []
+    finally:
+        log.removeHandler(handler)
+    (said,) = handler.said
+    return said
+
+
+def test_who_comes_while_another_sets_the_database_up_waits_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "wsap.db"
+    path.touch()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA journal_mode = WAL")
+    other.execute("BEGIN IMMEDIATE")
+    said = opened_while_locked(str(path), lambda: other.execute("ROLLBACK"))
+    other.close()
+    assert said == f"Another process is setting up the database {path}; waiting up to 30 seconds for it."
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------
@@ -152,6 +234,19 @@ def test_postgresql_serves_as_well(server: str) -> None:
         assert differences(database) == []
         repository.delete_run(run.id)
         assert repository.count_events(run.id) == 0
+
+
+def test_a_first_start_waits_for_another_on_postgresql_too(server: str) -> None:
+    engine = sqlalchemy.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(sqlalchemy.text("CREATE DATABASE fresh"))
+    engine.dispose()
+    fresh = server.replace("/postgres?", "/fresh?")
+    engine = sqlalchemy.create_engine(fresh.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as other:
+        other.execute(sqlalchemy.text(f"SELECT pg_advisory_xact_lock({SETUP_LOCK})"))
+        assert "waiting up to 30 seconds" in opened_while_locked(fresh, other.rollback)
+    engine.dispose()
 
 
 def test_a_postgresql_database_of_another_program_or_a_newer_version_is_refused(server: str) -> None:

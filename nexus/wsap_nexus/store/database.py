@@ -7,6 +7,7 @@ often it is synced to the disk.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -26,6 +27,7 @@ from wsap_core.errors import (
     MissingServiceError,
     NotADatabaseError,
     StorageError,
+    StorageLockedError,
     StorageReadOnlyError,
 )
 from wsap_core.protocol import wire
@@ -36,6 +38,9 @@ from wsap_nexus.store.errors import OutdatedDatabaseError, is_damage, said_clear
 BUSY_SECONDS = 5.0
 """Seconds to wait for another process that is writing."""
 
+SETUP_SECONDS = 30.0
+"""Seconds to wait for another process that is creating or migrating the database, as long as the event writer waits."""
+
 PAGE_BYTES = 4096
 """SQLite's page size for new databases; larger ones waste space on snapshots."""
 
@@ -43,6 +48,9 @@ CHECKPOINT_PAGES = 4000
 """The size of the write-ahead log, in pages, at which SQLite makes a checkpoint: 16 MB."""
 
 _MAGIC = b"SQLite format 3\x00"
+SETUP_LOCK = 0x57534152
+"""The number of the advisory lock on PostgreSQL that serializes migrations."""
+_LOG = logging.getLogger(__name__)
 
 
 class Database:
@@ -83,7 +91,7 @@ class Database:
             NotADatabaseError: the file is something else.
             StorageVersionError: a newer version of WSAP made it.
             StorageReadOnlyError: it can't be written and `read_only` is false.
-            StorageLockedError: another process held it for `busy_seconds`.
+            StorageLockedError: another process held it for `busy_seconds`, or was migrating it for `SETUP_SECONDS`.
             StorageError: its folder is missing, or the file is and `create` is false.
             ConfigError: the URL is invalid.
             MissingServiceError: its driver is not installed.
@@ -191,11 +199,33 @@ class Database:
         if self.read_only:
             migrate.check_known(found, self.where)
             _refuse_reading(found, self.where)
-        with self.write() as connection:
+        migrate.prepare()
+        try:
+            self._migrate(self._busy_seconds)
+        except StorageLockedError:
+            _LOG.warning(
+                "Another process is setting up the database %s; waiting up to %.0f seconds for it.",
+                self.where, SETUP_SECONDS,
+            )  # fmt: skip
+            self._migrate(SETUP_SECONDS)
+        finally:
+            self.engine.dispose()  # the connection that waited waits longer than others
+
+    def _migrate(self, seconds: float) -> None:
+        """Run the missing migrations, after waiting up to `seconds` for another process that does."""
+        with said_clearly(self.where), self.engine.connect() as connection:
             if self.is_sqlite:
-                connection.exec_driver_sql(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
-            # If another process was first, alembic finds nothing to do.
-            migrate.upgrade(connection, self.where)
+                connection.connection.cursor().execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+            connection = connection.execution_options(wsap_begin="BEGIN IMMEDIATE")
+            with connection.begin():
+                if self.is_sqlite:
+                    connection.exec_driver_sql(f"PRAGMA application_id = {migrate.APPLICATION_ID}")
+                else:
+                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, int(seconds * 1000))}")
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({SETUP_LOCK})")
+                    connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+                if migrate.revision(connection) != migrate.HEAD:  # another process may have been first
+                    migrate.upgrade(connection, self.where)
 
 
 def _refuse_reading(found: str | None, where: str) -> None:

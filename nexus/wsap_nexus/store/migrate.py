@@ -12,7 +12,7 @@ from wsap_core.errors import NotADatabaseError, StorageVersionError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision; stated here so that opening a current database does not import alembic."""
 
 APPLICATION_ID = 0x57534150
@@ -61,13 +61,18 @@ def check_known(current: str | None, where: str) -> None:
         )
 
 
+def prepare() -> None:
+    """Import what migrations need, so that none of it happens while the database is locked."""
+    # Deferred for weight: only a new or an older database needs alembic.
+    from alembic import command  # noqa: F401
+
+
 def upgrade(connection: Connection, where: str) -> None:
     """Run the missing migrations inside the connection's transaction.
 
     Raises:
         StorageVersionError: a newer version of WSAP made the database.
     """
-    # Deferred for weight: only a new or an older database needs alembic.
     from alembic import command
 
     check_known(revision(connection), where)

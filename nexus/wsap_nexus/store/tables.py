@@ -1,8 +1,7 @@
 """The tables, in a `MetaData` of their own.
 
 Runs, events and dictionaries are keyed by run first, so that a run can be read, exported or deleted without
-touching another. In SQLite the event table has no row ids and is therefore clustered by (run, number); reading a
-run reads neighbouring pages.
+touching another. Reading a run reads neighbouring pages, since its events are appended.
 
 The other tables are the nexus' records; its events (`nexus_event`) are written in the transactions that they
 report.
@@ -85,10 +84,7 @@ class EventRow(Base, table=True):
     """One event; `eventlog` validates and writes it, `repository` reads it."""
 
     __tablename__ = "event"
-    __table_args__ = (
-        CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),
-        {"sqlite_with_rowid": False},
-    )
+    __table_args__ = (CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),)
 
     run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
     seq: int = Field(primary_key=True)

@@ -1,0 +1,64 @@
+"""The event table of SQLite as an ordinary table with row ids.
+
+Without row ids the bodies lie in the inner pages of the tree, and an insertion at the end of a run splits pages in the
+middle of the file: such a table is half as large again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from alembic import op
+
+revision = "0004"
+down_revision = "0003"
+branch_labels = None
+depends_on = None
+
+_PIECE = 1000
+# Events that are moved at once.
+
+_TABLE = (
+    "CREATE TABLE event ("
+    "run_id VARCHAR(200) NOT NULL, seq INTEGER NOT NULL, kind VARCHAR(200) NOT NULL, seat VARCHAR(200), "
+    "episode INTEGER NOT NULL, step INTEGER, time FLOAT NOT NULL, form VARCHAR(10) NOT NULL, "
+    "codec VARCHAR(20) NOT NULL, dictionary INTEGER, body BLOB NOT NULL, "
+    "PRIMARY KEY (run_id, seq), CONSTRAINT event_seq_counts_from_0 CHECK (seq >= 0), "
+    "FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE)"
+)
+
+
+def upgrade() -> None:
+    """Make the table anew; where the disk has no room for that, the old one serves on."""
+    if op.get_bind().dialect.name == "sqlite" and _has_room():
+        _rebuild(_TABLE)
+
+
+def downgrade() -> None:
+    """Make it as it was."""
+    if op.get_bind().dialect.name == "sqlite":
+        _rebuild(f"{_TABLE} WITHOUT ROWID")
+
+
+def _has_room() -> bool:
+    # What is copied is in the write-ahead log until the checkpoint.
+    connection = op.get_bind()
+    (path,) = (row[2] for row in connection.exec_driver_sql("PRAGMA database_list") if row[1] == "main")
+    pages, size = (connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("page_count", "page_size"))
+    return bool(shutil.disk_usage(Path(path).parent).free > pages * size)
+
+
+def _rebuild(table: str) -> None:
+    connection = op.get_bind()
+    connection.exec_driver_sql("ALTER TABLE event RENAME TO old_event")
+    connection.exec_driver_sql(table)
+    # Piece by piece, so that each takes the pages that the one before left, and the file does not grow.
+    runs = connection.exec_driver_sql("SELECT run_id, max(seq) FROM old_event GROUP BY run_id").all()
+    for run, last in runs:
+        for first in range(0, last + 1, _PIECE):
+            piece = (run, first, first + _PIECE - 1)
+            some = "old_event WHERE run_id = ? AND seq BETWEEN ? AND ?"
+            connection.exec_driver_sql(f"INSERT INTO event SELECT * FROM {some} ORDER BY seq", piece)  # noqa: S608
+            connection.exec_driver_sql(f"DELETE FROM {some}", piece)  # noqa: S608
+    connection.exec_driver_sql("DROP TABLE old_event")
