@@ -110,8 +110,16 @@ def test_what_is_no_copy_is_refused_and_changes_nothing(store: Database, tmp_pat
     (tmp_path / "broken.db").write_bytes(whole[:8192] + os.urandom(8192) + whole[16384:])
     (tmp_path / "text.db").write_text("no database")
     (tmp_path / "empty.db").touch()
+    for name, words in {
+        "trigger": "TRIGGER t AFTER INSERT ON letter BEGIN DELETE FROM agent; END",
+        "view": "VIEW v AS SELECT 1",
+        "virtual": "VIRTUAL TABLE v USING fts5(x)",
+    }.items():
+        (tmp_path / f"{name}.db").write_bytes(whole)
+        sqlite3.connect(tmp_path / f"{name}.db").execute(f"CREATE {words}").connection.close()
+    os.mkfifo(tmp_path / "pipe.db")
     before = where.read_bytes()
-    for name in ("other", "torn", "broken", "text", "empty", "missing", "a"):
+    for name in ("other", "torn", "broken", "text", "empty", "trigger", "view", "virtual", "pipe", "missing", "a"):
         with pytest.raises(Exception, match=r"^[A-Z].*[.]$") as refusal:
             restore(tmp_path / f"{name}.db", where)
         assert "\n" not in str(refusal.value)

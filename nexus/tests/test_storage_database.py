@@ -126,6 +126,27 @@ def test_a_folder_is_not_a_database(tmp_path: Path) -> None:
         Database.open(tmp_path)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    for read_only in (False, True):
+        with pytest.raises(NotADatabaseError, match=r"pipe\.db is not a regular file"):
+            Database.open(tmp_path / "pipe.db", read_only=read_only)
+
+
+def test_a_database_with_a_hard_link_is_opened_for_reading_alone(path: Path) -> None:
+    with Database.open(path):  # by whom it was opened before there was a link
+        other = path.with_name("other.db")
+        other.hardlink_to(path)
+        for name in (path, other):
+            with pytest.raises(StorageError, match="more than one name") as caught:
+                Database.open(name)
+            assert "wsap nexus backup" in one_sentence(caught.value)
+    assert recorded(path) == [{"n": 1}]
+    other.unlink()
+    Database.open(path).close()
+
+
 def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     path = tmp_path / "wsap.db"
     path.touch()

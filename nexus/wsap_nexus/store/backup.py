@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from wsap_core.errors import NotADatabaseError, StorageError, StorageLockedError, UsageError
+from wsap_core.untrusted import single_line
 from wsap_nexus.store.database import Database
 
 _PAGES = 2000
@@ -70,13 +71,13 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
         now: the time, for the name of the replaced database.
 
     Raises:
-        NotADatabaseError: the copy is not a database of WSAP.
+        NotADatabaseError: the copy is not a database of WSAP, or has triggers or views, which none has.
         StorageVersionError: a newer version of WSAP made it.
         StorageLockedError: a nexus runs on the database, or a run is being recorded in it.
         StorageError: the copy is damaged, or something can't be written.
     """
-    if not copy.exists():
-        raise StorageError(f"There is no file {copy}.")
+    if not copy.is_file():
+        raise StorageError(f"The file {copy} is not a regular file." if copy.exists() else f"There is no file {copy}.")
     if where.exists() and copy.samefile(where):
         raise UsageError(f"The file {copy} is the database itself; give a copy that wsap nexus backup made.")
     fresh = where.with_name(where.name + ".restoring")
@@ -86,6 +87,7 @@ def restore(copy: Path, where: Path, *, now: datetime | None = None) -> Path | N
         os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
         _copy_file(copy, fresh)
         _check(fresh)
+        _check_schema(fresh, copy)
         with Database.open(fresh, create=False):
             pass  # migrated, or refused
         _check_unused(where)
@@ -133,6 +135,18 @@ def _check(path: Path) -> None:
     if found != ["ok"] or broken is not None:
         what = f"a row of {broken[0]} belongs to nothing" if broken is not None else found[0]
         raise StorageError(f"The copy is damaged ({what}), so it is not used; take an older one.")
+
+
+def _check_schema(path: Path, copy: Path) -> None:
+    # What SQLite carries out by itself, it would carry out with every change that the nexus makes.
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        foreign = connection.execute(
+            "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
+        ).fetchone()
+    if foreign is not None:
+        raise NotADatabaseError(
+            f"The file {copy} has a {foreign[0]} {single_line(foreign[1])!r}, which no copy of a WSAP database has."
+        )
 
 
 def _check_unused(where: Path) -> None:

@@ -92,7 +92,7 @@ class Database:
             StorageVersionError: a newer version of WSAP made it.
             StorageReadOnlyError: it can't be written and `read_only` is false.
             StorageLockedError: another process held it for `busy_seconds`, or was migrating it for `SETUP_SECONDS`.
-            StorageError: its folder is missing, or the file is and `create` is false.
+            StorageError: its folder is missing, or the file is and `create` is false, or it has a hard link.
             ConfigError: the URL is invalid.
             MissingServiceError: its driver is not installed.
         """
@@ -263,6 +263,14 @@ def _prepare_file(path: Path, *, create: bool, read_only: bool) -> None:
         if not path.exists():
             _make_file(path, create=create)
             return
+        if not path.is_file():
+            raise NotADatabaseError(f"{path} is not a regular file; choose another place with --database.")
+        if not read_only and path.stat().st_nlink > 1:
+            # SQLite keeps its log, and the nexus its lock, by the name.
+            raise StorageError(
+                f"The database {path} has more than one name (a hard link), and would be damaged if two processes "
+                "opened it by different ones; remove the others, or copy it with: wsap nexus backup"
+            )
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
     except PermissionError:
