@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from wsap_core.errors import ConfigError, UnknownNameError, UsageError
 from wsap_core.factories import build
@@ -24,7 +24,7 @@ from wsap_core.loading import hint_at_file, load_object, names_object
 from wsap_core.protocol import Part
 from wsap_core.protocol.base import wire_type
 from wsap_core.seams.context import Context
-from wsap_core.specs import Ability, AdapterSpec, AgentSpec
+from wsap_core.specs import Ability, AdapterSpec, AgentSpec, Timing
 
 # Any, in this module: a reference may name anything; what it names is looked at here.
 
@@ -68,14 +68,16 @@ def load_adapter_spec(reference: object, host: PluginHost | None = None) -> Adap
     if isinstance(target, AdapterSpec):
         return target
     face = _face_of(target, ("observe", "act"), f"{name} is no game: it has no", Context())
-    abilities = _abilities_of_game(face)
+    abilities, names, timing = _abilities_of_game(face), _names_of_seats(face), getattr(face, "timing", "free")
     spec = AdapterSpec(
         _kebab(name),
         _summary(face, name),
         _factory(target),
         title=name,
         abilities=abilities,
-        seats=(2, 2) if "multi-seat" in abilities else (1, 1),
+        seats=(len(names), len(names)) if names else (2, 2) if "multi-seat" in abilities else (1, 1),
+        seat_names=names,
+        timing=cast(Timing, timing if timing in get_args(Timing) else "free"),
         wire_types=_own_wire_types(face),
     )
     return _overridden(spec, face)
@@ -143,9 +145,14 @@ def _abilities_of_game(face: Any) -> tuple[Ability, ...]:
         "avatars": _has(face, *_AVATAR_MEMBERS),
         "multi-seat": _has(face, "seat"),
         "transit": _has(face, "admit", "release"),
-        "messages": hasattr(face, "mailbox"),
+        "messages": hasattr(face, "mailbox") or bool(getattr(face, "talks", False)),
     }
     return tuple(ability for ability, there in seen.items() if there)
+
+
+def _names_of_seats(face: Any) -> tuple[str, ...]:
+    names = getattr(face, "seats", ())
+    return tuple(names) if isinstance(names, tuple | list) and all(isinstance(n, str) for n in names) else ()
 
 
 def _takes(method: Any, parameter: str) -> bool:

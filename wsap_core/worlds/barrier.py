@@ -97,6 +97,7 @@ class Barrier:
         self._turn = self._order[0]
         self._submitted: dict[str, Action] = {}
         self._results: dict[str, asyncio.Future[ActionResult]] = {}
+        self._shown: dict[str, int] = {}  # the round that a seat saw last, by its turn or its result
         self._open = asyncio.Event()
         self.round = 0
         """How many rounds have been resolved."""
@@ -109,6 +110,11 @@ class Barrier:
         return tuple(s for s in self._awaited() if s not in self._submitted)
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """The seats that have acted and still wait for the result."""
+        return tuple(s for s in self._order if s in self._results and not self._results[s].done())
+
+    @property
     def over(self) -> bool:
         """Whether the world waits for nobody any more; only one that says whom a round waits for can say so."""
         return self._expects is not None and not self._asked()
@@ -119,17 +125,21 @@ class Barrier:
             self._open.clear()
             with _waiting():
                 await self._open.wait()
+        self._shown[seat] = self.round
         return self.round
 
     async def act(self, seat: str, action: Action, *, round_seen: int | None = None) -> ActionResult:
         """Submit a seat's legal action and return its result once the round is resolved.
 
-        An action decided in a round (`round_seen`) that has been resolved without it is refused.
+        An action decided in a round that has been resolved without it is refused; that round is `round_seen`, or
+        else the one of which the seat was last told, by `turn` or by a result.
         """
         if seat not in self._active or seat in self._absent:
             return ActionResult(False, "You have left this world.", done=True, observation=self._observe(seat))
         if self.over:
             return self._game_over(seat)
+        round_seen = self._shown.get(seat) if round_seen is None else round_seen
+        self._shown[seat] = self.round
         if round_seen is not None and round_seen != self.round:
             message = "Too late: the round went on without you, with the default action in your place."
             return ActionResult(False, message, observation=self._observe(seat))
@@ -178,6 +188,7 @@ class Barrier:
             future.cancel()
         self._results.clear()
         self._submitted.clear()
+        self._shown.clear()
         self._active = list(self._order)
         self._absent.clear()
         self._turn = turn or self._order[0]
@@ -216,7 +227,7 @@ class Barrier:
             unknown = [s for s in named if s not in self._order]
             if unknown:
                 raise WorldError(f"The world waits for {unknown[0]!r}, which is none of its seats.")
-            held = [s for s in named if s in self._results and not self._results[s].done()]
+            held = [s for s in self.held if s in named]
             if held:
                 raise WorldError(f"The world waits for {held[0]!r} and has not given it its last result.")
             self._named = tuple(s for s in self._order if s in named and s in self._active)
@@ -244,6 +255,7 @@ class Barrier:
             if seat not in results:
                 self._results[seat] = future
             elif not future.done():
+                self._shown[seat] = self.round
                 future.set_result(results[seat])
         self._named = None
         if self.over:

@@ -1,0 +1,293 @@
+"""The base of a game of several seats, in turns or rounds: the author writes the rules, the kit does the rest.
+
+The author says who moves now, which actions are legal, what the moves change, what each seat sees and what it
+has been paid. The kit has the seats and their barrier, refusals, results that are held back until a seat is asked
+again, default actions, leaving, messages, snapshots, and the last pay of each seat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from random import Random
+
+from wsap_core.authoring.packing import WRONG_DATA, pack, unpack
+from wsap_core.authoring.rules import GameRules
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.protocol import Action, ActionAvailability, ActionDef, ActionResult, ActionSpace, Observation, View
+from wsap_core.protocol.availability import choices_of
+from wsap_core.protocol.values import JsonValue
+from wsap_core.sampling import sample
+from wsap_core.seams.context import Context, derive_seed
+from wsap_core.worlds.barrier import Barrier
+from wsap_core.worlds.legality import check_action, index_actions, narrowed
+from wsap_core.worlds.mailbox import Mailbox
+
+OVER = "The game is over."
+
+
+class RoundGame(GameRules):
+    """A game of several seats; override `begin` to `load` always, the methods after them as needed.
+
+    It has the abilities `seed`, `snapshot` and `multi-seat`, with `talks` also `messages`, and with a `render()`
+    for spectators also `render`. An author's `__init__` sets what `begin` needs, then calls this one.
+    """
+
+    def __init__(self, context: Context | None = None) -> None:
+        self.random, self.round = Random(), 0
+        if self.talks:
+            self.mailbox = Mailbox(self.seats, team_of=self.team_of, immediate=self.timing == "free")
+        self._seed, self._episode = (context or Context()).seed, -1
+        self._taken: dict[str, str] = {}
+        self._barrier = Barrier(
+            self.seats, self._resolve, self.default_action, observe=self.observation, expects=lambda: self._named
+        )
+        self.reset()
+
+    def refusal(self, seat: str, action: Action) -> str:
+        """Return why a declared action of a seat that is to move is illegal now; empty if it is legal."""
+        offer = self._offers(seat).get(action.name)
+        if offer is None or not offer.available:
+            return (offer.reason if offer else "") or f"{action.name} is not possible now."
+        definition = narrowed(self._declared[action.name], choices_of(offer))
+        return check_action(action, {action.name: definition})[1]
+
+    def default_action(self, seat: str) -> Action:
+        """Return what is done for a seat whose agent is late or gone: the first legal action, with first choices."""
+        offer = next((o for o in self._offers(seat).values() if o.available), None)
+        if offer is None:
+            return Action(self.action_space.names[0])
+        definition = narrowed(self._declared[offer.name], choices_of(offer))
+        needed = (p for p in definition.parameters if not p.optional)
+        first = {p.name: (p.choices() or (sample(p.json_schema(), Random(0)),))[0] for p in needed}
+        return Action(offer.name, first)
+
+    def observation(self, seat: str) -> Observation:
+        """Return what `see` does, with the step and what is possible now; override it to set these otherwise."""
+        asked = seat in self._named
+        offers = self._offers(seat) if asked else {}
+        why = "it is not possible now" if asked else "the game is over" if self.done(seat) else "it is not your turn"
+        possible = [offers.get(name) or ActionAvailability(name, False, why) for name in self._declared]
+        return replace(self.see(seat), step=self.round, available_actions=possible)
+
+    def unpacked(self, data: bytes) -> dict[str, JsonValue]:
+        """Return what a snapshot holds; override it to read those of older versions."""
+        return unpack(self._header, data, type(self).__name__)
+
+    def message(self, seat: str, pay: float) -> str:
+        """Return the words of a result that brings so much pay."""
+        return (OVER if self.done(seat) else "It is your turn.") + (f" You get {pay:g}." if pay else "")
+
+    def picture(self, seat: str) -> View:
+        """Return what one seat sees, drawn; the world's own `render()` is for spectators."""
+        return self.observation(seat).to_view()
+
+    # --- the world --------------------------------------------------------------------------------
+
+    def done(self, seat: str) -> bool:
+        """Return whether the episode is over for a seat."""
+        return not self._named or (self.timing == "free" and seat not in self._named)
+
+    def forced(self) -> frozenset[str]:
+        """Return, inside `apply`, the seats that missed a deadline and move by default."""
+        return frozenset(seat for number, seat, _ in self._barrier.forced if number == self._barrier.round)
+
+    def reset(self, seed: int | None = None) -> Observation:
+        """Begin an episode, of the seed or the next of the world's own; return what the first seat sees."""
+        self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
+        self.round = 0
+        self._paid = dict.fromkeys(self.seats, 0.0)
+        self._told: dict[str, ActionResult | None] = {}  # seats that were told the end, and how if they were not asked
+        self._chance()
+        self.begin()
+        self._named = tuple(self.to_move())
+        self._barrier.restart()
+        if self.talks:
+            self.mailbox.clear()
+        return self.observation(self.seats[0])
+
+    def seat(self, agent_id: str) -> RoundSeat:
+        """Return the game as one agent sees it; an agent that is not named like a seat takes the first free one.
+
+        Raises:
+            UsageError: all seats are taken by others.
+        """
+        place = agent_id if agent_id in self.seats else self._taken.get(agent_id)
+        place = place or next((s for s in self.seats if s not in self._taken.values()), None)
+        if place is None:
+            raise UsageError(f"All {len(self.seats)} seats of this game are taken.")
+        self._taken[agent_id] = place
+        return RoundSeat(self, place)
+
+    def leave(self, agent_id: str) -> None:
+        """Let an agent leave: its seat plays its default action from now on."""
+        seat = agent_id if agent_id in self.seats else self._taken.get(agent_id)
+        if seat is not None:
+            self._barrier.leave(seat, replaced=True)
+
+    def expire(self) -> tuple[str, ...]:
+        """End the time for this round: who has not moved does its default action. Return these seats."""
+        return () if self.timing == "free" else self._barrier.expire()
+
+    def observe(self) -> Observation:
+        """Raise `UsageError`: there are several seats; ask one of them."""
+        raise UsageError(f"This game has several seats; observe through seat({self.seats[0]!r}) and so on.")
+
+    def act(self, action: Action) -> ActionResult:
+        """Raise `UsageError`: there are several seats; ask one of them."""
+        raise UsageError(f"This game has several seats; act through seat({self.seats[0]!r}) and so on.")
+
+    def snapshot(self) -> bytes:
+        """Return the whole state; moves of a round that is not complete are made again."""
+        state = {
+            "seed": [self._seed, self._episode],
+            "round": self.round,
+            "paid": self._paid,
+            "told": sorted(self._told),
+        }
+        return pack(self._header, {**state, "game": self.dump()})
+
+    def restore(self, data: bytes) -> None:
+        """Restore a snapshot.
+
+        Raises:
+            SnapshotError: it is none of this game; nothing has changed.
+        """
+        before = self.snapshot()
+        try:
+            self._restore(self.unpacked(data))
+        except (*WRONG_DATA, SnapshotError) as error:
+            self._restore(unpack(self._header, before, ""))
+            if isinstance(error, SnapshotError):
+                raise
+            raise SnapshotError(f"The snapshot of {type(self).__name__} is damaged: {error}.") from error
+        self._barrier.restart(round_number=self.round)
+
+    def _restore(self, state: Mapping[str, JsonValue]) -> None:
+        (seed, episode), number, told = state["seed"], state["round"], state["told"]
+        paid = {seat: float(state["paid"][seat]) for seat in self.seats}
+        if not all(type(n) is int for n in (seed, episode, number)) or number < 0 or not set(told) <= set(self.seats):
+            raise ValueError("the seed, the round or who was told the end can't be so")
+        self.load(state["game"])
+        named, returns = tuple(self.to_move()), self.returns()
+        if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
+            raise ValueError("who moves or what was paid can't be so")
+        self._seed, self._episode, self.round, self._paid, self._named = seed, episode, number, paid, named
+        self._told = dict.fromkeys(told)
+        for seat in self.seats:
+            self.observation(seat)  # raises where the state does not hold together
+
+    # --- for the seats ----------------------------------------------------------------------------
+
+    async def turn(self, seat: str) -> None:
+        """Wait until a seat can decide or the game is over for it."""
+        if self.timing != "free":
+            await self._barrier.turn(seat)
+
+    async def play(self, seat: str, action: Action) -> ActionResult:
+        """Take a seat's action; return its result when the seat is asked again or the game is over for it."""
+        action, why = check_action(action, self._declared)
+        asked = seat in self._named if self.timing == "free" else seat in self._barrier.expected
+        tool = not why and self._declared[action.name].is_tool
+        if tool and not asked:
+            why = OVER if self.done(seat) else "It is not your turn."
+        if asked and not why and not tool:
+            why = self.refusal(seat, action)
+        if why:
+            return ActionResult(False, why, done=self.done(seat), observation=self.observation(seat))
+        if tool:
+            success, message = self.look_up(seat, action)
+            return ActionResult(success, message, observation=self.observation(seat))
+        if self.timing != "free":
+            return await self._barrier.act(seat, action)
+        if not asked:
+            return ActionResult(False, OVER, done=True, observation=self.observation(seat))
+        self._advance({seat: action})
+        return self._result(seat)
+
+    def closing_result(self, seat: str) -> ActionResult | None:
+        """Return the last result of a seat for which the game ended without an action of its own; None for others."""
+        if self.done(seat) and seat not in self._told:
+            self._told[seat] = self._result(seat)
+        return self._told.get(seat)
+
+    def _advance(self, moves: Mapping[str, Action]) -> None:
+        self.round += 1
+        self._chance()
+        self.apply(moves)
+        self._named = tuple(self.to_move())
+        if self.talks:
+            self.mailbox.deliver()
+
+    def _resolve(self, moves: Mapping[str, Action]) -> Mapping[str, ActionResult]:
+        self._advance(moves)
+        ready = {*self._named, *self.hears()} if self._named else set(self.seats)
+        return {seat: self._result(seat) for seat in self._barrier.held if seat in ready}
+
+    def _result(self, seat: str) -> ActionResult:
+        total = self.returns()[seat]
+        pay, self._paid[seat] = total - self._paid[seat], total
+        if done := self.done(seat):
+            self._told.setdefault(seat, None)
+        words, earned = self.message(seat, pay), tuple(self.achieved(seat))
+        return ActionResult(True, words, pay, earned, done, self.observation(seat))
+
+    def _chance(self) -> None:
+        self.random.seed(derive_seed(self._seed, self._episode, self.round))
+
+    def _offers(self, seat: str) -> dict[str, ActionAvailability]:
+        offers = (ActionAvailability(o) if isinstance(o, str) else o for o in self.legal(seat))
+        return {offer.name: offer for offer in offers}
+
+    @cached_property
+    def _declared(self) -> dict[str, ActionDef]:
+        return index_actions(self.action_space)
+
+    @property
+    def _header(self) -> bytes:
+        return f"WSAP {type(self).__name__} 1\n".encode()
+
+
+class RoundSeat:
+    """A `RoundGame` as one agent sees it."""
+
+    def __init__(self, game: RoundGame, name: str) -> None:
+        self._game = game
+        self._name = name
+
+    @property
+    def game_description(self) -> str:
+        """The rules, and who this is."""
+        return self._game.describe(self._name)
+
+    @property
+    def action_space(self) -> ActionSpace:
+        """All actions of the game."""
+        return self._game.action_space
+
+    async def observe(self) -> Observation:
+        """Return what the seat sees at its next decision, or when the game is over for it."""
+        await self._game.turn(self._name)
+        return self._game.observation(self._name)
+
+    async def act(self, action: Action) -> ActionResult:
+        """Move, and return the result when the seat is asked again or the game is over for it."""
+        return await self._game.play(self._name, action)
+
+    def closing_result(self) -> ActionResult | None:
+        """Return the last pay of a seat for which the game ended without an action of its own."""
+        return self._game.closing_result(self._name)
+
+    def default_action(self) -> Action:
+        """Return what is done if the agent is late."""
+        return self._game.default_action(self._name)
+
+    def render(self) -> View:
+        """Return what the seat sees, drawn."""
+        return self._game.picture(self._name)
+
+    def reset(self) -> Observation:
+        """Raise `UsageError`: one agent can't reset a game of several."""
+        raise UsageError("One seat can't reset a shared game; reset the world.")

@@ -1,0 +1,98 @@
+"""What the author of a game of several seats writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import ClassVar
+
+from wsap_core.protocol import Action, ActionAvailability, ActionSpace, Observation
+from wsap_core.protocol.values import JsonValue
+from wsap_core.specs import Timing
+
+
+class GameRules:
+    """The methods that an author overrides: those from `begin` to `load` always, the others as needed."""
+
+    seats: Sequence[str]
+    """The names of the seats, in their fixed order."""
+    game_description: str
+    """The rules, as every seat is told them."""
+    action_space: ActionSpace
+    """All actions of all seats."""
+    timing: Timing = "alternating"
+    """As in the spec. With `free` every action is a round of its own, and who is not named by `to_move` is done."""
+    talks: ClassVar[bool] = False
+    """Whether seats may send each other messages; they arrive when the round is resolved."""
+
+    random: Random
+    """For `begin` and `apply`; seeded anew for each, so that snapshots need not hold its state."""
+    round: int
+    """How many rounds of this episode have been applied."""
+
+    # --- the rules --------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Set up an episode: deal, shuffle and so on, with `self.random`."""
+        raise NotImplementedError
+
+    def to_move(self) -> Sequence[str]:
+        """Return the seats that decide now: one in turn, several at the same time, none when the game is over."""
+        raise NotImplementedError
+
+    def legal(self, seat: str) -> Sequence[str | ActionAvailability]:
+        """Return what a seat that is to move can do: names of actions, or `Possible(name, choices=...)`."""
+        raise NotImplementedError
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        """Carry out legal moves of the seats in `to_move`, given in the order of the seats; chance by `self.random`."""
+        raise NotImplementedError
+
+    def see(self, seat: str) -> Observation:
+        """Return what a seat perceives, and nothing else; the kit adds the step and the legal actions."""
+        raise NotImplementedError
+
+    def returns(self) -> Mapping[str, float]:
+        """Return what each seat has been paid in this episode so far; its results bring what it has not been told."""
+        raise NotImplementedError
+
+    def dump(self) -> JsonValue:
+        """Return the state that `begin` and `apply` change, as JSON-ready data."""
+        raise NotImplementedError
+
+    def load(self, data: JsonValue) -> None:
+        """Restore the state that `dump` returned. If this raises, the previous state is loaded again.
+
+        Raises:
+            ValueError, TypeError, LookupError, AttributeError, ArithmeticError: the untrusted data is wrong.
+        """
+        raise NotImplementedError
+
+    # --- as needed --------------------------------------------------------------------------------
+
+    def vary_secret(self, seat: str, rng: Random) -> bool:
+        """Change, in place, something that only this seat may know; return False where there is nothing to change.
+
+        `wsap check` calls it, compares what all others see before and after, and restores a snapshot.
+        """
+        return False
+
+    def describe(self, seat: str) -> str:
+        """Return what whoever sits there is told of the game, once."""
+        return f"{self.game_description}\nYou are {seat}."
+
+    def achieved(self, seat: str) -> Sequence[str]:
+        """Return the achievements that go with a seat's next result; called once for each result."""
+        return ()
+
+    def hears(self) -> Sequence[str]:
+        """Return seats whose results are held back no longer, besides those to move next; none unless overridden."""
+        return ()
+
+    def look_up(self, seat: str, action: Action) -> tuple[bool, str]:
+        """Use a tool, an action that takes no turn; return whether it worked, and what it says."""
+        return False, f"There is nothing to {action.name}."
+
+    def team_of(self, agent_id: str) -> str | None:
+        """Return the name of a seat's team, for messages; None for no team."""
+        return None
