@@ -223,11 +223,12 @@ def recorded(repository: Repository, run_id: str, world: WorldRecord, host: Plug
     """Return each seat's trajectory hash as it follows from the log."""
     spec = load_adapter_spec(world.game, host)
     codec = Codec([load(reference) for reference in spec.wire_types])
-    hashes: dict[str, Any] = {}
+    hashes: dict[str, str] = {}
     for event in repository.read_events(run_id, kinds=("step",)):
         line = read_step(event.seq, event.episode, event.step or 0, event.body, codec).line
-        hashes.setdefault(str(event.seat), hashlib.sha256()).update(line.encode("ascii") + b"\n")
-    return {seat: digest.hexdigest() for seat, digest in hashes.items()}
+        before = hashes.get(str(event.seat), hashlib.sha256().hexdigest())
+        hashes[str(event.seat)] = hashlib.sha256(f"{before}{line}\n".encode()).hexdigest()
+    return hashes
 
 
 def compare(

@@ -8,7 +8,6 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import idle_time
 
@@ -78,12 +77,13 @@ class Log:
         return [json.loads(e.body)["step"]["action"]["name"] for e in self.of("step", seat)]
 
     def hashes(self) -> dict[str, str]:
-        """Return each seat's trajectory hash, as the documentation says how: the SHA-256 of its lines."""
-        digests: dict[str, Any] = {}
+        """Return each seat's trajectory hash, as the documentation says how: chained from step to step."""
+        digests: dict[str, str] = {}
         for event in self.of("step"):
             line = json.dumps(json.loads(event.body)["step"], sort_keys=True, separators=(",", ":"))
-            digests.setdefault(str(event.seat), hashlib.sha256()).update(line.encode() + b"\n")
-        return {seat: digest.hexdigest() for seat, digest in digests.items()}
+            before = digests.get(str(event.seat), hashlib.sha256().hexdigest())
+            digests[str(event.seat)] = hashlib.sha256(f"{before}{line}\n".encode()).hexdigest()
+        return digests
 
 
 def play(

@@ -19,7 +19,9 @@ from wsap_nexus.runs.resume import read_past
 from wsap_nexus.runs.run import Run
 
 (MATRIX,) = [spec for spec in plugin.wsap_adapters() if spec.name == "matrix"]
-PLAN = RunPlan("matrix", (SeatPlan("row", "a"), SeatPlan("column", "b")), seed=3, options={"rounds": 5})
+PLAN = RunPlan(
+    "matrix", (SeatPlan("row", "a"), SeatPlan("column", "b")), seed=3, options={"rounds": 5}, snapshot_every=3
+)
 
 
 @pytest.fixture(autouse=True)

@@ -113,9 +113,9 @@ def test_a_run_says_what_it_came_to_in_the_documented_fields(host: PluginHost, d
     assert summary["done"]
 
 
-def test_the_trajectory_hash_is_the_sha256_of_the_recorded_steps(host: PluginHost, database: str) -> None:
+def test_the_trajectory_hash_is_chained_from_step_to_step(host: PluginHost, database: str) -> None:
     summary = play("echo", "random", seed=5, steps=25, database=database, host=host)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"").hexdigest()
     for step in read_run(database=database, host=host).steps:
         line = {
             "seat": step.seat,
@@ -129,8 +129,9 @@ def test_the_trajectory_hash_is_the_sha256_of_the_recorded_steps(host: PluginHos
             },
             "observation": step.result.observation.to_structured(),
         }
-        digest.update(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n")
-    assert summary.trajectory_hash == digest.hexdigest()
+        text = digest + json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n"
+        digest = hashlib.sha256(text.encode()).hexdigest()
+    assert summary.trajectory_hash == digest
 
 
 def test_reasoning_is_recorded_but_changes_no_hash(host: PluginHost, database: str) -> None:

@@ -45,7 +45,9 @@ def own_lives() -> None:
 
 
 def of(*names: str, steps: int | None = None, **options: object) -> RunPlan:
-    return RunPlan("game", tuple(SeatPlan(n, "agent") for n in names), seed=3, steps=steps, options=options)
+    return RunPlan(
+        "game", tuple(SeatPlan(n, "agent") for n in names), seed=3, steps=steps, options=options, snapshot_every=4
+    )
 
 
 def matrix_plan(steps: int | None = None) -> RunPlan:

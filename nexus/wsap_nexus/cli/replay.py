@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -189,15 +189,27 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
         UsageError: the run has no summary to compare with.
     """
     from wsap_core.errors import StorageError, UsageError
-    from wsap_core.protocol.wire import dumps
+    from wsap_nexus.runs.reading import with_progress
+    from wsap_nexus.runs.totals import TOTALS
+    from wsap_nexus.runs.trajectory import TrajectoryHash, combined, is_chained, line_of
 
-    digests = {str(seat["name"]): hashlib.sha256() for seat in record.config.get("seats", ())}
-    count = 0
-    for event in repository.read_events(record.id, kinds=("step",)):
-        line = event.data["step"]
-        digests.setdefault(str(line["seat"]), hashlib.sha256()).update(dumps(line).encode("ascii") + b"\n")
-        count += 1
-    found = _combined({name: digest.hexdigest() for name, digest in digests.items()})
+    new = partial(TrajectoryHash, chained=is_chained(record.config))
+    hashes = {str(seat["name"]): new() for seat in record.config.get("seats", ())}
+    count, sound = 0, 0
+    events = repository.read_events(record.id, kinds=("step", TOTALS))
+    for event in with_progress(events, repository, record.id, partial(click.echo, err=True)):
+        if event.kind == "step":
+            hashes.setdefault(event.seat or "", new()).add(line_of(event.body))
+            count += 1
+            continue
+        for name, state in event.data["seats"].items():
+            if hashes.setdefault(name, new()).value != state["hash"]:
+                raise StorageError(
+                    f"Steps {sound + 1} to {count} of run {record.id!r} do not give the hash that was recorded after "
+                    f"them for seat {name!r}: the database was changed; restore a copy."
+                )
+        sound = count
+    found = combined({name: trajectory.value for name, trajectory in hashes.items()})
     expected = (record.summary or {}).get("trajectory_hash")
     if expected is None:
         raise UsageError(
@@ -213,10 +225,3 @@ def _verify(repository: Repository, record: RunRecord, *, as_json: bool) -> None
         click.echo(json.dumps({"run": record.id, "steps": count, "trajectory_hash": found}))
     else:
         click.echo(f"{record.id}: {plural(count, 'step')}, trajectory hash {found}, as recorded.")
-
-
-def _combined(digests: dict[str, str]) -> str:
-    """Return the run's hash from those of its seats, as `wsap_nexus.runs.tally` defines it."""
-    if len(digests) == 1:
-        return next(iter(digests.values()))
-    return hashlib.sha256("".join(f"{n} {digests[n]}\n" for n in sorted(digests)).encode()).hexdigest()

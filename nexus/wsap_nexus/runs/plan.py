@@ -12,6 +12,8 @@ from wsap_core.errors import UsageError, WireError
 from wsap_core.seams.context import SEED_LIMIT
 from wsap_core.specs import AdapterSpec
 from wsap_llm.secrets import redacted, with_secrets
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.trajectory import CHAINED, CHAINED_KEY, TrajectoryHash, is_chained
 
 LONGEST_LABEL = 200
 """Characters of who plays: what a record of a run has room for."""
@@ -45,7 +47,9 @@ class RunPlan:
     options: Mapping[str, Any] = field(default_factory=dict)
     """The game's own options."""
     snapshot_every: int = 500
-    """Decisions between two saved states, where game and agents can be saved; 0 for none."""
+    """Decisions between two records of the totals, and of the state where game and agents can be saved; 0 for none."""
+    chained: bool = True
+    """Whether the trajectory hash is chained from step to step; False for runs recorded by earlier versions."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
@@ -56,6 +60,10 @@ class RunPlan:
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
             raise UsageError(f"The seat {twice[0]!r} is given to two agents.")
+
+    def tallies(self) -> dict[str, SeatTally]:
+        """Return seat -> totals of a run that begins."""
+        return {s.name: SeatTally(s.name, s.agent, hash=TrajectoryHash(chained=self.chained)) for s in self.seats}
 
     @property
     def identities(self) -> dict[str, str]:
@@ -92,6 +100,7 @@ class RunPlan:
             "steps": self.steps,
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
+            **({CHAINED_KEY: CHAINED} if self.chained else {}),
         }
 
     @classmethod
@@ -109,6 +118,7 @@ class RunPlan:
                 steps=config["steps"],
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
+                chained=is_chained(config),
             )
         except (KeyError, TypeError) as error:
             raise WireError(f"What was recorded of how this run was started is incomplete: {error}.") from error

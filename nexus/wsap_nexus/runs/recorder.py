@@ -3,9 +3,9 @@
 Kinds: `episode` (its seed), `observation` (what a seat saw, where that is not what its last
 result showed), `plan`, `chosen` and `left` (in runs of several seats: what a seat chose, and that it
 was taken out, before the world hears of it), `step`, `decision` (what a step has come to take since),
-`death`, `snapshot`, `model`, `call`, `refusal` and `failure` (what was asked of language models, and what
-they would not do or could not be asked), `tools` and `tool` (what tools there are, and what they
-were asked), and `run` (started, resumed, stopped).
+`death`, `snapshot`, `totals` (what was counted so far), `model`, `call`, `refusal` and `failure` (what
+was asked of language models, and what they would not do or could not be asked), `tools` and `tool`
+(what tools there are, and what they were asked), and `run` (started, resumed, stopped).
 """
 
 from __future__ import annotations
@@ -132,6 +132,11 @@ class Recorder:
         }
         self._write("snapshot", dumps(state), episode=episode)
 
+    def totals(self, body: Mapping[str, Any], steps: int) -> int:
+        """Record what was counted so far, after so many steps of all seats, and return the number of the event."""
+        self._write("totals", dumps(body), step=steps)
+        return self.latest
+
     def call(self, seat: str, body: Mapping[str, Any]) -> None:
         """Record a call to a language model."""
         self._write("call", dumps(dict(body)), seat=seat)
@@ -256,7 +261,7 @@ def read_choice(seq: int, seat: str, episode: int, step: int, body: bytes) -> Lo
     try:
         data = json.loads(body)
         action = Action(data["action"]["name"], data["action"]["parameters"], data["reasoning"])
-        return LoggedChoice(seq, seat, episode, step, action, _read_decision(data["decision"]), int(data["after"]))
+        return LoggedChoice(seq, seat, episode, step, action, read_decision(data["decision"]), int(data["after"]))
     except (ValueError, KeyError, TypeError) as error:
         raise WireError(f"Event {seq} of the run is not a choice: {error}.") from error
 
@@ -275,22 +280,10 @@ def read_step(seq: int, episode: int, step: int, body: bytes, codec: Codec) -> L
             ActionResult, {**line["result"], "observation": line["observation"]}, where="recorded step"
         )
         return LoggedStep(
-            seq, line["seat"], episode, step, dumps(line), action, result, _read_decision(data["decision"])
+            seq, line["seat"], episode, step, dumps(line), action, result, read_decision(data["decision"])
         )
     except (ValueError, KeyError, TypeError) as error:
         raise WireError(f"Event {seq} of the run is not a step: {error}.") from error
-
-
-def read_decision(body: bytes) -> DecisionInfo | None:
-    """Return the usage added to a decision, from an event of the kind `decision`.
-
-    Raises:
-        WireError: the body is not one.
-    """
-    try:
-        return _read_decision(json.loads(body))
-    except (ValueError, KeyError, TypeError) as error:
-        raise WireError(f"What is recorded of a decision is damaged: {error}.") from error
 
 
 def read_snapshot(body: bytes) -> tuple[bytes, dict[str, bytes]]:
@@ -327,7 +320,8 @@ def _decision(info: DecisionInfo | None) -> str:
     return "null" if info is None else dumps(info)
 
 
-def _read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
+def read_decision(data: Mapping[str, Any] | None) -> DecisionInfo | None:
+    """Return how a recorded decision came about; KeyError or TypeError if it is damaged."""
     if data is None:
         return None
     # Runs that were recorded by older versions tell less.

@@ -10,6 +10,7 @@ from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
+from wsap_nexus.runs.reading import Tell, count, silent, with_progress
 from wsap_nexus.runs.recorder import (
     Logged,
     LoggedChoice,
@@ -23,7 +24,7 @@ from wsap_nexus.runs.recorder import (
 )
 from wsap_nexus.runs.replay_order import position_of_event
 from wsap_nexus.runs.run import Checkpoint
-from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.totals import TOTALS, read_totals
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository
 
@@ -42,20 +43,30 @@ def read_past(
     spec: AdapterSpec,
     agents: dict[str, AgentSpec],
     codec: Codec,
+    *,
+    tell: Tell = silent,
 ) -> Checkpoint:
     """Return the checkpoint of a run: totals of every step, and how to get back to where it stopped.
 
     If the game and every agent can be saved, that is the last recorded state and the steps after
-    it; otherwise it is every step from the start.
+    it; otherwise it is every step from the start. Only what comes after the state and the last
+    recorded totals is read.
+
+    Args:
+        tell: told of the progress where reading takes long, as in runs that earlier versions recorded.
 
     Raises:
         WireError: an event is damaged.
     """
-    past = Checkpoint(tallies={s.name: SeatTally(s.name, s.agent) for s in plan.seats})
     snapshot = repository.last_event(run_id, "snapshot") if _can_restore(spec, agents) else None
-    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq)
+    latest = repository.last_event(run_id, TOTALS) if plan.chained else None
+    totals = read_totals(repository, latest, plan.tallies())
+    past = Checkpoint(tallies=totals.tallies, totals=totals, seconds=totals.seconds)
+    past.last_episode = max(tally.episode for tally in totals.tallies.values()) if latest is not None else -1
+    reading = _Reading(past, codec, after=-1 if snapshot is None else snapshot.seq, counted=totals.seq)
     kinds = KINDS if len(plan.seats) == 1 else (*KINDS, *AMONG_SEVERAL)
-    for event in repository.read_events(run_id, kinds=kinds):
+    events = repository.read_events(run_id, from_seq=reading.first, kinds=kinds)
+    for event in with_progress(events, repository, run_id, tell):
         reading.take(event)
     reading.end()
     past.lessons = read_lessons(repository, run_id)
@@ -109,12 +120,16 @@ class _Reading:
         past: where to put it; it has a tally for each seat.
         codec: knows the game's types.
         after: the event of the saved state; the events to replay come after it.
+        counted: the event up to which the tallies count.
     """
 
-    def __init__(self, past: Checkpoint, codec: Codec, *, after: int) -> None:
+    def __init__(self, past: Checkpoint, codec: Codec, *, after: int, counted: int) -> None:
+        self.first = min(after, counted) + 1
+        """The first event to take."""
         self._past = past
         self._codec = codec
         self._after = after
+        self._counted = counted
         self._history: dict[str, deque[Logged]] = {seat: deque() for seat in past.tallies}
         self._choices: dict[str, LoggedChoice] = {}  # whose steps have not come yet
         self._looked: dict[str, int] = {}
@@ -127,12 +142,13 @@ class _Reading:
         """
         seat = event.seat or ""
         match event.kind:
+            case "run" | "episode" if event.seq <= self._counted:
+                pass
             case "run":
                 self._past.seconds += float(event.data.get("seconds", 0.0))
             case "episode":
                 self._past.last_episode = event.episode
-                for tally in self._past.tallies.values():
-                    tally.begin_episode(event.episode, int(event.data["seed"]))
+                count(self._past.tallies, event)
             case "step":
                 self._step(event)
             case "decision":
@@ -163,18 +179,23 @@ class _Reading:
             self._history[logged.seat].append(logged)
 
     def _step(self, event: EventRecord) -> None:
-        step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
-        self._past.tallies[step.seat].add(step.line, step.result, step.info)
-        self._add(replace(step, choice=self._choices.pop(step.seat, None)))
+        seat = event.seat or ""
+        choice = self._choices.pop(seat, None)
+        if event.seq > self._counted:
+            count(self._past.tallies, event)
+        if event.seq > self._after:
+            step = read_step(event.seq, event.episode, event.step or 0, event.body, self._codec)
+            self._add(replace(step, choice=choice))
+        else:
+            self._looked.pop(seat, None)
 
     def _amend(self, event: EventRecord, seat: str) -> None:
         """Add model usage that was recorded after the step of a seat's last decision."""
-        info = read_decision(event.body)
-        if info is not None and seat in self._past.tallies:
-            self._past.tallies[seat].amend(info.usage)
-            items = self._history[seat]
-            if items and isinstance(last := items[-1], LoggedStep):
-                items[-1] = replace(last, info=info)
+        if event.seq > self._counted:
+            count(self._past.tallies, event)
+        items = self._history.get(seat)
+        if items and isinstance(last := items[-1], LoggedStep):
+            items[-1] = replace(last, info=read_decision(event.data))
 
 
 def _done(logged: Logged) -> int:

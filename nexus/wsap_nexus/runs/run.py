@@ -32,6 +32,7 @@ from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
 from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
 from wsap_nexus.runs.tally import RunSummary, SeatTally, score
+from wsap_nexus.runs.totals import Totals, TotalsWriter
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.worlds.seats import SeatPort
 
@@ -49,6 +50,8 @@ class Checkpoint:
     """The episode that play goes on in (or history begins in)."""
     last_episode: int = -1
     """The last episode that was recorded."""
+    totals: Totals | None = None
+    """The last totals in the log."""
     world: bytes | None = None
     """The world's state to go on from."""
     agents: Mapping[str, bytes] = field(default_factory=dict)
@@ -135,7 +138,9 @@ class Run:
         self._observers: list[Observer] = list(observers)
         self._clock = clock or SystemClock()
         self._services = services or Services()
-        self._tallies = {s.name: self._past.tallies.get(s.name) or SeatTally(s.name, s.agent) for s in plan.seats}
+        self._tallies = self._past.tallies or plan.tallies()
+        every = plan.snapshot_every if plan.chained else 0
+        self._totals = TotalsWriter(self._recorder, every, self._past.totals)
         self._seat_controls = seat_controls or {}
         self._departed = departed
         self._gone: set[str] = set()
@@ -146,7 +151,8 @@ class Run:
         self._loops: list[SeatLoop] = []
         self._order: ReplayOrder | None = None
         self._episode = self._past.first_episode
-        self._since_snapshot = 0
+        # As many are gone through again if the run is stopped before the next snapshot.
+        self._since_snapshot = sum(map(len, self._past.history.values()))
         self._started = time.monotonic()
 
     def observe(self, observer: Observer) -> None:
@@ -234,7 +240,7 @@ class Run:
             for loop in self._loops:
                 loop.begin_episode()
             if self._episode > self._past.last_episode:
-                await self._snapshot()
+                await self._snapshot_if_due()
         if not self.controls.stopping:
             for loop in self._loops:
                 if loop.seat.agent_id not in self._gone:
@@ -407,17 +413,18 @@ class Run:
             await self._departed(name)
 
     async def _after_step(self, step: StepTaken) -> None:
+        self._totals.update(self._tallies, self._past.seconds)
         self._since_snapshot += 1
-        every = self.plan.snapshot_every
-        if every and self._since_snapshot >= every and len(self._loops) == 1 and not step.result.done:
-            await self._snapshot()
+        if len(self._loops) == 1 and not step.result.done:
+            await self._snapshot_if_due()
         for observer in self._observers:
             observer(step)
 
-    async def _snapshot(self) -> None:
-        """Record the whole state, if the game and every agent can be saved."""
+    async def _snapshot_if_due(self) -> None:
+        """Record the whole state after enough decisions, if the game and every agent can be saved."""
         able = all("snapshot" in self._agent_specs[loop.seat.agent_id].abilities for loop in self._loops)
-        if not self._venue.can_snapshot or not able or not self.plan.snapshot_every:
+        every = self.plan.snapshot_every
+        if not every or self._since_snapshot < every or not self._venue.can_snapshot or not able:
             return
         agents = {loop.seat.agent_id: cast(Snapshots, loop.agent).snapshot() for loop in self._loops}
         seats = {loop.seat.agent_id: loop.state() for loop in self._loops}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult
 from wsap_core.protocol.wire import dumps
 from wsap_core.seams.agent import NO_USAGE, DecisionInfo, Usage
 from wsap_core.specs import AdapterSpec, EpisodeSummary
+from wsap_nexus.runs.trajectory import TrajectoryHash, combined
+
+_COUNTS = ("steps", "reward", "done", "repaired", "forced", "unconstrained", "cut", "continued", "unlocking", "episode")
+_OPEN = ("_seed", "_episode_steps", "_episode_reward")
 
 
 def step_line(seat: str, action: Action, result: ActionResult) -> str:
@@ -54,32 +58,45 @@ class SeatTally:
     unconstrained: int = 0
     cut: int = 0
     continued: int = 0
+    unlocking: int = 0
+    """Steps that unlocked an achievement."""
+    episode: int = 0
+    """The episode that was begun last, from 0."""
     episodes: list[EpisodeSummary] = field(default_factory=list)
     """Finished episodes."""
-    _hash: Any = field(default_factory=hashlib.sha256)  # Any: hashlib's type has no public name
-    _episode: int = 0
+    unlocked: dict[str, int] = field(default_factory=dict)
+    """Achievements of the episode of the last step, and the number, from 1, of the step that unlocked each."""
+    hash: TrajectoryHash = field(default_factory=TrajectoryHash)
     _seed: int = 0
     _episode_steps: int = 0
     _episode_reward: float = 0.0
-    _unlocked: set[str] = field(default_factory=set)
     _settled: Usage = NO_USAGE
     _last: Usage = NO_USAGE
 
     def begin_episode(self, episode: int, seed: int) -> None:
         """Start counting an episode; one that is still open counts as cut short."""
         self.close_episode()
-        self._episode, self._seed = episode, seed
+        self.episode, self._seed = episode, seed
         self.done = False
 
     def add(self, line: str, result: ActionResult, info: DecisionInfo | None) -> None:
         """Count one resolved step, given as its canonical line."""
-        self._hash.update(line.encode("ascii") + b"\n")
+        self.hash.add(line.encode("ascii"))
+        self.count(result.reward, result.achievements, done=result.done, info=info)
+
+    def count(self, reward: float, achievements: Iterable[str], *, done: bool, info: DecisionInfo | None) -> None:
+        """Count one resolved step without its line, so that the hash stays behind."""
+        if not self._episode_steps:
+            self.unlocked = {}
         self.steps += 1
-        self.reward += result.reward
+        self.reward += reward
         self._episode_steps += 1
-        self._episode_reward += result.reward
-        self._unlocked.update(result.achievements)
-        self.done = result.done
+        self._episode_reward += reward
+        names = tuple(achievements)
+        self.unlocking += bool(names)
+        for name in names:
+            self.unlocked.setdefault(name, self.steps)
+        self.done = done
         if info is not None:
             self.repaired += info.repaired
             self.forced += info.forced
@@ -89,7 +106,7 @@ class SeatTally:
         if self._last is not NO_USAGE:
             self._settled += self._last
         self._last = NO_USAGE if info is None else info.usage
-        if result.done:
+        if done:
             self.close_episode()
 
     @property
@@ -106,7 +123,6 @@ class SeatTally:
         if self._episode_steps:
             self.episodes.append(self._current())
         self._episode_steps, self._episode_reward = 0, 0.0
-        self._unlocked = set()
 
     def all_episodes(self) -> list[EpisodeSummary]:
         """Return every episode that has a step, the open one included, so that no mean leaves one out."""
@@ -120,19 +136,69 @@ class SeatTally:
     @property
     def digest(self) -> str:
         """The trajectory hash of this seat, in hexadecimal."""
-        digest: str = self._hash.hexdigest()
-        return digest
+        return self.hash.value
+
+    def state(self, first: int = 0) -> dict[str, Any]:
+        """Return everything that was counted, JSON-ready; of the finished episodes those from the `first` on."""
+        return {
+            **{name.strip("_"): getattr(self, name) for name in (*_COUNTS, *_OPEN)},
+            "hash": self.digest,
+            "unlocked": dict(self.unlocked),
+            "usage": [asdict(self._settled), asdict(self._last)],
+            "episodes": [
+                [e.episode, e.seed, e.steps, e.reward, list(e.achievements), e.done] for e in self.episodes[first:]
+            ],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a state; finished episodes that it leaves out are put before its own by `prepend`.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        try:
+            for name in (*_COUNTS, *_OPEN):
+                # A whole number has no fraction in JSON.
+                setattr(self, name, type(getattr(self, name))(state[name.strip("_")]))
+            self.hash = TrajectoryHash(str(state["hash"]))
+            self.unlocked = {str(name): int(number) for name, number in state["unlocked"].items()}
+            self._settled, self._last = (_usage(usage) for usage in state["usage"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WireError(f"The recorded totals of seat {self.name!r} are damaged: {error}.") from error
+        self.episodes = []
+        self.prepend(state)
+
+    def prepend(self, state: Mapping[str, Any]) -> None:
+        """Put the finished episodes of an earlier state before those that are known.
+
+        Raises:
+            WireError: it is damaged.
+        """
+        try:
+            self.episodes[:0] = [
+                EpisodeSummary(
+                    int(seed), int(steps), float(reward), tuple(map(str, names)), bool(done), self.name, int(episode)
+                )
+                for episode, seed, steps, reward, names, done in state["episodes"]
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise WireError(f"The recorded episodes of seat {self.name!r} are damaged: {error}.") from error
 
     def _current(self) -> EpisodeSummary:
         return EpisodeSummary(
             seed=self._seed,
             steps=self._episode_steps,
             reward=self._episode_reward,
-            achievements=tuple(sorted(self._unlocked)),
+            achievements=tuple(sorted(self.unlocked)),
             done=self.done,
             seat=self.name,
-            episode=self._episode,
+            episode=self.episode,
         )
+
+
+def _usage(data: Mapping[str, Any]) -> Usage:
+    cost = data["cost"]
+    return Usage(data["calls"], data["prompt_tokens"], data["completion_tokens"], None if cost is None else float(cost))
 
 
 @dataclass(frozen=True)
@@ -168,7 +234,7 @@ class RunSummary:
     @property
     def trajectory_hash(self) -> str:
         """The seat's hash; with several seats, the SHA-256 of their names and hashes in order of name."""
-        return trajectory_hash(self.seats)
+        return combined({seat.name: seat.digest for seat in self.seats})
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON-ready data."""
@@ -197,14 +263,6 @@ class RunSummary:
                 for s in self.seats
             ]
         return data
-
-
-def trajectory_hash(seats: Sequence[SeatTally]) -> str:
-    """Return the hash of a run from those of its seats; see `RunSummary.trajectory_hash`."""
-    if len(seats) == 1:
-        return seats[0].digest
-    lines = "".join(f"{s.name} {s.digest}\n" for s in sorted(seats, key=lambda s: s.name))
-    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def score(spec: AdapterSpec, seats: Sequence[SeatTally]) -> dict[str, float]:

@@ -1,0 +1,70 @@
+"""Reading a long run: counting what is recorded, with the progress told."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from wsap_core.errors import WireError
+from wsap_nexus.runs.recorder import read_decision
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.trajectory import line_of
+from wsap_nexus.store.records import EventRecord
+from wsap_nexus.store.repository import Repository
+
+COUNTED = ("episode", "step", "decision")
+"""Kinds of events that totals come from."""
+AFTER = 2.0
+"""Seconds of reading after which its progress is told, and again after as many more."""
+
+Tell = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tell nobody."""
+
+
+def count(tallies: Mapping[str, SeatTally], event: EventRecord) -> None:
+    """Count a recorded event in the tallies of a run's seats.
+
+    Raises:
+        WireError: it is damaged.
+    """
+    try:
+        if event.kind == "episode":
+            for tally in tallies.values():
+                tally.begin_episode(event.episode, int(event.data["seed"]))
+        elif event.kind == "step":
+            data, tally = json.loads(event.body), tallies[event.seat or ""]
+            result = data["step"]["result"]
+            tally.hash.add(line_of(event.body))
+            tally.count(
+                float(result["reward"]),
+                result["achievements"],
+                done=bool(result["done"]),
+                info=read_decision(data["decision"]),
+            )
+        elif event.kind == "decision" and (amended := read_decision(json.loads(event.body))) is not None:
+            tallies[event.seat or ""].amend(amended.usage)
+    except (ValueError, KeyError, TypeError) as error:
+        raise WireError(f"Event {event.seq} of the run ({event.kind}) can't be counted: {error}.") from error
+
+
+def with_progress(
+    events: Iterable[EventRecord],
+    repository: Repository,
+    run_id: str,
+    tell: Tell,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[EventRecord]:
+    """Give the events, and tell every two seconds how far reading has come."""
+    due, last = clock() + AFTER, 0
+    for event in events:
+        if clock() >= due:
+            if not last:
+                newest = repository.last_event(run_id)
+                last = event.seq if newest is None else newest.seq
+            tell(f"Reading run {run_id}: {event.seq + 1:,} of {last + 1:,} events")
+            due = clock() + AFTER
+        yield event
