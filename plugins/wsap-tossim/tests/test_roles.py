@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wsap_core.errors import ConfigError
+from wsap_tossim.description import role_sheet
 from wsap_tossim.engine.model import Attack, Defense, Faction
 from wsap_tossim.engine.roles import ROLES, role_named
 from wsap_tossim.engine.rules import CLASSIC, RULE_SETS
@@ -53,12 +54,14 @@ def test_the_immune_are_those_of_the_reference():
 def test_every_role_says_what_it_is_in_short(name):
     role = ROLES[name]
     assert role.name == name
-    for text in (role.summary, *role.abilities, *role.attributes, role.goal):
-        assert text.endswith(".")
-        assert text[0].isupper()
-        assert len(text) <= 260
-    assert role.abilities or role.attributes
-    assert len(" ".join((role.summary, *role.abilities, *role.attributes, role.goal))) < 1000
+    for rules in RULE_SETS.values():
+        lines = role_sheet(role, rules.to_json()).splitlines()
+        for text in (line.removeprefix("- ").removeprefix("Goal: ") for line in lines):
+            assert text.endswith(".")
+            assert text[0].isupper()
+            assert len(text) <= 260
+        assert len(lines) > 2
+        assert sum(map(len, lines)) < 1000
 
 
 @pytest.mark.parametrize("text", ["Serial Killer", "serial killer", "SERIAL_KILLER", "serial-killer", " serialkiller "])

@@ -7,26 +7,21 @@ from itertools import groupby
 from typing import NamedTuple
 
 from wsap_core.untrusted import sanitize
+from wsap_tossim.description import BIDDING
 from wsap_tossim.engine.bids import BIDS
-from wsap_tossim.engine.model import Option, Role
+from wsap_tossim.engine.model import Option
 from wsap_tossim.engine.tokens import CHARACTERS
 from wsap_tossim.event_text import listed, quoted, sentence, verdicts
 from wsap_tossim.knowledge import Knowledge, Seen
 from wsap_tossim.text_budget import cut, newest, shares
 
-__all__ = ["Lookup", "private_lines", "role_sheet", "summary", "turn_text", "where_it_stands"]
+__all__ = ["Lookup", "private_lines", "summary", "turn_text", "where_it_stands"]
 
 PUBLIC = ("death", "will", "note", "raised", "remembered", "revealed", "haunted", "judged", "ballot")
 """Kinds of events in the public log."""
 CHAT = ("speech", "whisper", "whispered", "vote", "unvote", "trial", "verdict", "judged", "revealed", "silent", "death",
         "will", "ballot")  # fmt: skip
 """Kinds of daytime events in the live chat."""
-BIDDING = (
-    "By day the floor is bid for: before each turn all who may have it bid from 1 to 3 at once and in secret, or wait. "
-    "The highest bid has it; among equals, whoever has had it least often today. Where nobody bids, this part of the "
-    "day ends."
-)
-"""The explanation of bidding for the floor, under rules with bids."""
 LASTING = ("role", "result", "becomes")
 """Kinds of private events that are shown until the game ends."""
 PASSING = ("told", "jailed", "blackmailed")
@@ -50,14 +45,6 @@ class Lookup(NamedTuple):
     tool: str
     argument: str
     result: str
-
-
-def role_sheet(role: Role) -> str:
-    """Return the full description of a role for its player."""
-    lines = [role.summary]
-    lines += [f"- {line}" for line in (*role.abilities, *role.attributes)]
-    lines.append(f"Goal: {role.goal}")
-    return "\n".join(line for line in lines if line)
 
 
 def turn_text(

@@ -8,7 +8,7 @@ from typing import Any
 
 from wsap_core.errors import ConfigError
 from wsap_core.untrusted import sanitize
-from wsap_tossim.context import BIDDING, role_sheet
+from wsap_tossim.description import phases_of, role_sheet
 from wsap_tossim.engine.findings import GROUPS
 from wsap_tossim.engine.model import Option, Role
 from wsap_tossim.engine.roles import ROLES, role_named
@@ -66,7 +66,9 @@ def _check_will(given: Given, knows: Knowledge, names: Sequence[str], options: S
 
 def _role(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
     role = _named(given)
-    return f"{role.name} ({role.category or role.faction}): {role_sheet(role)}" if role else _unknown(given)
+    return (
+        f"{role.name} ({role.category or role.faction}): {role_sheet(role, knows.rules)}" if role else _unknown(given)
+    )
 
 
 def _details(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
@@ -107,15 +109,7 @@ def _alignments(given: Given, knows: Knowledge, names: Sequence[str], options: S
 
 
 def _phases(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:
-    rules = knows.rules
-    bids = f" {BIDDING}" if rules.get("floor") == "bids" else ""
-    return (
-        f"Night, then the day: what happened at night is told; discussion ({rules['discussion_rounds']} rounds); "
-        f"nominations ({rules['nomination_rounds']} rounds): more than half of the living put somebody on trial; "
-        "defense; judgement by all but the accused: guilty must outnumber innocent; last words; night. "
-        f"At most {rules['trials_a_day']} trials a day; a lynching ends the day. "
-        f"The first day: {rules['first_day']}.{bids}"
-    )
+    return phases_of(knows.rules)
 
 
 def _attributes(given: Given, knows: Knowledge, names: Sequence[str], options: Sequence[Option]) -> str:

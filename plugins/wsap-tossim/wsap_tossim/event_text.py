@@ -22,7 +22,8 @@ CHANNELS: Mapping[str, str] = {
     "dead": "the dead",
     "seance": "the seance",
 }
-_HIDDEN_SPEAKER: Mapping[str, str] = {"jail": "The Jailor", "dead": "The Medium", "mafia": "Somebody of the Mafia"}
+_HIDDEN_SPEAKER: Mapping[str, str] = {"jail": "The Jailor", "dead": "The Medium", "mafia": "Somebody of the Mafia",
+                                       "vampires": "One of the Vampires"}  # fmt: skip
 
 
 _QUOTES = str.maketrans(

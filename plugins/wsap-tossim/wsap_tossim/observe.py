@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wsap_core.protocol import Goal, Location
-from wsap_tossim.context import role_sheet, turn_text
+from wsap_tossim.context import turn_text
+from wsap_tossim.description import role_sheet
 from wsap_tossim.engine.game import Game
 from wsap_tossim.observation import TownObservation, news_of, options_of
 from wsap_tossim.options import TownOptions
@@ -42,7 +43,7 @@ def observed(options: TownOptions, game: Game, place: Place, *, described: str |
             names,
             able,
             today,
-            sheet=role_sheet(one.role) if new_role else "",
+            sheet=role_sheet(one.role, knows.rules) if new_role else "",
             hint=hint(options, place) if able else "",
         ),
         player=player,

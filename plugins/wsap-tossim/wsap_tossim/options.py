@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from wsap_core.errors import ConfigError
+from wsap_core.protocol.values import JsonValue
 from wsap_core.untrusted import sanitize
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
@@ -18,7 +19,9 @@ from wsap_tossim.names import checked_names, default_names
 
 __all__ = ["TownOptions", "seat_name", "seats_of"]
 
-_SWITCHES = tuple(f.name for f in fields(RuleSet) if f.name not in ("name", "version"))
+_SWITCHES = {f.name: isinstance(f.default, bool) for f in fields(RuleSet) if f.name not in ("name", "version")}
+"""Switch of the rule set -> whether it is yes or no."""
+_FLAGS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _OF_A_GAME = ("mode", "roles", "rules", "names", *_SWITCHES)
 """Options that the option `past` already implies."""
 
@@ -68,7 +71,11 @@ class TownOptions:
             chosen, rules, names = history.game.setup, history.game.rules, history.names
         else:
             chosen = setup(str(config.get("mode", "classic")), _words(config.get("roles")))
-            given = {name: config[name] for name in _SWITCHES if name in config}
+            given = {
+                name: _as_flag(config[name]) if flag else config[name]
+                for name, flag in _SWITCHES.items()
+                if name in config
+            }
             rules = rule_set(str(config.get("rules", "classic")), given)
             count = len(chosen.slots)
             words = _words(config.get("names"))
@@ -79,9 +86,9 @@ class TownOptions:
         watch = config.get("watch", "public")
         if watch not in ("public", "all"):
             raise ConfigError(f"The option watch={watch!r} can be public or all.")
-        own = config.get("own_summaries", False)
+        own = _as_flag(config.get("own_summaries", False))
         if not isinstance(own, bool):
-            raise ConfigError(f"The option own_summaries={own!r} can be true or false.")
+            raise ConfigError(f"The option own_summaries={own!r} can be yes or no.")
         _known(config)
         return cls(chosen, rules, names, calls, str(watch), own, history)
 
@@ -130,6 +137,11 @@ def seats_of(options: Mapping[str, Any]) -> int:
     if history is not None:
         return len(history.names)
     return len(setup(str(options.get("mode", "classic")), _words(options.get("roles"))).slots)
+
+
+def _as_flag(value: JsonValue) -> JsonValue:
+    """Return what a user typed for yes or no as such, and anything else as it is."""
+    return _FLAGS.get(value.strip().casefold(), value) if isinstance(value, str) else value
 
 
 def _words(value: Any) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ OPTIONS = (
     OptionDef("names", "Names of the players, separated by commas."),
     OptionDef("tool_calls", "Maximum tool calls of a player in one turn.", "8", "0-50"),
     OptionDef("watch", "What spectators see.", "public", "public|all"),
-    OptionDef("own_summaries", "Whether players are reminded to sum up each day.", "false", "true|false"),
+    OptionDef("own_summaries", "Whether players are reminded to sum up each day.", "no", "yes|no"),
     OptionDef("past", "The history of a game to continue, as `wsap tossim fork` gives it.", "", "a history"),
     OptionDef("SWITCH", "Any switch of the rule set by its name, such as nomination_rounds=2.", "as in the rule set"),
 )

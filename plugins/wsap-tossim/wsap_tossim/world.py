@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from wsap_core.errors import SnapshotError, UsageError
@@ -12,8 +13,7 @@ from wsap_core.seams.context import Context
 from wsap_core.worlds.barrier import Barrier
 from wsap_core.worlds.legality import check_action, index_actions
 from wsap_tossim.achievements import TELLS_NOTHING, achievements
-from wsap_tossim.context import role_sheet
-from wsap_tossim.description import description_of
+from wsap_tossim.description import description_of, role_sheet
 from wsap_tossim.engine.game import Game
 from wsap_tossim.engine.model import Choice
 from wsap_tossim.engine.roles import ROLES
@@ -156,7 +156,8 @@ class Town:
         role = self.game.state.players[player].role
         if first:
             self._described[player] = role.name
-        return f"{self.game_description}\n\nYou are {self.names[player]}, the {role.name}.\n{role_sheet(role)}"
+        sheet = role_sheet(role, self.game.rules.to_json())
+        return f"{self.game_description}\n\nYou are {self.names[player]}, the {role.name}.\n{sheet}"
 
     def observation(self, seat: str) -> TownObservation:
         """Return what a player is shown now."""
@@ -259,7 +260,9 @@ class Town:
         try:
             state: dict[str, Any] = json.loads(data)
             game = Game.from_json(state["game"])
-            if game.rules != self.options.rules:
+            # Whether hunters hear is as it was when the game began: under an older version they did not.
+            ours = replace(self.options.rules, hunter_hears_vampires=game.rules.hunter_hears_vampires)
+            if game.rules != ours:
                 raise SnapshotError(
                     f"The snapshot is of the rule set {game.rules.name!r}, version {game.rules.version}, and this town "
                     f"plays by {self.options.rules.name!r}, version {self.options.rules.version}; go on under the same."

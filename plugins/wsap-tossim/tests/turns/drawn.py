@@ -46,6 +46,7 @@ def script(salt: int, *, most: int = 9) -> Script:
         "lynching": rng.choice(("trial", "trial", "ballot")),
         "night_talk_rounds": rng.choice((1, 1, 2)),
         **{name: rng.random() < 0.5 for name in ("open_verdicts", "dead_talk", "spy_hears_mafia", "frame_lasts")},
+        "hunter_hears_vampires": random.Random(f"{salt}:hunter").random() < 0.5,
         "floor": random.Random(f"{salt}:floor").choice(("round robin", "round robin", "round robin", "bids")),
         **{name: rng.random() < 0.8 for name in ("roles_on_death", "wills", "death_notes", "jester_haunts")},
     }

@@ -9,8 +9,9 @@ import pytest
 from turn_kit import Scene
 
 from wsap_core.cli.app import run
-from wsap_tossim.context import role_sheet
+from wsap_tossim.description import role_sheet
 from wsap_tossim.engine.roles import ROLES
+from wsap_tossim.engine.rules import RULE_SETS
 from wsap_tossim.options import TownOptions
 from wsap_tossim.world import Town
 
@@ -27,8 +28,8 @@ def seed_where(player: int, role: str, options: TownOptions) -> int:
     return next(seed for seed in range(100) if role_of(Town(options, seed), player) == role)
 
 
-def has_sheet(text: str, role: str) -> bool:
-    return role_sheet(ROLES[role]) in text
+def has_sheet(text: str, role: str, rules: str = "quick") -> bool:
+    return role_sheet(ROLES[role], RULE_SETS[rules].to_json()) in text
 
 
 def test_the_sheet_is_in_the_description_and_not_in_the_turns_of_a_world_that_was_reset() -> None:
@@ -84,10 +85,10 @@ def test_a_new_role_is_told_with_the_turns_of_who_had_another_one() -> None:
     scene.on(1, "night", 6, "kill 2").on(2, "night", 1, "remember 2").play(3, "discussion", 1)
     town = scene.town()
     assert role_of(town, 0) == "Doctor"
-    assert has_sheet(town.observation("player-1").to_text(), "Doctor")
-    assert not has_sheet(town.observation("player-3").to_text(), "Citizen")
-    assert has_sheet(town.seat("player-1").game_description, "Doctor")
-    assert not has_sheet(town.observation("player-1").to_text(), "Doctor"), "it came when it had this role"
+    assert has_sheet(town.observation("player-1").to_text(), "Doctor", "classic")
+    assert not has_sheet(town.observation("player-3").to_text(), "Citizen", "classic")
+    assert has_sheet(town.seat("player-1").game_description, "Doctor", "classic")
+    assert not has_sheet(town.observation("player-1").to_text(), "Doctor", "classic"), "it came when it had this role"
 
 
 def test_a_recorded_run_tells_each_role_once(

@@ -225,6 +225,9 @@ class _Watch:
         if channel == "mafia" and speaker is None:  # as a Spy hears it: what, not who
             spies = self.living("Spy") - ({self.prisoner} if self.prisoner is not None else set())
             return (spies if self.rules.spy_hears_mafia else set()), "channel text"
+        if channel == "vampires" and speaker is None:  # as a Vampire Hunter does
+            hunters = self.living("Vampire Hunter") - ({self.prisoner} if self.prisoner is not None else set())
+            return (hunters if self.rules.hunter_hears_vampires else set()), "channel text"
         return self.heard(channel, speaker), by_whom if speaker is not None else "channel text"
 
     def offered(self, day: int) -> dict[int, str]:

@@ -183,6 +183,16 @@ class Event(NamedTuple):
     """JSON-ready; players by number. Must not be changed."""
 
 
+class If(NamedTuple):
+    """A sentence about a role that is true only under some rules."""
+
+    switch: str
+    """Of the rule set; what it is stands in the sentence at `{}`."""
+    text: str
+    off: bool = False
+    """Whether it is true where the switch is off, or 0, instead of on."""
+
+
 @dataclass(frozen=True)
 class Role:
     """A role, as data. What its verbs do at night is in the resolver, in one place for all roles."""
@@ -204,9 +214,9 @@ class Role:
     immune_to_control: bool = False
     summary: str = ""
     """One sentence."""
-    abilities: Sequence[str] = ()
+    abilities: Sequence[str | If] = ()
     """Its abilities, in sentences for its player."""
-    attributes: Sequence[str] = ()
+    attributes: Sequence[str | If] = ()
     """Its passive attributes, in sentences for its player."""
     goal: str = ""
     """When it wins, in a sentence for its player."""

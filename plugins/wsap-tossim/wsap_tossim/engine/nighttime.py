@@ -107,11 +107,17 @@ class Nighttime(Progress):
             for player, text in said:
                 if not self._is_unseen(channel, player):
                     state.tell("said", known_by, channel=channel, player=player, text=text)
-            if channel == "mafia" and self.rules.spy_hears_mafia:
-                spies = bits(p.number for p in state.with_role("Spy") if p.number != state.prisoner)
-                for text in sorted(text for _, text in said) if spies else ():
-                    state.tell("said", spies, channel=channel, player=None, text=text)
+            listener = self._listener(channel)
+            listeners = bits(p.number for p in state.with_role(listener) if p.number != state.prisoner)
+            for text in sorted(text for _, text in said) if listeners else ():
+                state.tell("said", listeners, channel=channel, player=None, text=text)
         self._next_talk()
+
+    def _listener(self, channel: str) -> str:
+        """Return the role that hears a channel of others; empty for none."""
+        if channel == "mafia" and self.rules.spy_hears_mafia:
+            return "Spy"
+        return "Vampire Hunter" if channel == "vampires" and self.rules.hunter_hears_vampires else ""
 
     def _is_unseen(self, channel: str, player: int) -> bool:
         """Return whether those who hear a player do not learn who speaks: the Jailor, and a living Medium."""

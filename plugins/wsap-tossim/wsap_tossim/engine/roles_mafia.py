@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.model import Attack, Category, Defense, Faction, Role, Verb
+from wsap_tossim.engine.model import Attack, Category, Defense, Faction, If, Role, Verb
 
 __all__ = ["MAFIA_ROLES"]
 
 _GOAL = "You win with the Mafia, when all who would oppose it are dead; even if you are dead yourself."
-_MATES = "You know the other members of the Mafia, and talk with them at night."
-_SUCCESSION = "When neither Godfather nor Mafioso is left, you may be the one who becomes Mafioso."
+_MATES = "You know the other members of the Mafia."
+_TALK = If("night_talk_rounds", "You talk with them at night.")
+_SUCCESSION = If(
+    "promotion_of_mafia", "When neither Godfather nor Mafioso is left, you may be the one who becomes Mafioso."
+)
 
 MAFIA_ROLES: tuple[Role, ...] = (
     Role(
@@ -26,7 +29,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " without a Mafioso who could go, you go yourself."
             ),
         ),
-        attributes=("You seem innocent to the Sheriff.", "You have basic defense.", _MATES),
+        attributes=("You seem innocent to the Sheriff.", "You have basic defense.", _MATES, _TALK),
         goal=_GOAL,
     ),
     Role(
@@ -43,7 +46,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " you go there instead."
             ),
         ),
-        attributes=("When the Godfather dies, you become Godfather.", _MATES),
+        attributes=("When the Godfather dies, you become Godfather.", _MATES, _TALK),
         goal=_GOAL,
     ),
     Role(
@@ -56,7 +59,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
             "Each night you may blackmail a player who is not of the Mafia: it can't speak or whisper on the next day.",
             "By day you read what others whisper.",
         ),
-        attributes=("The silenced can still vote.", _MATES, _SUCCESSION),
+        attributes=("The silenced can still vote.", _MATES, _TALK, _SUCCESSION),
         goal=_GOAL,
     ),
     Role(
@@ -66,7 +69,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
         verbs=(Verb.CONSULT,),
         summary="You find out exactly who somebody is.",
         abilities=("Each night you may look into a player who is not of the Mafia: you learn its exact role.",),
-        attributes=(_MATES, _SUCCESSION),
+        attributes=(_MATES, _TALK, _SUCCESSION),
         goal=_GOAL,
     ),
     Role(
@@ -79,9 +82,10 @@ MAFIA_ROLES: tuple[Role, ...] = (
         abilities=("Each night you may block a player who is not of the Mafia: it does nothing and visits nobody.",),
         attributes=(
             "You can't be blocked yourself.",
-            "A Serial Killer whom you block attacks you.",
+            If("killer_strikes_back", "A Serial Killer whom you block attacks you."),
             "A Werewolf whom you block on an even night mauls all who came to it, you included.",
             _MATES,
+            _TALK,
             _SUCCESSION,
         ),
         goal=_GOAL,
@@ -98,7 +102,13 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " the first dies tonight or on the next day, it is shown to have had the role of the second."
             ),
         ),
-        attributes=("You visit the second player only.", "The will of the dead stays its own.", _MATES, _SUCCESSION),
+        attributes=(
+            "You visit the second player only.",
+            "The will of the dead stays its own.",
+            _MATES,
+            _TALK,
+            _SUCCESSION,
+        ),
         goal=_GOAL,
     ),
     Role(
@@ -114,7 +124,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " are shown yours. You can do so three times; an attempt counts only if it took effect."
             ),
         ),
-        attributes=(_MATES, _SUCCESSION),
+        attributes=(_MATES, _TALK, _SUCCESSION),
         goal=_GOAL,
     ),
     Role(
@@ -129,7 +139,13 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " the Investigator finds it in your group of roles."
             ),
         ),
-        attributes=("By most rules a frame lasts until somebody has been misled by it.", _MATES, _SUCCESSION),
+        attributes=(
+            If("frame_lasts", "A frame lasts until somebody has been misled by it."),
+            If("frame_lasts", "A frame lasts for one night.", off=True),
+            _MATES,
+            _TALK,
+            _SUCCESSION,
+        ),
         goal=_GOAL,
     ),
     Role(
@@ -146,7 +162,7 @@ MAFIA_ROLES: tuple[Role, ...] = (
                 " effect."
             ),
         ),
-        attributes=(_MATES, _SUCCESSION),
+        attributes=(_MATES, _TALK, _SUCCESSION),
         goal=_GOAL,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.model import Attack, Category, Defense, Faction, Role, Verb
+from wsap_tossim.engine.model import Attack, Category, Defense, Faction, If, Role, Verb
 
 __all__ = ["NEUTRAL_ROLES"]
 
@@ -22,7 +22,10 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
                 " that it is you."
             ),
         ),
-        attributes=("You can't remember a role that is unique, or that was cleaned away.",),
+        attributes=(
+            "You can't remember a role that is unique.",
+            If("roles_on_death", "You can't remember a role that was cleaned away."),
+        ),
         goal="You win by the goal of the role that you remember; as an Amnesiac you can't win.",
     ),
     Role(
@@ -44,7 +47,8 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
         abilities=("You know your target, and that it is of the Town.",),
         attributes=(
             "You have basic defense at night.",
-            "If your target dies in another way, you become a Jester.",
+            If("executioner_turns", "If your target dies in another way, you become a Jester."),
+            If("executioner_turns", "If your target dies in another way, you can't win any more.", off=True),
         ),
         goal="You win if your target is lynched while you live, whoever else wins.",
     ),
@@ -56,7 +60,12 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
         verbs=(Verb.HAUNT,),
         uses={Verb.HAUNT: 1},
         summary="You want to be lynched.",
-        abilities=("In the night after you were lynched, you may haunt one of those who wanted it: that player dies.",),
+        abilities=(
+            If(
+                "jester_haunts",
+                "In the night after you were lynched, you may haunt one of those who wanted it: that player dies.",
+            ),
+        ),
         attributes=("The game goes on after you have won.",),
         goal="You win if you are lynched, whoever else wins.",
     ),
@@ -79,6 +88,7 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
             "You have basic defense until the night in which you are first attacked.",
             "You can't be blocked or controlled.",
             "The controlled are told that they were, but not by whom.",
+            If("witch_learns_role", "You learn the role of a player that you controlled."),
         ),
         goal="You win if you are alive at the end and the Town has not won.",
     ),
@@ -94,7 +104,12 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
             "Each night you may douse another player; it stays doused.",
             "Or you may ignite: all who are doused die, whatever protects them; you too, if another has doused you.",
         ),
-        attributes=("You have basic defense.", "If you wait, you clean yourself of gasoline."),
+        attributes=(
+            "You have basic defense.",
+            "If you wait, you clean yourself of gasoline.",
+            If("doused_are_told", "Those whom you douse feel it."),
+            If("detect_arsonist", "The Sheriff finds you suspicious."),
+        ),
         goal=_LAST,
     ),
     Role(
@@ -108,7 +123,8 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
         abilities=("Each night you may attack another player.",),
         attributes=(
             "You have basic defense.",
-            "Whoever blocks you is attacked in place of your target.",
+            If("killer_strikes_back", "Whoever blocks you is attacked in place of your target."),
+            If("detect_serial_killer", "The Sheriff finds you suspicious."),
             "If you are jailed and not executed, you attack the Jailor.",
         ),
         goal=_LAST,
@@ -126,7 +142,10 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
             "On even nights you may go to another player: you attack it and all who visit it, with a powerful attack.",
             "If you wait or are blocked on an even night, you stay at home and attack all who visit you.",
         ),
-        attributes=("You have basic defense.", "By most rules the Sheriff finds you suspicious on even nights only."),
+        attributes=(
+            "You have basic defense.",
+            If("detect_werewolf", "The Sheriff finds you suspicious on even nights."),
+        ),
         goal=_LAST,
     ),
     Role(
@@ -143,9 +162,10 @@ NEUTRAL_ROLES: tuple[Role, ...] = (
             ),
         ),
         attributes=(
-            "You know the other Vampires, and talk with them at night.",
+            "You know the other Vampires.",
+            If("night_talk_rounds", "You talk with them at night."),
             "After a night with a conversion you rest for a night.",
-            "When there are four of you, a bite kills.",
+            If("vampires_at_most", "When {} Vampires live, a bite kills."),
             "A Vampire Hunter kills the Vampire that bites it.",
         ),
         goal="You win with the Vampires, when all who would oppose them are dead; even if you are dead yourself.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsap_tossim.engine.model import Attack, Category, Faction, Role, Verb
+from wsap_tossim.engine.model import Attack, Category, Faction, If, Role, Verb
 
 __all__ = ["TOWN_ROLES"]
 
@@ -61,7 +61,7 @@ TOWN_ROLES: tuple[Role, ...] = (
         abilities=("Each night you may block another player: it does nothing and visits nobody.",),
         attributes=(
             "You can't be blocked yourself.",
-            "A Serial Killer whom you block attacks you.",
+            If("killer_strikes_back", "A Serial Killer whom you block attacks you."),
             "A Werewolf whom you block on an even night mauls all who came to it, you included.",
         ),
         goal=_GOAL,
@@ -89,9 +89,10 @@ TOWN_ROLES: tuple[Role, ...] = (
         summary="You take one player into jail each night, question it, and may execute it.",
         abilities=(
             (
-                "At dusk you may jail another player for the night. It can do nothing and is well protected, and"
-                " you can talk with it; it is not told who you are."
+                "At dusk you may jail another player for the night. It can do nothing and is well protected; it is"
+                " not told who you are."
             ),
+            If("night_talk_rounds", "You can talk with your prisoner."),
             "At night you may execute your prisoner, three times in the game, and not on the first night.",
         ),
         attributes=(
@@ -128,10 +129,11 @@ TOWN_ROLES: tuple[Role, ...] = (
         faction=Faction.TOWN,
         category=Category.SUPPORT,
         uses={Verb.SEANCE: 1},
-        summary="You talk with the dead.",
+        summary="You are the Town's link to the dead.",
         abilities=(
-            "Each night you hear the dead and can speak to them; they are not told who you are.",
-            "When you are dead, you may hold one seance: for a night you talk with one living player.",
+            If("night_talk_rounds", "Each night you hear the dead and can speak to them, who don't learn who you are."),
+            If("night_talk_rounds", "Once dead, you may hold one seance: for a night you talk with a living player."),
+            If("night_talk_rounds", "By these rules nobody talks at night, so you have nothing to do.", off=True),
         ),
         goal=_GOAL,
     ),
@@ -143,8 +145,20 @@ TOWN_ROLES: tuple[Role, ...] = (
         verbs=(Verb.RAISE,),
         uses={Verb.RAISE: 1},
         summary="You can bring one dead member of the Town back to life.",
-        abilities=("Once in the game you may raise a dead player who was shown to be of the Town; all see it live.",),
-        attributes=("You can't raise one whose role was cleaned away, and it fails on one who was only disguised.",),
+        abilities=(
+            If("roles_on_death", "Once you may raise a dead player who was shown to be of the Town; all see it live."),
+            If(
+                "roles_on_death",
+                "Once you may raise a dead player, who has to be of the Town; all see it live.",
+                off=True,
+            ),
+        ),
+        attributes=(
+            If(
+                "roles_on_death",
+                "You can't raise one whose role was cleaned away, and fail with one who was disguised.",
+            ),
+        ),
         goal=_GOAL,
     ),
     Role(
@@ -156,7 +170,9 @@ TOWN_ROLES: tuple[Role, ...] = (
         abilities=("Each night you may interrogate another player: you learn whether it is suspicious.",),
         attributes=(
             "The Mafia are suspicious, except the Godfather; so are those who were framed.",
-            "By most rules the Serial Killer is suspicious too, and the Werewolf on the nights when it hunts.",
+            If("detect_serial_killer", "The Serial Killer is suspicious too."),
+            If("detect_werewolf", "The Werewolf is suspicious on even nights, when it hunts."),
+            If("detect_arsonist", "The Arsonist is suspicious too."),
         ),
         goal=_GOAL,
     ),
@@ -165,7 +181,11 @@ TOWN_ROLES: tuple[Role, ...] = (
         faction=Faction.TOWN,
         category=Category.INVESTIGATIVE,
         summary="You know where the Mafia goes, and you overhear whispers.",
-        abilities=("Each night you learn whom members of the Mafia visited.", "By day you hear what others whisper."),
+        abilities=(
+            "Each night you learn whom members of the Mafia visited.",
+            "By day you hear what others whisper.",
+            If("spy_hears_mafia", "At night you hear what the Mafia says, but not who says it."),
+        ),
         attributes=("You learn nothing in a night in which you are blocked or in jail.",),
         goal=_GOAL,
     ),
@@ -197,8 +217,12 @@ TOWN_ROLES: tuple[Role, ...] = (
         abilities=(
             "Each night you may visit another player: if it is a Vampire, you attack it.",
             "A Vampire who comes to bite you is attacked, and can't convert you.",
+            If("hunter_hears_vampires", "At night you hear what the Vampires say, but not who says it."),
         ),
-        attributes=("When no Vampire is left, you become a Vigilante, with few bullets.",),
+        attributes=(
+            If("hunter_bullets", "When no Vampire is left, you become a Vigilante, with {} bullets."),
+            If("hunter_bullets", "When no Vampire is left, you become a Vigilante without bullets.", off=True),
+        ),
         goal=_GOAL,
     ),
     Role(

@@ -70,6 +70,8 @@ class RuleSet:
     """Whether the Sheriff finds the Arsonist suspicious."""
     spy_hears_mafia: bool = False
     """Whether the Spy hears what the Mafia says at night (without who said it)."""
+    hunter_hears_vampires: bool = True
+    """Whether a Vampire Hunter hears what the Vampires say at night (without who said it)."""
     frame_lasts: bool = True
     """Whether a frame lasts until it has misled somebody; otherwise for one night."""
     witch_learns_role: bool = False
@@ -118,7 +120,8 @@ class RuleSet:
         Raises:
             ConfigError: it has a switch that there is not, a value that can't be, or is of a later version.
         """
-        rules = _switched(cls(), data)
+        # A rule set that was written down before there was this switch was played without it.
+        rules = _switched(cls(hunter_hears_vampires=False), data)
         if rules.version > CLASSIC.version:
             raise ConfigError(
                 f"The rule set {rules.name[:60]!r} has version {rules.version}; this package plays by version "
