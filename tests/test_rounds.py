@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import random
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from rounds_kit import from_page, value
+from hypothesis import given
+from hypothesis import strategies as st
+from rounds_kit import Standoff, from_page, value
 
+from wsap_core import Action, ActionResult, Context, Seat, World
 from wsap_core.authoring.rounds import RoundGame
+from wsap_core.errors import SnapshotError, UsageError
+from wsap_core.references import load_adapter_spec
+from wsap_core.worlds import GAME_OVER
 
 KUHN: type[RoundGame] = from_page("kuhn.py")["KuhnPoker"]
 DEALS = list(itertools.permutations(["jack", "queen", "king"]))
@@ -52,3 +60,150 @@ def test_kuhn_poker_in_equilibrium_costs_the_first_player_an_eighteenth(alpha: f
         return {"bet": bets[at], "pass": 1 - bets[at]}
 
     assert mean_value(equilibrium) == pytest.approx({"first": -1 / 18, "second": 1 / 18})
+
+
+# --- results and the last pay -------------------------------------------------------------------------
+
+AUCTION: type[RoundGame] = from_page("auction.py")["Auction"]
+
+
+def world_of(game: type[RoundGame]) -> World:
+    return World.create(load_adapter_spec(game), Context.create(0))
+
+
+async def play(world: World, choose: Any, slowness: Mapping[str, int]) -> dict[str, list[ActionResult]]:
+    """Play one episode, each seat in a task of its own, and return every result by seat."""
+    results: dict[str, list[ActionResult]] = {}
+
+    async def one(seat: Seat) -> None:
+        mine = results.setdefault(seat.agent_id, [])
+        while not seat.done:
+            seen = await seat.observe()
+            for _ in range(slowness[seat.agent_id]):
+                await asyncio.sleep(0)
+            action = GAME_OVER if seat.ended else choose(seat, seen)
+            mine.append((await seat.step(action)).result)
+
+    seats = [world.open_seat(name) for name in world.spec.seat_names]
+    await asyncio.wait_for(asyncio.gather(*map(one, seats)), 60)
+    return results
+
+
+@given(
+    game=st.sampled_from([KUHN, AUCTION, Standoff]),
+    seed=st.integers(0, 999),
+    slowness=st.lists(st.integers(0, 3), min_size=3, max_size=3),
+)
+def test_every_seat_is_told_the_end_once_and_paid_what_the_game_says(
+    game: type[RoundGame], seed: int, slowness: list[int]
+) -> None:
+    rng, world = random.Random(seed), world_of(game)
+    asyncio.run(world.reset(seed))
+
+    def choose(seat: Seat, seen: Any) -> Action:
+        named = rng.choice([a for a in seen.available_actions if a.available])
+        choices = getattr(named, "choices", {})
+        return Action(named.name, {name: rng.choice(words) for name, words in choices.items()})
+
+    results = asyncio.run(play(world, choose, dict(zip(world.spec.seat_names, slowness, strict=False))))
+    assert {seat: sum(r.reward for r in mine) for seat, mine in results.items()} == world.adapter.returns()  # type: ignore[attr-defined]
+    assert [[r.done for r in mine] for mine in results.values()] == [
+        [False] * (len(mine) - 1) + [True] for mine in results.values()
+    ]
+
+
+def test_a_seat_that_never_came_to_move_is_paid_and_not_asked() -> None:
+    asked: list[str] = []
+
+    def choose(seat: Seat, seen: Any) -> Action:
+        asked.append(seat.agent_id)
+        return Action("take")
+
+    results = asyncio.run(play(world_of(Standoff), choose, dict.fromkeys(Standoff.seats, 0)))
+    assert asked == ["ann"]
+    assert {seat: [r.reward for r in mine] for seat, mine in results.items()} == {"ann": [2], "bob": [-1], "cid": [-1]}
+
+
+def test_who_misses_the_deadline_that_ends_the_game_is_paid_when_it_acts() -> None:
+    async def late() -> tuple[ActionResult, ActionResult]:
+        world = world_of(AUCTION)
+        ann, bob, cid = (world.open_seat(name) for name in AUCTION.seats)
+        for _ in range(2):
+            await asyncio.gather(*(seat.step(Action("bid", {"coins": "0"})) for seat in (ann, bob, cid)))
+        await ann.observe()
+        others = [asyncio.ensure_future(s.act(Action("bid", {"coins": c}))) for s, c in ((bob, "1"), (cid, "2"))]
+        await asyncio.sleep(0)
+        assert world.adapter.expire() == ("ann",)  # type: ignore[attr-defined]
+        return await others[1], await ann.act(Action("bid", {"coins": "5"}))
+
+    winner, loser = asyncio.run(late())
+    assert (winner.reward, winner.done) == (10, True)
+    assert (loser.success, loser.reward, loser.done) == (False, 0, True)
+
+
+def test_an_agent_that_leaves_is_replaced_by_default_moves() -> None:
+    async def leave() -> list[ActionResult]:
+        world = world_of(KUHN)
+        first, second = world.open_seat("first"), world.open_seat("second")
+        await first.observe()
+        second.leave()
+        return [await first.act(Action("bet"))]
+
+    (result,) = asyncio.run(leave())
+    assert (result.reward, result.done) == (1, True)  # second passes, which folds
+
+
+# --- seats and snapshots ------------------------------------------------------------------------------
+
+
+def test_agents_take_free_seats_by_any_name_and_one_too_many_is_refused() -> None:
+    game = KUHN()
+    assert "You are first." in game.seat("ada").game_description
+    assert "You are second." in game.seat("bert").game_description
+    with pytest.raises(UsageError, match="2 seats"):
+        game.seat("cleo")
+
+
+def test_a_snapshot_whose_state_cannot_be_is_refused_and_changes_nothing() -> None:
+    class Reckless(Standoff):
+        def load(self, data: Any) -> None:
+            self.passed, self.taken = data  # whatever it is
+
+    game = Reckless()
+    game.apply({"ann": Action("pass")})
+    before = game.snapshot()
+    game.passed = "six"  # type: ignore[assignment]
+    wrong = game.snapshot()
+    game.passed = 1
+    for data in (wrong, b"", before[:-4], KUHN().snapshot()):
+        with pytest.raises(SnapshotError):
+            game.restore(data)
+        assert game.snapshot() == before
+
+
+def test_chance_in_the_middle_of_an_episode_is_the_same_after_a_restore() -> None:
+    class Dice(Standoff):
+        def apply(self, moves: Mapping[str, Action]) -> None:
+            super().apply(moves)
+            self.rolls.append(self.random.random())
+
+        def begin(self) -> None:
+            super().begin()
+            self.rolls: list[float] = []
+
+    async def play_on(game: Dice, *seats: str) -> list[float]:
+        moves = []
+        for seat in seats:
+            moves.append(asyncio.ensure_future(game.seat(seat).act(Action("pass"))))
+            await asyncio.sleep(0)
+        return game.rolls[-2:]
+
+    async def twice() -> tuple[list[float], list[float]]:
+        one, other = Dice(Context.create(4)), Dice(Context.create(5))
+        await play_on(one, "ann")
+        other.restore(one.snapshot())
+        return await play_on(one, "bob", "cid"), await play_on(other, "bob", "cid")
+
+    one, other = asyncio.run(twice())
+    assert one == other
+    assert len(set(one)) == 2

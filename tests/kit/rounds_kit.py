@@ -1,4 +1,4 @@
-"""The games of the how-to on several seats, and their expected values by going through every line of play."""
+"""Games of several seats for tests: those of the how-to, their expected values, and one that seats see no turn of."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from wsap_core import Action
+from wsap_core import Action, ActionDef, ActionSpace, Observation
 from wsap_core.authoring.rounds import RoundGame
+from wsap_core.protocol.values import JsonValue
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/write-a-game-for-several-seats.md"
 
@@ -36,3 +37,38 @@ def value(game: RoundGame, policy: Callable[[RoundGame, str], Mapping[str, float
             total[each] += chance * pay
         game.load(before)
     return total
+
+
+class Standoff(RoundGame):
+    """Three seats in turn: whoever takes ends the game, and the others pay, moved or not."""
+
+    game_description = "Take, and the others pay; or pass."
+    action_space = ActionSpace([ActionDef("take", "Take a coin from each of the others"), ActionDef("pass", "Pass")])
+    seats = ("ann", "bob", "cid")
+
+    def begin(self) -> None:
+        self.passed, self.taken = 0, False
+
+    def to_move(self) -> tuple[str, ...]:
+        return () if self.taken or self.passed == 6 else (self.seats[self.passed % 3],)
+
+    def legal(self, seat: str) -> tuple[str, ...]:
+        return ("take", "pass")
+
+    def apply(self, moves: Mapping[str, Action]) -> None:
+        (action,) = moves.values()
+        self.taken = action.name == "take"
+        self.passed += not self.taken
+
+    def see(self, seat: str) -> Observation:
+        return Observation(status={"passed": self.passed, "taken": self.taken})
+
+    def returns(self) -> dict[str, float]:
+        taker = self.seats[self.passed % 3] if self.taken else ""
+        return {seat: (2.0 if seat == taker else -1.0) if taker else 0.0 for seat in self.seats}
+
+    def dump(self) -> JsonValue:
+        return [self.passed, self.taken]
+
+    def load(self, data: JsonValue) -> None:
+        self.passed, self.taken = int(data[0]), bool(data[1])

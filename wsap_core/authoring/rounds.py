@@ -99,7 +99,7 @@ class RoundGame(GameRules):
         self._seed, self._episode = (self._seed, self._episode + 1) if seed is None else (seed, 0)
         self.round = 0
         self._paid = dict.fromkeys(self.seats, 0.0)
-        self._told: dict[str, ActionResult | None] = {}  # seats that were told the end, and how if they were not asked
+        self._told: set[str] = set()  # seats that a result has told the end
         self._chance()
         self.begin()
         self._named = tuple(self.to_move())
@@ -175,7 +175,7 @@ class RoundGame(GameRules):
         if not set(named) <= set(self.seats) or not all(map(math.isfinite, (*paid.values(), *returns.values()))):
             raise ValueError("who moves or what was paid can't be so")
         self._seed, self._episode, self.round, self._paid, self._named = seed, episode, number, paid, named
-        self._told = dict.fromkeys(told)
+        self._told = set(told)
         for seat in self.seats:
             self.observation(seat)  # raises where the state does not hold together
 
@@ -200,18 +200,18 @@ class RoundGame(GameRules):
         if tool:
             success, message = self.look_up(seat, action)
             return ActionResult(success, message, observation=self.observation(seat))
+        if self.done(seat) and seat not in self._told and any(seat == late for _, late, _ in self._barrier.forced):
+            return replace(self._tell(seat), success=False)  # it missed the deadline at which the game ended
         if self.timing != "free":
             return await self._barrier.act(seat, action)
         if not asked:
             return ActionResult(False, OVER, done=True, observation=self.observation(seat))
         self._advance({seat: action})
-        return self._result(seat)
+        return self._tell(seat)
 
     def closing_result(self, seat: str) -> ActionResult | None:
         """Return the last result of a seat for which the game ended without an action of its own; None for others."""
-        if self.done(seat) and seat not in self._told:
-            self._told[seat] = self._result(seat)
-        return self._told.get(seat)
+        return self._result(seat) if self.done(seat) and seat not in self._told else None
 
     def _advance(self, moves: Mapping[str, Action]) -> None:
         self.round += 1
@@ -224,15 +224,19 @@ class RoundGame(GameRules):
     def _resolve(self, moves: Mapping[str, Action]) -> Mapping[str, ActionResult]:
         self._advance(moves)
         ready = {*self._named, *self.hears()} if self._named else set(self.seats)
-        return {seat: self._result(seat) for seat in self._barrier.held if seat in ready}
+        return {seat: self._tell(seat) for seat in self._barrier.held if seat in ready}
+
+    def _tell(self, seat: str) -> ActionResult:
+        result = self._result(seat)
+        self._paid[seat] += result.reward
+        if result.done:
+            self._told.add(seat)
+        return result
 
     def _result(self, seat: str) -> ActionResult:
-        total = self.returns()[seat]
-        pay, self._paid[seat] = total - self._paid[seat], total
-        if done := self.done(seat):
-            self._told.setdefault(seat, None)
+        pay = self.returns()[seat] - self._paid[seat]
         words, earned = self.message(seat, pay), tuple(self.achieved(seat))
-        return ActionResult(True, words, pay, earned, done, self.observation(seat))
+        return ActionResult(True, words, pay, earned, self.done(seat), self.observation(seat))
 
     def _chance(self) -> None:
         self.random.seed(derive_seed(self._seed, self._episode, self.round))

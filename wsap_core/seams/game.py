@@ -157,6 +157,14 @@ class HasDefaultAction(Protocol):
 
 
 @runtime_checkable
+class HasClosingResult(Protocol):
+    """A seat of several that is paid when the game ends without an action of its own."""
+
+    def closing_result(self) -> ActionResult | None:
+        """Return the last result of such a seat, `done`, the same each time; None for all others. Changes nothing."""
+
+
+@runtime_checkable
 class HasTeams(Protocol):
     """A world whose seats form teams, for team messages."""
 

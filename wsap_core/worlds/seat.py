@@ -22,7 +22,7 @@ from wsap_core.protocol import (
     Observation,
     View,
 )
-from wsap_core.seams.game import GameAdapter, HasDefaultAction, Renders
+from wsap_core.seams.game import GameAdapter, HasClosingResult, HasDefaultAction, Renders
 from wsap_core.specs import AdapterSpec
 from wsap_core.untrusted import single_line
 from wsap_core.worlds.legality import check_action, index_actions
@@ -32,6 +32,10 @@ T = TypeVar("T")
 
 _GESTURES = frozenset({"look", "emote"})
 """The shared actions that a world with avatars does or refuses itself, whether it declares them or not."""
+
+
+GAME_OVER = Action("game_over")
+"""What is done in place of a decision in a seat for which the game ended without an action of its own."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,9 @@ class Seat:
         """Set once the agent has left the world."""
         self.done = False
         """True when the episode of this seat is over."""
+        self.closing: ActionResult | None = None
+        """Set by `observe` when the game ended without an action of this seat: there is nothing to decide, and
+        `step(GAME_OVER)` returns this."""
         self.face = face
         """The game as it stands behind this seat's checks."""
         self._blocking = world.spec.blocking
@@ -113,8 +120,15 @@ class Seat:
             messages = mailbox.waiting(self.agent_id)
             if messages:
                 observation = replace(observation, messages=(*observation.messages, *messages))
+        if not self.done and isinstance(self.face, HasClosingResult):
+            self.closing = self._checked(self.face.closing_result)
         self.last_observation = observation
         return observation
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing to decide any more, and `step(GAME_OVER)` returns the last result."""
+        return self.closing is not None and not self.done
 
     async def look(self) -> View | None:
         """Return what this seat sees now, drawn by the game; None where it draws nothing. Changes nothing.
@@ -137,6 +151,9 @@ class Seat:
         """Carry out an action and return what came of it, and how."""
         if self.left is not None:
             return await self._refuse(action, "You have left this world.", done=True)
+        if self.closing is not None and action.name == GAME_OVER.name:
+            self.done, self.last_observation = True, self.closing.observation
+            return Outcome(GAME_OVER, self.closing, stepped=False)
         action, reason = check_action(action, self._declared)
         if reason:
             return await self._refuse(action, reason)
@@ -162,7 +179,7 @@ class Seat:
 
     def begin_episode(self) -> None:
         """Forget that the last episode is over; the world calls this after a reset."""
-        self.done = False
+        self.done, self.closing = False, None
         self.left = None
         self.last_observation = None
 

@@ -129,6 +129,11 @@ class VisitorSeat:
         return self.inner.done
 
     @property
+    def ended(self) -> bool:
+        """Whether the game ended without an action of this seat."""
+        return self.inner.ended
+
+    @property
     def left(self) -> JackOutResult | None:
         """Set once the agent has left the world."""
         return self.inner.left
@@ -154,7 +159,7 @@ class VisitorSeat:
     async def observe(self) -> Observation:
         """Return what the seat sees, with the agent's own goals, and what was whispered to it."""
         observation = self._with_goals(await self.inner.observe())
-        if self._seen != self._decision:  # asking again for the same decision gives the same
+        if self._seen != self._decision and not self.ended:  # asking again for the same decision gives the same
             self._seen = self._decision
             if self._rung and self._decision >= self._unheard:
                 self._rung = False

@@ -14,7 +14,7 @@ from wsap_core.errors import PluginError, RecordMismatchError, WsapError
 from wsap_core.protocol import Action, ActionResult, Observation
 from wsap_core.seams.agent import NO_USAGE, Agent, DecisionInfo, LooksBack, ReflectionInfo, UsesVision
 from wsap_core.untrusted import single_line
-from wsap_core.worlds import Outcome
+from wsap_core.worlds import GAME_OVER, Outcome
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.goals import GoalWatch
 from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
@@ -144,7 +144,7 @@ class SeatLoop:
                 observation, after = await self._observe(self._order, number)
             if not await (self._controls.yield_to_loop() if self._history else self._controls.wait_until_running()):
                 return
-            if self._goals.due(observation.current_goals):
+            if not self.seat.ended and self._goals.due(observation.current_goals):
                 await self._make_plan(number, observation)
             if self._history:
                 await self._repeat(observation)
@@ -222,13 +222,17 @@ class SeatLoop:
         if self._order is None:
             self._recorder.observation(seat, episode, observation.step, observation)
         before = self._told()
-        action, forced = await self._decide(observation)
+        if self.seat.ended:
+            action, info = GAME_OVER, None  # nobody is asked
+        else:
+            action, late = await self._decide(observation)
+            info = self._how(before, late)
         if self._order is not None:
             await self._order.ended(seat)
             self.acting = True
-            self._recorder.chosen(seat, episode, number, action, self._how(before, forced), after=after)
+            self._recorder.chosen(seat, episode, number, action, info, after=after)
         outcome = await self.seat.step(action)
-        await self._take_in(episode, observation, outcome, self._how(before, forced), before)
+        await self._take_in(episode, observation, outcome, info, before)
         self.acting = False
 
     def _how(self, before: DecisionInfo | None, forced: bool) -> DecisionInfo | None:
@@ -276,7 +280,7 @@ class SeatLoop:
         assert not isinstance(logged, LoggedLeave)  # the episode ends before it
         choice = logged.choice if isinstance(logged, LoggedStep) else logged
         before = self._told()
-        if self._decide_along:
+        if self._decide_along and not self.seat.ended:
             await self._decide_again(observation, interrupted=logged.info is not None and logged.info.forced)
         if choice is not None and self._order is not None:
             await self._order.reach(choice.made)

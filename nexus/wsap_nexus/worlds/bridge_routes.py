@@ -188,7 +188,7 @@ async def observation(port: Seat, wait: Wait = 10.0) -> Response:
     """The seat's observation at its next decision point; 202 while there is none."""
     try:
         async with asyncio.timeout(wait):
-            return answer({"observation": await port.observe()})
+            return answer({"observation": await port.observe(), "ended": port.ended})
     except TimeoutError:
         return pending("There is nothing to decide yet.")
 

@@ -58,6 +58,8 @@ class HttpSeat:
         """All actions."""
         self.done = False
         """Whether the episode of this seat is over."""
+        self.ended = False
+        """Whether the game ended without an action of this seat."""
         self.left: JackOutResult | None = None
         """Set when the agent has left the world."""
         self._default = told.get("default_action")
@@ -75,7 +77,7 @@ class HttpSeat:
 
     def take(self, told: Mapping[str, Any]) -> None:
         """Update the state of the seat."""
-        self.done = bool(told.get("done"))
+        self.done, self.ended = bool(told.get("done")), False
         left = told.get("left")
         self.left = None if left is None else _CODEC.decode(JackOutResult, left, where="seat")
 
@@ -87,6 +89,7 @@ class HttpSeat:
         """Return this seat's state at its next decision point."""
         told = await self._world.ask_turn("observe", seat=self._agent_id)
         seen: Observation = self._read(Observation, told, "observation")
+        self.ended = told.get("ended") is True
         return seen
 
     async def look(self) -> View | None:

@@ -39,6 +39,11 @@ class SeatPort(Protocol):
         ...
 
     @property
+    def ended(self) -> bool:
+        """Whether the game ended without an action of this seat, as of the last `observe`; see `Seat.ended`."""
+        ...
+
+    @property
     def left(self) -> JackOutResult | None:
         """Set when the agent has left the world."""
         ...

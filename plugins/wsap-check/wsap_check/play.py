@@ -18,7 +18,7 @@ from wsap_core.errors import WsapError
 from wsap_core.protocol import AVATAR_ACTIONS, Action, ActionDef, ActionResult, Observation
 from wsap_core.sampling import sample
 from wsap_core.seams.context import derive_seed
-from wsap_core.worlds import MESSAGE_ACTIONS, Seat, World
+from wsap_core.worlds import GAME_OVER, MESSAGE_ACTIONS, Seat, World
 
 T = TypeVar("T")
 
@@ -234,7 +234,7 @@ class Table:
             observation = await self._guarded(seat.observe(), seat, None)
             if run.enough and not run.acting:
                 break
-            chosen = run.choose(seat, observation)
+            chosen = GAME_OVER if seat.ended else run.choose(seat, observation)
             action = await chosen if inspect.isawaitable(chosen) else chosen
             run.doing[name] = "acting"
             result = (await self._guarded(seat.step(action), seat, action)).result

@@ -107,7 +107,9 @@ class Bridge:
     # --- seats ------------------------------------------------------------------------------------
 
     async def _observe(self, asked: Mapping[str, Any]) -> bytes:
-        return answer(None, dumps(await self._seat(asked).observe()))
+        seat = self._seat(asked)
+        observation = dumps(await seat.observe())
+        return answer({"ended": True} if seat.ended else None, observation)
 
     async def _resolve(self, asked: Mapping[str, Any]) -> bytes:
         seat = self._seat(asked)

@@ -212,6 +212,8 @@ class WorkerSeat:
         """Who sits there."""
         self.done = False
         """True when the episode of this seat is over."""
+        self.ended = False
+        """Whether the game ended without an action of this seat."""
         self.left: JackOutResult | None = None
         """Set once the agent has left the world."""
         self.action_space: ActionSpace = world.decode(ActionSpace, said["actions"])
@@ -224,7 +226,8 @@ class WorkerSeat:
 
     async def observe(self) -> Observation:
         """Return this seat's state at its next decision point."""
-        _, text = await self.world.ask_turn("observe", seat=self.agent_id)
+        said, text = await self.world.ask_turn("observe", seat=self.agent_id)
+        self.ended = bool(said and said["ended"])
         return self._read(text)
 
     async def step(self, action: Action) -> Outcome:
@@ -255,7 +258,7 @@ class WorkerSeat:
 
     def take_state(self, said: Any) -> None:
         """Take over what the worker tells of the seat."""
-        self.done = bool(said["done"])
+        self.done, self.ended = bool(said["done"]), False
         self.left = None if said["left"] is None else self.world.decode(JackOutResult, said["left"])
         self.game_description = said.get("description", self.game_description)
 
