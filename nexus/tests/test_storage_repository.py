@@ -11,8 +11,10 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from wsap_core.errors import StorageError, StorageReadOnlyError, UnknownNameErro
 from wsap_core.seams.services import RunReader
 from wsap_nexus import paths
 from wsap_nexus.store import Database, LogWriter, NewRun, RecordedRuns, Repository, RunStatus, export_jsonl, new_run_id
+from wsap_nexus.store.tables import SELDOM
 
 START = datetime(2026, 11, 20, 9, 30, tzinfo=UTC)
 
@@ -394,3 +397,23 @@ def test_a_home_that_cannot_be_made_is_said_clearly(tmp_path: Path) -> None:
     environ = {"WSAP_HOME": str(tmp_path / "file" / "home")}
     with pytest.raises(StorageReadOnlyError, match="WSAP_HOME"):
         paths.prepare_home(paths.database_location(None, environ), environ)
+
+
+def test_kinds_that_are_seldom_are_found_by_an_index(repository: Repository, run_id: str) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def note(connection: object, cursor: object, statement: str, values: Any, *rest: object) -> None:
+        if "FROM event" in statement:
+            asked.append((statement, values))
+
+    engine = repository.database.engine
+    sqlalchemy.event.listen(engine, "before_cursor_execute", note)
+    for kind in SELDOM:
+        repository.last_event(run_id, kind)
+        list(repository.read_events(run_id, kinds=(kind,)))
+    sqlalchemy.event.remove(engine, "before_cursor_execute", note)
+    assert len(asked) >= 2 * len(SELDOM)
+    with repository.database.read() as connection:
+        for statement, values in asked:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+            assert "USING INDEX event_seldom (run_id=? AND kind=?" in str(plan)

@@ -19,7 +19,7 @@ from wsap_nexus.store.bodies import BodyDecoder, Encoded
 from wsap_nexus.store.database import Database
 from wsap_nexus.store.ids import new_run_id
 from wsap_nexus.store.records import EventRecord, NewRun, RunRecord, RunStatus
-from wsap_nexus.store.tables import METADATA, checked_run
+from wsap_nexus.store.tables import IS_SELDOM, METADATA, SELDOM, checked_run
 
 _RUN = METADATA.tables["run"]
 _EVENT = METADATA.tables["event"]
@@ -233,10 +233,7 @@ class Repository:
         """
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq)
-        if kinds is not None:
-            query = query.where(_EVENT.c.kind.in_(sorted(kinds)))
-        if seat is not None:
-            query = query.where(_EVENT.c.seat == seat)
+        query = _of(query, kinds, seat)
         if to_seq is not None:
             query = query.where(_EVENT.c.seq < to_seq)
         count = 16
@@ -252,13 +249,14 @@ class Repository:
             mean = sum(len(row.body) for row in rows) // len(rows)
             count = max(1, min(_PAGE_EVENTS, _PAGE_BYTES // max(1, mean)))
 
-    def last_event(self, run_id: str, kind: str | None = None, *, seat: str | None = None) -> EventRecord | None:
-        """Return the newest committed event of a run, of a kind and seat if given; None if there is none."""
+    def last_event(
+        self, run_id: str, kind: str | None = None, *, seat: str | None = None, before: int | None = None
+    ) -> EventRecord | None:
+        """Return the newest committed event of a run, of a kind and seat and before a number if given, or None."""
         query = select(_EVENT).where(_EVENT.c.run_id == run_id).order_by(_EVENT.c.seq.desc()).limit(1)
-        if kind is not None:
-            query = query.where(_EVENT.c.kind == kind)
-        if seat is not None:
-            query = query.where(_EVENT.c.seat == seat)
+        query = _of(query, None if kind is None else (kind,), seat)
+        if before is not None:
+            query = query.where(_EVENT.c.seq < before)
         decoder = BodyDecoder(f"Run {run_id!r} in {self.database.where}")
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
@@ -267,13 +265,20 @@ class Repository:
             _add_dictionaries(connection, decoder, run_id, [row])
         return _event_record(row, decoder)
 
-    def count_events(self, run_id: str, kind: str | None = None) -> int:
-        """Return the number of committed events of a run, of a kind if given."""
-        query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id)
-        if kind is not None:
-            query = query.where(_EVENT.c.kind == kind)
+    def count_events(self, run_id: str, kind: str | None = None, *, from_seq: int = 0) -> int:
+        """Return the number of committed events of a run, of a kind if given, from a number on."""
+        query = select(func.count()).select_from(_EVENT).where(_EVENT.c.run_id == run_id, _EVENT.c.seq >= from_seq)
+        query = _of(query, None if kind is None else (kind,), None)
         with self.database.read() as connection:
             return int(connection.execute(query).scalar_one())
+
+
+def _of(query: Select[Any], kinds: Collection[str] | None, seat: str | None) -> Select[Any]:
+    if kinds is not None:
+        query = query.where(_EVENT.c.kind.in_(sorted(kinds)))
+        if len(kinds) == 1 and SELDOM.issuperset(kinds):
+            query = query.where(IS_SELDOM)
+    return query if seat is None else query.where(_EVENT.c.seat == seat)
 
 
 def _matching(name: str) -> Select[Any]:

@@ -36,6 +36,12 @@ LONGEST_NAME = 200
 """Characters in a run id, a game's or agent's name, a kind or a seat."""
 
 
+SELDOM = frozenset({"lessons", "mind", "plan", "snapshot", "start", "tools", "totals", "whisper"})
+"""The kinds of events that have an index, because they are looked for among many others."""
+IS_SELDOM = text(f"kind IN ({', '.join(map(repr, sorted(SELDOM)))})")
+"""Part of a query for one of these kinds: SQLite uses the index only where the query has its condition."""
+
+
 class Base(SQLModel, registry=registry()):
     """The base of all tables."""
 
@@ -84,7 +90,10 @@ class EventRow(Base, table=True):
     """One event; `eventlog` validates and writes it, `repository` reads it."""
 
     __tablename__ = "event"
-    __table_args__ = (CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),)
+    __table_args__ = (
+        CheckConstraint("seq >= 0", name="event_seq_counts_from_0"),
+        Index("event_seldom", "run_id", "kind", "seq", sqlite_where=IS_SELDOM, postgresql_where=IS_SELDOM),
+    )
 
     run_id: str = Field(sa_column=Column(ForeignKey("run.id", ondelete="CASCADE"), primary_key=True))
     seq: int = Field(primary_key=True)
