@@ -18,6 +18,7 @@
     │   ├── NotADatabaseError     the file is something else
     │   └── StorageFullError      the disk is full
     ├── MissingServiceError       a part is not installed                    exit 7
+    ├── CutOffError               not all episodes were played               exit 10
     └── RunInterruptedError       the run was stopped and can be resumed     exit 130
 
 A game's refusal of an action is an `ActionResult`, never one of these.
@@ -132,6 +133,10 @@ class StorageFullError(StorageError, code="STORAGE_FULL", http_status=507, retry
 
 class MissingServiceError(WsapError, code="MISSING_SERVICE", exit_code=7, http_status=501):
     """A part that this needs is not installed; the message says which package has it."""
+
+
+class CutOffError(WsapError, code="CUT_OFF", exit_code=10):
+    """A run ended before as many episodes were played as were asked for; what was played is recorded and told."""
 
 
 class RunInterruptedError(WsapError, code="INTERRUPTED", exit_code=130):

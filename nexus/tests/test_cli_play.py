@@ -18,8 +18,8 @@ import pytest
 from wsap_core.cli import main
 
 KEYS = {
-    "run", "game", "agent", "seed", "steps", "episodes", "reward", "achievements", "score", "done", "trajectory_hash",
-    "decisions", "usage", "seconds",
+    "run", "game", "agent", "seed", "steps", "episodes", "reward", "achievements", "score", "done", "cut_off",
+    "trajectory_hash", "decisions", "usage", "seconds",
 }  # fmt: skip
 
 AGENTS = """\

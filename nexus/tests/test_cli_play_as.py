@@ -220,7 +220,7 @@ def test_an_agent_without_a_memory_is_credited_with_what_it_does(capsys: pytest.
 
 
 def test_agents_of_several_seats_each_remember(capsys: pytest.CaptureFixture[str]) -> None:
-    seats = ("--as", "row=ada", "--as", "column=bob", "--agent", "./me.py:Witness", "--steps", "5")
+    seats = ("--as", "row=ada", "--as", "column=bob", "--agent", "./me.py:Witness", "--option", "rounds=5")
     words = [word.replace("me.py:Witness", "me.py:Chooser") for word in ("matrix", *seats)]
     answered(capsys, "play", *words)
     code, out, err = typed(capsys, "play", *words, "--json")

@@ -14,7 +14,7 @@ from wsap_core.cli import main
 from wsap_nexus.cli.seat_options import is_address
 
 COOPERATE = json.dumps({"action": "cooperate", "params": {}, "reasoning": "let us be friends"})
-HALF_A_GAME = ("play", "matrix", "--steps", "5", "--agent-option", "plan=no", "--json")
+HALF_A_GAME = ("play", "matrix", "--option", "rounds=5", "--agent-option", "plan=no", "--json")
 
 
 @pytest.fixture(autouse=True)

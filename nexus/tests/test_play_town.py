@@ -10,6 +10,17 @@ from wsap_core.cli import main
 
 pytest.importorskip("wsap_tossim")
 
+STOPS = """\
+import os, random, signal
+from wsap_core.builtin.random_agents import RandomAgent
+
+class Stops(RandomAgent):
+    def __init__(self):
+        super().__init__(random.Random(3), legal_only=True)
+    def reflect(self, result):
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+
 
 def test_who_played_a_town_is_told_how_to_see_all_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -26,6 +37,9 @@ def test_who_played_a_town_is_told_how_to_see_all_of_it(
 
 
 def test_a_game_that_was_not_played_to_its_end_is_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("play", "tossim", "--option", "mode=five", "--steps", "1", "--seed", "3")
-    assert main([*words, "--database", str(tmp_path / "wsap.db")]) == 0
-    assert "As a page" not in capsys.readouterr().out
+    (tmp_path / "stops.py").write_text(STOPS)
+    words = ("play", "tossim", "--option", "mode=five", "--agent", f"{tmp_path}/stops.py:Stops", "--seed", "3")
+    assert main([*words, "--database", str(tmp_path / "wsap.db")]) == 130
+    out = capsys.readouterr().out
+    assert "cut off by the stop: episode 1 after " in out
+    assert "More about it" not in out

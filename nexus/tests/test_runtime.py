@@ -94,6 +94,7 @@ def test_a_run_says_what_it_came_to_in_the_documented_fields(host: PluginHost, d
         "usage",
         "score",
         "done",
+        "cut_off",
         "trajectory_hash",
         "seconds",
         "seats",

@@ -168,15 +168,26 @@ def test_one_who_was_taken_out_midway_is_not_there_when_the_run_is_gone_on_with(
             assert log.actions("row") == ["defect"] * 4
 
 
-def test_those_who_have_had_all_their_decisions_let_the_others_go_on() -> None:
+@pytest.mark.parametrize(
+    ("spec", "taken"),
+    [
+        (GAMES["matrix"], 8),  # row looks at itself before each of its four choices
+        (GAMES["matrix-turns"], 8),
+        (replace(GAMES["matrix"], persistent=True), 4),  # such a world may have no end, so row leaves at its limit
+    ],
+    ids=["together", "in turn", "without end"],
+)
+def test_a_step_limit_lets_seats_that_wait_for_each_other_play_the_episode_to_its_end(
+    spec: AdapterSpec, taken: int
+) -> None:
     agents = {"row": agent("a", lambda c, n, o: "inspect_self" if n % 2 else "defect"), "column": agent("b", by_chance)}
     whole = Log()
-    hashes = play(whole, matrix_plan(steps=4), GAMES["matrix"], agents)
-    assert len(whole.actions("row")) == len(whole.actions("column")) == 4
-    assert whole.of("left")
+    hashes = play(whole, matrix_plan(steps=4), spec, agents)
+    assert (len(whole.actions("row")), len(whole.actions("column"))) == (taken, 4)
+    assert bool(whole.of("left")) == (taken == 4)
     for length in cuts(whole):
         log = whole.cut(length)
-        assert play(log, matrix_plan(steps=4), GAMES["matrix"], agents) == hashes
+        assert play(log, matrix_plan(steps=4), spec, agents) == hashes
         check_prefix(whole, log, length, ("row", "column"))
 
 

@@ -51,14 +51,19 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def watched(
-    game: str = "echo", *, agent: str = "random", seats: dict[str, str] | None = None, steps: int = 400
+    game: str = "echo",
+    *,
+    agent: str = "random",
+    seats: dict[str, str] | None = None,
+    steps: int = 400,
+    options: dict[str, int] | None = None,
 ) -> tuple[RunHandle, LiveView]:
     """A run without a record, and the view that follows it at full speed."""
     host = PluginHost.discovered()
     controls = Controls()
     view = LiveView(a_terminal(), controls, pace=None)
     seats = plan_seats(host.games.get(game), agent=agent, seats=seats)
-    plan = RunPlan(game, seats, seed=1, steps=steps)
+    plan = RunPlan(game, seats, seed=1, steps=steps, options=options or {})
     parts = resolve_specs(plan, host)
     session = unrecorded(plan, host, parts=parts, controls=controls, services=Services(views=view))
     people = [name for name, spec in parts.agents.items() if spec.interactive]
@@ -211,7 +216,7 @@ def test_only_what_is_committed_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_person_plays_by_keys_and_typed_actions_and_is_told_what_is_impossible() -> None:
-    session, view = watched("matrix", agent="tit-for-tat", seats={"row": "human"}, steps=2)
+    session, view = watched("matrix", agent="tit-for-tat", seats={"row": "human"}, options={"rounds": 2})
 
     async def question() -> None:
         await until(lambda: view._question is not None)
@@ -288,10 +293,10 @@ def test_an_impossible_action_is_not_taken() -> None:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
-    """A run of the matrix game, 15 rounds over two episodes, with two seats."""
+    """A run of the matrix game, 15 rounds over three episodes, with two seats."""
     path = str(tmp_path_factory.mktemp("replay") / "wsap.db")
     host = PluginHost.discovered()
-    plan = RunPlan("matrix", plan_seats(host.games.get("matrix")), seed=3, steps=15)
+    plan = RunPlan("matrix", plan_seats(host.games.get("matrix")), seed=3, steps=15, options={"rounds": 5})
     with open_store(path) as store, start(plan, host, store) as session:
         run_to_end(session)
     with open_database(path, read_only=True) as database:

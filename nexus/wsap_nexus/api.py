@@ -64,6 +64,7 @@ def play(
     *,
     seed: int = 0,
     steps: int | None = None,
+    episodes: int | None = None,
     seats: Mapping[str, AgentLike] | None = None,
     options: Mapping[str, Any] | None = None,
     agent_options: Mapping[str, Any] | None = None,
@@ -80,7 +81,10 @@ def play(
         game: a registered game, `./file.py:Name`, or your own class, factory or spec.
         agent: likewise; the game's default agent when None.
         seed: from 0 to 2**31 - 1.
-        steps: decisions of each seat, over several episodes if needed; None for one episode.
+        steps: decisions of each seat, over as many episodes as needed; seats that wait for each other play the last
+            one to its end.
+        episodes: how many are played; one if neither they nor the steps are given. `RunSummary.cut_off` says what
+            the step limit, or a seat that left, has cut off.
         seats: seat name -> agent, for games with several seats; `agent` takes the others.
         options: the game's own options.
         agent_options: options of the agents.
@@ -107,6 +111,7 @@ def play(
         ),
         seed=seed,
         steps=steps,
+        episodes=episodes,
         options=dict(options or {}),
     )
     if not record:

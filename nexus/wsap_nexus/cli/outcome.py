@@ -63,7 +63,8 @@ def header(run: Run) -> str:
     """Return the line before a run's first step."""
     plan = run.plan
     recorded = f"recorded as {run.run_id}" if run.run_id is not None else "not recorded"
-    length = "one episode" if plan.steps is None else plural(plan.steps, "step")
+    limits = ((plan.episodes, "episode"), (plan.steps, "step"))
+    length = " or ".join(plural(limit, what) for limit, what in limits if limit is not None) or "one episode"
     played_as = f" as {' and '.join(plan.identities.values())}" if plan.identities else ""
     return f"{run.spec.display_title}, {plan.agent_label}{played_as}, seed {plan.seed}, {length}, {recorded}"
 
@@ -112,9 +113,10 @@ def report(
 
     Raises:
         RunInterruptedError: a signal stopped it; how to go on is in the message.
+        CutOffError: it ended before as many episodes were played as were asked for.
     """
     from wsap_core.cli.output import print_json
-    from wsap_core.errors import RunInterruptedError
+    from wsap_core.errors import CutOffError, RunInterruptedError
 
     ended = again is not None and not again.finished and summary.steps >= again.steps
     if as_json:
@@ -127,6 +129,8 @@ def report(
             click.echo(f"Stopped; {_way_on(run, again)}")
     if interrupted:
         raise RunInterruptedError(f"Stopped after {plural(summary.steps, 'step')}; {_way_on(run, again)}")
+    if run.plan.episodes is not None and summary.cut_off is not None and not run.controls.stopping:
+        raise CutOffError(f"Not all of {plural(run.plan.episodes, 'episode')} were played: {summary.cut_off}.")
 
 
 def _way_on(run: Run, again: Original | None) -> str:

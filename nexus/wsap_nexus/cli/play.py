@@ -13,7 +13,7 @@ import click
 from wsap_core.cli.grouped import GroupedCommand, complete_agents, complete_games
 from wsap_core.cli.params import SEED, STEPS, WholeNumber
 from wsap_core.untrusted import strip_control
-from wsap_nexus.cli.common import database_option, is_dumb, json_option, output_console, typed_pairs
+from wsap_nexus.cli.common import database_option, json_option, output_console, typed_pairs
 from wsap_nexus.cli.default_model import addresses
 from wsap_nexus.cli.interruption import Interruption, Tail
 from wsap_nexus.cli.model_options import ModelRequest, model_options
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.command(
     cls=GroupedCommand,
     sections={
-        "Game": ("options", "seed", "steps"),
+        "Game": ("options", "seed", "steps", "episodes"),
         "Players": ("agent", "agent_options", "seats", "fill", "seat_options", "agents"),
         "Model": ("model", "style", "persona", "memory", "tools", "pictures", "strict", "backend_options"),
         "Limits": ("limits", "price_in", "price_out"),
@@ -47,14 +47,17 @@ if TYPE_CHECKING:
     examples=(
         "wsap play crafter --as luna",
         "wsap play crafter --model ollama/qwen3:8b --limit tokens=200000",
-        "wsap play matrix --seat row=tit-for-tat --fill random --json",
+        "wsap play matrix --seat row=tit-for-tat --fill random --episodes 20 --json",
     ),
 )
 @click.argument("game", required=False, shell_complete=complete_games)
 @click.option("--agent", metavar="AGENT", shell_complete=complete_agents,
               help="The agent that plays; the game's default agent if not given.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Random seed; the same seed gives the same run.")
-@click.option("--steps", type=STEPS, help="Number of steps, over as many episodes as needed; one episode if not given.")
+@click.option("--steps", type=STEPS,
+              help="Number of steps, over as many episodes as needed. Players who wait for each other play the episode "
+              "to its end.")  # fmt: skip
+@click.option("--episodes", type=STEPS, help="Number of episodes; one if neither this nor --steps is given.")
 @click.option("--seat", "seats", multiple=True, metavar="NAME=AGENT", shell_complete=complete_agents,
               help="The agent, or the model's address, for one seat; may be repeated.")  # fmt: skip
 @click.option("--fill", metavar="AGENT", shell_complete=complete_agents,
@@ -84,7 +87,7 @@ def play(**given: Any) -> None:
     is recorded: Ctrl-C stops it, and --resume continues it in the middle of its episode.
 
     With --json one JSON object is printed at the end, and nothing else. The exit status is 130 if
-    the run was stopped by Ctrl-C.
+    the run was stopped by Ctrl-C, and 10 if it ended before all --episodes were played.
     """
     request = Request(models=ModelRequest.taken_from(given), **given)
     request.check()
@@ -99,7 +102,7 @@ def _play(request: Request) -> None:
     host = PluginHost.discovered()
     request = request.with_model()
     controls = Controls()
-    watching = _watching(request)
+    watching = request.watches()
     if request.resume is not None:
         with open_store(request.database) as store:
             _resumed(request, host, store, controls, watching)
@@ -110,7 +113,7 @@ def _play(request: Request) -> None:
         return
     plan, parts = _plan(request, host)
     request.check_plan(plan, parts.agents)
-    _check_people(plan, parts, request)
+    request.check_people(plan, parts.agents)
     if request.no_record:
         _unrecorded(request, host, plan, parts, controls, watching)
         return
@@ -138,7 +141,7 @@ def _plan(request: Request, host: PluginHost) -> tuple[RunPlan, ResolvedSpecs]:
     seats = seating.furnished(seats)
     if request.agents:
         seats = _as_agents(request, seating, seats, host)
-    plan = RunPlan(request.game, seats, request.seed, request.steps, options)
+    plan = RunPlan(request.game, seats, request.seed, request.steps, options, episodes=request.episodes)
     return plan, resolve_specs(plan, host)
 
 
@@ -163,21 +166,6 @@ def _as_agents(
             decided=decided,
             tell=Notices(),
         )
-
-
-def _check_people(plan: RunPlan, parts: ResolvedSpecs, request: Request) -> None:
-    """Refuse a person where there is no terminal, before anything is recorded."""
-    from wsap_core.errors import UsageError
-    from wsap_nexus.terminal.keys import has_keyboard
-
-    people = [seat.name for seat in plan.seats if parts.agents[seat.name].interactive]
-    if not people:
-        return
-    if not has_keyboard() or request.as_json:
-        why = "--json leaves no place for it" if request.as_json else "the standard input is no terminal"
-        raise UsageError(f"Seat {people[0]!r} is played by a person, who needs a terminal, but {why}.")
-    if len(people) > 1:
-        raise UsageError(f"Seats {people[0]!r} and {people[1]!r} can't both be played at one keyboard.")
 
 
 # --- the three ways to play ---------------------------------------------------------------
@@ -218,7 +206,7 @@ def _resumed(request: Request, host: PluginHost, store: Store, controls: Control
     refuse_run_of_nexus(store, record.id)
     plan = RunPlan.from_config(record.config)
     parts = resolve_specs(plan, host)
-    _check_people(plan, parts, request)
+    request.check_people(plan, parts.agents)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view, store, gone_on_with=record.id)
     with resume_as(record.id, host, store, tell=Notices(), controls=controls, services=services) as session:
@@ -233,7 +221,7 @@ def _replayed(request: Request, host: PluginHost, store: Store, controls: Contro
     again = original(request.replay, store)
     plan, past = replies_of(again.run_id, store)
     parts = resolve_specs(plan, host)
-    _check_people(plan, parts, request)
+    request.check_people(plan, parts.agents)
     view = _view(request, controls, watching, store)
     services = _services(request, host, plan, view)
     with start(plan, host, store, parts=parts, controls=controls, services=services, past=past) as session:
@@ -268,28 +256,6 @@ def _services(
         models=request.models.models(host, store, addresses(plan), gone_on_with=gone_on_with),
         progress=Notices(),
     )
-
-
-def _watching(request: Request) -> bool:
-    """Return whether the live view is shown; where it was asked for and can't be, say why.
-
-    Raises:
-        UsageError: it was asked for, and there is no terminal.
-    """
-    from wsap_core.errors import UsageError
-    from wsap_nexus.terminal.screen import fits, too_small
-
-    if request.as_json or request.watch is False:
-        return False
-    if not sys.stdout.isatty() or is_dumb():
-        if request.watch:
-            raise UsageError("--watch needs a terminal, and the standard output is none; leave it out.")
-        return False
-    size = output_console().size
-    if not fits(size.width, size.height):
-        click.echo(f"{too_small(size.width, size.height)} Going on in plain lines.", err=True)
-        return False
-    return True
 
 
 def _view(request: Request, controls: Controls, watching: bool, store: Store | None) -> LiveView | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wsap_core.cli.grouped import refuse_given
-from wsap_nexus.cli.common import pairs
+from wsap_nexus.cli.common import is_dumb, output_console, pairs
 from wsap_nexus.cli.default_model import addresses, with_default
 from wsap_nexus.cli.model_options import ModelRequest
 from wsap_nexus.cli.seat_options import Seating
@@ -28,6 +29,7 @@ class Request:
     agent: str | None
     seed: int
     steps: int | None
+    episodes: int | None
     seats: tuple[str, ...]
     fill: str | None
     seat_options: tuple[str, ...]
@@ -89,6 +91,43 @@ class Request:
         if plan.seats and all(seat.name in self.seating().seats for seat in plan.seats):
             refuse_given("where --seat names every seat", "agent", "fill")
 
+    def check_people(self, plan: RunPlan, agents: Mapping[str, AgentSpec]) -> None:
+        """Refuse a person where there is no terminal, before anything is recorded.
+
+        Raises:
+            UsageError: there is none, or two would share it.
+        """
+        from wsap_core.errors import UsageError
+        from wsap_nexus.terminal.keys import has_keyboard
+
+        people = [seat.name for seat in plan.seats if agents[seat.name].interactive]
+        if people and (self.as_json or not has_keyboard()):
+            why = "--json leaves no place for it" if self.as_json else "the standard input is no terminal"
+            raise UsageError(f"Seat {people[0]!r} is played by a person, who needs a terminal, but {why}.")
+        if len(people) > 1:
+            raise UsageError(f"Seats {people[0]!r} and {people[1]!r} can't both be played at one keyboard.")
+
+    def watches(self) -> bool:
+        """Return whether the live view is shown; if only the size is too small, say so.
+
+        Raises:
+            UsageError: it was asked for, and there is no terminal.
+        """
+        from wsap_core.errors import UsageError
+        from wsap_nexus.terminal.screen import fits, too_small
+
+        if self.as_json or self.watch is False:
+            return False
+        if not sys.stdout.isatty() or is_dumb():
+            if self.watch:
+                raise UsageError("--watch needs a terminal, and the standard output is none; leave it out.")
+            return False
+        size = output_console().size
+        if not fits(size.width, size.height):
+            click.echo(f"{too_small(size.width, size.height)} Going on in plain lines.", err=True)
+            return False
+        return True
+
     def with_model(self) -> Request:
         """Return the request with the default model in it, if it asks for one and names none."""
         if self.resume is not None or self.replay is not None:
@@ -114,7 +153,7 @@ class Request:
 
         context = click.get_current_context()
         fixed = (
-            *("game", "agent", "seed", "steps", "seats", "fill", "options"),
+            *("game", "agent", "seed", "steps", "episodes", "seats", "fill", "options"),
             *("agent_options", "seat_options", "agents", "no_record"),
             *("model", "style", "persona", "memory", "tools", "pictures", "strict"),
             "backend_options",

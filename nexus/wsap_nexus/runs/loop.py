@@ -63,8 +63,8 @@ class SeatLoop:
             choice is recorded before the world hears of it.
         looked: log position of an observation that was recorded without a decision.
         lessons: the recorded lessons of the agent: number of the decision -> lines.
-        rehearse: whether the agent decides along during the replay, so that its own state follows; False for
-            an agent whose state was restored, or a person.
+        decide_along: whether the agent decides along during the replay, so that its own state follows; False for
+            a person.
         after_step: told after each new decision.
     """
 
@@ -257,7 +257,8 @@ class SeatLoop:
         number = self.tally.steps
         self.tally.add(line, result, info)
         self._recorder.step(self.seat.agent_id, episode, number, line, outcome.action, result, info)
-        self._record_death(outcome, episode, number)
+        if outcome.death is not None:
+            self._recorder.death(self.seat.agent_id, episode, number, outcome.death)
         await self._ask(lambda: self.agent.reflect(result))
         self._record_lessons(episode, number)
         self._latest = None if info is None or self._told() is before else (episode, number, info)
@@ -365,10 +366,6 @@ class SeatLoop:
         if isinstance(found, ReflectionInfo) and step not in self.lessons:
             self.lessons[step] = found.lessons
             self._recorder.lessons(self.seat.agent_id, episode, step, found.lessons)
-
-    def _record_death(self, outcome: Outcome, episode: int, step: int) -> None:
-        if outcome.death is not None:
-            self._recorder.death(self.seat.agent_id, episode, step, outcome.death)
 
     async def _decide(self, observation: Observation) -> tuple[Action, bool]:
         try:

@@ -43,19 +43,22 @@ class RunPlan:
     seed: int = 0
     """From 0 to 2**31 - 1."""
     steps: int | None = None
-    """Decisions for each seat, over as many episodes as it takes; None for one episode."""
+    """Decisions for each seat, over as many episodes as it takes; None for no such limit."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The game's own options."""
     snapshot_every: int = 500
     """Decisions between two records of the totals, and of the state where game and agents can be saved; 0 for none."""
     chained: bool = True
     """Whether the trajectory hash is chained from step to step; False for runs recorded by earlier versions."""
+    episodes: int | None = None
+    """Episodes; None for as many as the steps allow, or for one where these are not limited either."""
 
     def __post_init__(self) -> None:
         if not _is_whole(self.seed) or not 0 <= self.seed <= SEED_LIMIT:
             raise UsageError(f"The seed must be a whole number from 0 to {SEED_LIMIT}, not {self.seed!r}.")
-        if self.steps is not None and (not _is_whole(self.steps) or self.steps < 1):
-            raise UsageError(f"The number of steps must be a whole number of at least 1, not {self.steps!r}.")
+        for what, limit in (("steps", self.steps), ("episodes", self.episodes)):
+            if limit is not None and (not _is_whole(limit) or limit < 1):
+                raise UsageError(f"The number of {what} must be a whole number of at least 1, not {limit!r}.")
         names = [seat.name for seat in self.seats]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
@@ -64,6 +67,11 @@ class RunPlan:
     def tallies(self) -> dict[str, SeatTally]:
         """Return seat -> totals of a run that begins."""
         return {s.name: SeatTally(s.name, s.agent, hash=TrajectoryHash(chained=self.chained)) for s in self.seats}
+
+    @property
+    def asked_episodes(self) -> int | None:
+        """How many episodes were asked for; None for as many as the steps allow."""
+        return 1 if self.steps is None and self.episodes is None else self.episodes
 
     @property
     def identities(self) -> dict[str, str]:
@@ -98,6 +106,7 @@ class RunPlan:
             ],
             "seed": self.seed,
             "steps": self.steps,
+            "episodes": self.episodes,
             "options": redacted(self.options),
             "snapshot_every": self.snapshot_every,
             **({CHAINED_KEY: CHAINED} if self.chained else {}),
@@ -116,6 +125,7 @@ class RunPlan:
                 seats=tuple(SeatPlan(s["name"], s["agent"], s["options"], s.get("mind")) for s in config["seats"]),
                 seed=config["seed"],
                 steps=config["steps"],
+                episodes=config.get("episodes"),
                 options=config["options"],
                 snapshot_every=config["snapshot_every"],
                 chained=is_chained(config),

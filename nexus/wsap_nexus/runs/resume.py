@@ -8,6 +8,7 @@ from typing import Any
 
 from wsap_core.protocol.wire import Codec
 from wsap_core.specs import AdapterSpec, AgentSpec
+from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.memory import MemorySnapshot
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.reading import Tell, count, silent, with_progress
@@ -23,7 +24,6 @@ from wsap_nexus.runs.recorder import (
     read_step,
 )
 from wsap_nexus.runs.replay_order import position_of_event
-from wsap_nexus.runs.run import Checkpoint
 from wsap_nexus.runs.totals import TOTALS, read_totals
 from wsap_nexus.store.records import EventRecord
 from wsap_nexus.store.repository import Repository

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import cast
 
 from wsap_core.errors import RecordMismatchError, UsageError, WsapError
 from wsap_core.factories import build
@@ -23,68 +22,22 @@ from wsap_core.specs import AdapterSpec, AgentSpec
 from wsap_core.worlds import World
 from wsap_llm.middleware import Meter
 from wsap_llm.secrets import with_secrets
+from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.journal import SeatJournal
 from wsap_nexus.runs.loop import Observer, SeatLoop, StepTaken
-from wsap_nexus.runs.memory import MemorySnapshot, RunMemories
+from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
-from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep, Recorder
-from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
-from wsap_nexus.runs.tally import RunSummary, SeatTally, score
-from wsap_nexus.runs.totals import Totals, TotalsWriter
+from wsap_nexus.runs.recorder import Recorder
+from wsap_nexus.runs.replay_order import ReplayOrder
+from wsap_nexus.runs.tally import CutOffBy, RunSummary, cut_off, score
+from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.worlds.seats import SeatPort
 
-
-@dataclass
-class Checkpoint:
-    """The recorded past of a resumed run; empty for a new one."""
-
-    tallies: dict[str, SeatTally] = field(default_factory=dict)
-    history: dict[str, deque[Logged]] = field(default_factory=dict)
-    """What to go through again, by seat."""
-    looked: Mapping[str, LogPosition] = field(default_factory=dict)
-    """When seats looked at the world for decisions that they did not come to, if others went on after that."""
-    first_episode: int = 0
-    """The episode that play goes on in (or history begins in)."""
-    last_episode: int = -1
-    """The last episode that was recorded."""
-    totals: Totals | None = None
-    """The last totals in the log."""
-    world: bytes | None = None
-    """The world's state to go on from."""
-    agents: Mapping[str, bytes] = field(default_factory=dict)
-    """The agents' states to go on from."""
-    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What is around the agents, likewise: their goals, and the plan."""
-    lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
-    """What the agents learned before, by seat and decision."""
-    memories: Mapping[str, MemorySnapshot] = field(default_factory=dict)
-    """What the agents remembered when the run began, by seat."""
-    seconds: float = 0.0
-    """Time spent before."""
-    calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Recorded calls to models that may be made again, by seat."""
-    offline: bool = False
-    """Whether no model may be asked: a recorded run is played again."""
-
-    def order(self, clock: Clock) -> ReplayOrder:
-        """Return the recorded order of its seats."""
-        marks: list[LogPosition] = []
-        for items in self.history.values():
-            for item in items:
-                if isinstance(item, LoggedLeave):
-                    marks.append(item.made)
-                elif choice := item.choice if isinstance(item, LoggedStep) else item:
-                    marks += (choice.seen, choice.made)
-                    marks += () if choice.let_go is None else (choice.let_go,)
-        return ReplayOrder([*marks, *self.looked.values()], clock=clock)
-
-    def decided(self, seat: str) -> int:
-        """Return how many decisions of a seat are recorded, including one without a step."""
-        history = self.history.get(seat)
-        return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
+OVERTIME = 1000
+"""Decisions of a seat beyond the step limit after which the episode that several seats share is cut off, too."""
 
 
 class Run:
@@ -167,7 +120,12 @@ class Run:
         meter = self.meter
         speed = None if meter is None else meter.tokens_per_second
         label = self.plan.agent_label
-        return RunSummary(self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed)
+        left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
+        by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
+        unplayed = cut_off(tallies, self.plan.asked_episodes, by)
+        return RunSummary(
+            self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed, unplayed
+        )
 
     @property
     def world(self) -> World | None:
@@ -254,7 +212,21 @@ class Run:
             return True
         if self._episode < self._past.last_episode:
             return False
-        return self.plan.steps is None or all(loop.reached_limit for loop in self._loops)
+        asked = self.plan.asked_episodes
+        return self._used_up() or (asked is not None and self._episode + 1 >= asked)
+
+    def _used_up(self) -> bool:
+        """Return whether a seat has made as many decisions as the plan allows."""
+        return self.plan.steps is not None and any(t.steps >= self.plan.steps for t in self._tallies.values())
+
+    def _seat_limit(self) -> int | None:
+        """Return the number of decisions after which a seat is stopped even in the middle of an episode.
+
+        Seats that wait for each other play the episode to its end, so that all of them get what it pays.
+        """
+        together = len(self.plan.seats) > 1 and self.spec.timing != "free"
+        whole = together and not self.spec.persistent and not self._venue.one_episode
+        return self.plan.steps if self.plan.steps is None or not whole else self.plan.steps + OVERTIME
 
     async def _set_up(self) -> None:
         """Make the world and the agents, and restore them from the checkpoint."""
@@ -290,7 +262,7 @@ class Run:
                 self._tallies[seat_plan.name],
                 self._recorder,
                 self._seat_controls.get(seat_plan.name, self.controls),
-                limit=plan.steps,
+                limit=self._seat_limit(),
                 deadline=self.spec.deadline if len(plan.seats) > 1 and not spec.interactive else None,
                 history=self._past.history.get(seat_plan.name),
                 order=order,
@@ -356,23 +328,20 @@ class Run:
         )
 
     async def _play_seat(self, loop: SeatLoop, order: ReplayOrder) -> None:
-        try:
-            await self._play_to_its_end(loop)
-        finally:
-            order.deadlock.leave(loop.seat.agent_id)
-
-    async def _play_to_its_end(self, loop: SeatLoop) -> None:
         """Play an episode of a seat to its end."""
         try:
             await self._play_until_stopped(loop)
+            among_others = len(self._loops) > 1 and not self.controls.stopping
+            if among_others and not loop.seat.done and loop.seat.left is None:
+                # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
+                await loop.leave(self._episode)
+            if among_others and loop.seat.left is not None:
+                await self._depart(loop)
         except Exception:
             self.failed_seat = self.failed_seat or loop.seat.agent_id
             raise
-        if len(self._loops) > 1 and not self.controls.stopping and not loop.seat.done and loop.seat.left is None:
-            # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
-            await loop.leave(self._episode)
-        if len(self._loops) > 1 and not self.controls.stopping and loop.seat.left is not None:
-            await self._depart(loop)
+        finally:
+            order.deadlock.leave(loop.seat.agent_id)
 
     async def _play_until_stopped(self, loop: SeatLoop) -> None:
         """Play an episode of a seat; one of several is removed as soon as it is stopped, whatever it waits for."""

@@ -18,13 +18,14 @@ from wsap_core.seams.services import Services
 from wsap_core.specs import AdapterSpec, AgentSpec, MemorySpec, ToolSpec
 from wsap_llm.backends.pool import ModelPool
 from wsap_llm.secrets import clean, secrets_of
+from wsap_nexus.runs.checkpoint import Checkpoint
 from wsap_nexus.runs.controls import Controls
 from wsap_nexus.runs.loop import Observer
 from wsap_nexus.runs.memory import RunMemories
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.resume import read_call_events, read_memories, read_past
-from wsap_nexus.runs.run import Checkpoint, Run
+from wsap_nexus.runs.run import Run
 from wsap_nexus.runs.store import Store, hold_run
 from wsap_nexus.runs.tally import RunSummary
 from wsap_nexus.store.records import NewRun, RunStatus

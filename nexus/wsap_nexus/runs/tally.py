@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from wsap_core.errors import WireError
 from wsap_core.protocol import Action, ActionResult
@@ -201,6 +201,29 @@ def _usage(data: Mapping[str, Any]) -> Usage:
     return Usage(data["calls"], data["prompt_tokens"], data["completion_tokens"], None if cost is None else float(cost))
 
 
+CutOffBy = Literal["steps", "left", "stopped"]
+"""The step limit; a seat that left the game; or whoever stopped the run, or an error: then it can be resumed."""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """What was left unplayed when a run ended."""
+
+    by: CutOffBy
+    episode: int | None
+    """The episode that was cut off, from 1; None if every episode that was begun is whole."""
+    steps: int
+    """Decisions of all seats in that episode."""
+    missing: int
+    """Episodes that were asked for and not begun."""
+
+    def __str__(self) -> str:
+        cause = {"steps": "the step limit", "left": "a seat that left", "stopped": "the stop"}[self.by]
+        parts = [f"episode {self.episode} after {_plural(self.steps, 'step')}"] if self.episode else []
+        parts += [f"{_plural(self.missing, 'episode')} not begun"] if self.missing else []
+        return f"cut off by {cause}: {', '.join(parts)}"
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """The summary of a run, as `wsap play --json` prints it."""
@@ -215,6 +238,8 @@ class RunSummary:
     seconds: float
     tokens_per_second: float | None = None
     """Tokens of the models' replies for each second of a call, in this part of the run; None where none was made."""
+    cut_off: CutOff | None = None
+    """What was left unplayed; None if every episode that was asked for is whole."""
 
     @property
     def steps(self) -> int:
@@ -246,6 +271,7 @@ class RunSummary:
             **_totals(self.seats),
             "score": dict(self.metrics),
             "done": self.done,
+            "cut_off": None if self.cut_off is None else asdict(self.cut_off),
             "trajectory_hash": self.trajectory_hash,
             "seconds": round(self.seconds, 3),
         }
@@ -269,6 +295,18 @@ def score(spec: AdapterSpec, seats: Sequence[SeatTally]) -> dict[str, float]:
     """Return the game's metrics over every episode of every seat."""
     episodes = [e for s in seats for e in s.all_episodes()]
     return {metric.name: round(metric.of(episodes), 4) for metric in spec.score_metrics}
+
+
+def cut_off(seats: Sequence[SeatTally], asked: int | None, by: CutOffBy) -> CutOff | None:
+    """Return what is left unplayed if play ends now, and of as many episodes as were asked for, if they were."""
+    done = all(seat.done for seat in seats)
+    begun = any(seat.done or seat.episode_steps for seat in seats)
+    number = seats[0].episode + begun
+    missing = max(0, (asked or 0) - number)
+    if done or not begun:
+        return CutOff(by, None, 0, missing) if missing else None
+    steps = sum(e.steps for seat in seats for e in seat.all_episodes() if e.episode == seat.episode)
+    return CutOff(by, number, steps, missing)
 
 
 def _totals(seats: Sequence[SeatTally]) -> dict[str, Any]:
@@ -298,3 +336,7 @@ def _totals(seats: Sequence[SeatTally]) -> dict[str, Any]:
             "cost": usage.cost,
         },
     }
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

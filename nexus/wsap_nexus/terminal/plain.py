@@ -8,6 +8,7 @@ from typing import Any
 
 from wsap_core.untrusted import single_line
 from wsap_nexus.runs.loop import StepTaken
+from wsap_nexus.runs.tally import CutOff
 from wsap_nexus.terminal.panels import number
 from wsap_nexus.terminal.spending import Spent, packed, parts, rate, spending_of
 from wsap_nexus.terminal.story import Note
@@ -112,8 +113,9 @@ def summary_lines(
     episodes = int(summary["episodes"])
     steps = int(summary["steps"])
     took = f"{steps} step{_s(steps)} in {episodes} episode{_s(episodes)}, {number(float(summary['seconds']))} s"
-    ended = "" if summary["done"] else ", cut short"
-    lines = [f"{took}{ended}: reward {number(float(summary['reward']))}"]
+    lines = [f"{took}: reward {number(float(summary['reward']))}"]
+    if cut_off := summary.get("cut_off"):
+        lines.append(str(CutOff(**cut_off)))
     for name, value in summary["score"].items():
         lines.append(f"{single_line(name)}: {number(round(float(value), 2))}{single_line(units.get(name, ''))}")
     reached: Mapping[str, int] = summary["achievements"]

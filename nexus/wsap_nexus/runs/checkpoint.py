@@ -1,0 +1,65 @@
+"""The recorded past of a resumed run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wsap_core.seams.clock import Clock
+from wsap_nexus.runs.memory import MemorySnapshot
+from wsap_nexus.runs.recorder import Logged, LoggedChoice, LoggedLeave, LoggedStep
+from wsap_nexus.runs.replay_order import LogPosition, ReplayOrder
+from wsap_nexus.runs.tally import SeatTally
+from wsap_nexus.runs.totals import Totals
+
+
+@dataclass
+class Checkpoint:
+    """What a run goes on from; empty for a new one."""
+
+    tallies: dict[str, SeatTally] = field(default_factory=dict)
+    history: dict[str, deque[Logged]] = field(default_factory=dict)
+    """What to go through again, by seat."""
+    looked: Mapping[str, LogPosition] = field(default_factory=dict)
+    """When seats looked at the world for decisions that they did not come to, if others went on after that."""
+    first_episode: int = 0
+    """The episode that play goes on in (or history begins in)."""
+    last_episode: int = -1
+    """The last episode that was recorded."""
+    totals: Totals | None = None
+    """The last totals in the log."""
+    world: bytes | None = None
+    """The world's state to go on from."""
+    agents: Mapping[str, bytes] = field(default_factory=dict)
+    """The agents' states to go on from."""
+    seats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is around the agents, likewise: their goals, and the plan."""
+    lessons: Mapping[str, Mapping[int, tuple[str, ...]]] = field(default_factory=dict)
+    """What the agents learned before, by seat and decision."""
+    memories: Mapping[str, MemorySnapshot] = field(default_factory=dict)
+    """What the agents remembered when the run began, by seat."""
+    seconds: float = 0.0
+    """Time spent before."""
+    calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Recorded calls to models that may be made again, by seat."""
+    offline: bool = False
+    """Whether no model may be asked: a recorded run is played again."""
+
+    def order(self, clock: Clock) -> ReplayOrder:
+        """Return the recorded order of its seats."""
+        marks: list[LogPosition] = []
+        for items in self.history.values():
+            for item in items:
+                if isinstance(item, LoggedLeave):
+                    marks.append(item.made)
+                elif choice := item.choice if isinstance(item, LoggedStep) else item:
+                    marks += (choice.seen, choice.made)
+                    marks += () if choice.let_go is None else (choice.let_go,)
+        return ReplayOrder([*marks, *self.looked.values()], clock=clock)
+
+    def decided(self, seat: str) -> int:
+        """Return how many decisions of a seat are recorded, including one without a step."""
+        history = self.history.get(seat)
+        return self.tallies[seat].steps + bool(history and isinstance(history[-1], LoggedChoice))
