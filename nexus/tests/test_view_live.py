@@ -216,7 +216,7 @@ def test_only_what_is_committed_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_person_plays_by_keys_and_typed_actions_and_is_told_what_is_impossible() -> None:
-    session, view = watched("matrix", agent="tit-for-tat", seats={"row": "human"}, options={"rounds": 2})
+    session, view = watched("matrix", agent="tit-for-tat", seats={"row": "human"}, steps=2, options={"rounds": 2})
 
     async def question() -> None:
         await until(lambda: view._question is not None)

@@ -31,7 +31,7 @@ from wsap_nexus.runs.pictures import PictureBook
 from wsap_nexus.runs.plan import RunPlan
 from wsap_nexus.runs.recorder import Recorder
 from wsap_nexus.runs.replay_order import ReplayOrder
-from wsap_nexus.runs.tally import CutOffBy, RunSummary, cut_off, score
+from wsap_nexus.runs.tally import RunSummary, cut_off, score
 from wsap_nexus.runs.totals import TotalsWriter
 from wsap_nexus.runs.venue import OwnVenue, Venue
 from wsap_nexus.worlds.seats import SeatPort
@@ -114,17 +114,14 @@ class Run:
 
     def summary(self) -> RunSummary:
         """Return the summary so far."""
-        tallies = tuple(self._tallies[s.name] for s in self.plan.seats)
+        plan, tallies = self.plan, tuple(self._tallies[s.name] for s in self.plan.seats)
         seconds = self._past.seconds + self.own_seconds()
         metrics = score(self.spec, tallies)
-        meter = self.meter
-        speed = None if meter is None else meter.tokens_per_second
-        label = self.plan.agent_label
+        speed = None if (meter := self.meter) is None else meter.tokens_per_second
         left = any(loop.seat.left is not None and not loop.let_go for loop in self._loops)
-        by: CutOffBy = "left" if left else "steps" if self._used_up() else "stopped"
-        unplayed = cut_off(tallies, self.plan.asked_episodes, by)
+        unplayed = cut_off(tallies, plan.asked_episodes, "left" if left else "steps" if self._used_up() else "stopped")
         return RunSummary(
-            self.run_id, self.spec.name, label, self.plan.seed, tallies, metrics, seconds, speed, unplayed
+            self.run_id, self.spec.name, plan.agent_label, plan.seed, tallies, metrics, seconds, speed, unplayed
         )
 
     @property
@@ -335,7 +332,7 @@ class Run:
             if among_others and not loop.seat.done and loop.seat.left is None:
                 # It reached its limit or was stopped: the others must not wait for a seat that will not act again.
                 await loop.leave(self._episode)
-            if among_others and loop.seat.left is not None:
+            if among_others and not self.controls.stopping and loop.seat.left is not None:
                 await self._depart(loop)
         except Exception:
             self.failed_seat = self.failed_seat or loop.seat.agent_id

@@ -12,7 +12,7 @@ from wsap_check import run_agent_checks, run_checks
 from wsap_check.raised import called, describe
 from wsap_core import Action, ActionResult, ActionSpace, AgentSpec, Goal, Observation
 from wsap_core.builtin.echo import EchoWorld
-from wsap_core.errors import UsageError, WorldError
+from wsap_core.errors import PluginError, UsageError, WorldError
 
 HERE = Path(__file__)
 
@@ -97,6 +97,59 @@ def test_an_agent_that_raises_is_named_too() -> None:
     said = {f.check: f.message for f in report.findings}["agent-decisions"]
     assert re.match(r"decide\(.*\) raised LookupError: where am I\? at .*test_raised.py:", said)
     assert said.endswith(f":{line_of('decided')}")
+
+
+class RaisingAtFirst(EchoWorld):
+    def __init__(self) -> None:
+        raise KeyError("no map")  # made
+
+
+class RaisingRules:
+    action_space = ActionSpace([])
+    reset = observe = act = EchoWorld.act
+
+    @property
+    def game_description(self) -> str:
+        raise OSError("no rules")  # rules
+
+
+@pytest.mark.parametrize(
+    ("game", "said", "line"),
+    [
+        (RaisingAtFirst, "RaisingAtFirst() raised KeyError: 'no map'", "made"),
+        (RaisingRules, "game_description() raised OSError: no rules", "rules"),
+    ],
+)
+def test_a_game_that_can_not_be_created_says_where_it_raised(
+    game: type, said: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(HERE.parent)
+    with pytest.raises(PluginError) as caught:
+        run_checks(game, steps=20)
+    assert str(caught.value) == f"{game.__name__} could not be created: {said} at test_raised.py:{line_of(line)}"
+
+
+def test_the_place_is_the_authors_own_in_whichever_of_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_rules.py").write_text("def judge():\n    raise ValueError('unjust')\n")
+    (tmp_path / "my_game.py").write_text(
+        "from my_rules import judge\nfrom wsap_core.builtin.echo import EchoWorld\n\n\n"
+        "class Game(EchoWorld):\n    def act(self, action):\n        judge()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (finding,) = run_checks("my_game:Game", steps=20, only=["play"]).findings
+    assert finding.message.endswith(" raised ValueError: unjust at my_rules.py:2")
+
+
+def test_what_our_code_stumbles_over_is_said_to_be_what_the_game_returned() -> None:
+    class Nameless(EchoWorld):
+        action_space = ActionSpace(["knock"])  # nameless
+
+    (finding,) = run_checks(Nameless, steps=20, only=["play"]).findings
+    place = rf"Nameless at .*test_raised.py:{line_of('nameless') - 1}"
+    assert re.match(rf"The check can't go on with what {place} returned: AttributeError: 'str' ", finding.message)
 
 
 def test_what_the_suite_itself_says_of_a_game_is_left_as_it_is() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import reprlib
 import sysconfig
 import traceback
@@ -15,13 +17,18 @@ from wsap_core.protocol import Action
 from wsap_core.untrusted import single_line
 
 _KERNEL = Path(wsap_core.__file__).parent
-_RUNTIME = (Path(__file__).parent, _KERNEL / "worlds", _KERNEL / "seams", _KERNEL / "factories.py")
-"""Code that calls games. The kernel's own games and its authoring kit count as games."""
+_OURS = (Path(__file__).parent, _KERNEL)
 _STDLIB = Path(sysconfig.get_path("stdlib"))
+
+Place = tuple[FrameType, int]
+"""A frame of a traceback, and the line in it."""
 
 
 def describe(error: BaseException, call: str = "") -> str:
     """Return what an exception of a game or an agent says, in one sentence.
+
+    It names the call, the author's own file and the line there. Where only our code is on the stack, which stumbled
+    over what the author's returned, it says so and names the class.
 
     Args:
         error: the exception, or the `WsapError` that it became.
@@ -29,11 +36,15 @@ def describe(error: BaseException, call: str = "") -> str:
     """
     cause = error.__cause__ if isinstance(error, WsapError) else None
     root = error if cause is None or isinstance(cause, WsapError) else cause
-    frames = [place for place in traceback.walk_tb(root.__traceback__) if _is_author(Path(_file(place[0])))]
-    if not frames:
-        return single_line(error) if isinstance(error, WsapError) else f"It raised {_said(root)}."
-    frame, line = _innermost(frames)
-    return f"{call or _call(frames[0][0])} raised {_said(root)} at {_shown(Path(_file(frame)))}:{line}"
+    places = list(traceback.walk_tb(root.__traceback__))
+    own = [place for place in places if _is_author(_file(place))]
+    if own := [place for place in own if not _file(place).is_relative_to(_KERNEL)] or own:
+        frame, line = _innermost(own)
+        entry = next(p for p in places if _is_author(_file(p)) or _file(p).is_relative_to(_KERNEL / "authoring"))
+        return f"{call or _call(entry[0])} raised {_said(root)} at {_shown(_file((frame, line)))}:{line}"
+    if isinstance(root, WsapError) or not places:
+        return single_line(root) if isinstance(root, WsapError) else f"It raised {_said(root)}."
+    return f"{call or 'The check'} can't go on with what {_author(places)} returned: {_said(root)}"
 
 
 def called(name: str, *arguments: object) -> str:
@@ -46,16 +57,30 @@ def _said(error: BaseException) -> str:
 
 
 def _is_author(file: Path) -> bool:
+    """Return whether a file is neither ours nor Python's; the kernel's own games count as an author's."""
     if file.is_relative_to(_STDLIB) and "site-packages" not in file.parts:
         return False
-    return not any(file.is_relative_to(place) for place in _RUNTIME)
+    return file.is_relative_to(_KERNEL / "builtin") or not any(file.is_relative_to(place) for place in _OURS)
 
 
-def _innermost(frames: list[tuple[FrameType, int]]) -> tuple[FrameType, int]:
-    """Return the last frame in the author's own code: that, and not a library, is where to look."""
-    first = next((f for f, _ in frames if not Path(_file(f)).is_relative_to(_KERNEL)), frames[0][0])
-    home = _home(Path(_file(first)))
-    return [place for place in frames if Path(_file(place[0])).is_relative_to(home)][-1]
+def _innermost(places: list[Place]) -> Place:
+    """Return the last frame in the package or folder of the first: that, and not a library, is where to look."""
+    first = _file(places[0])
+    home = _home(first)
+    folder = first.parent if home == first and first.parent.name != "site-packages" else home
+    near = (place for place in places if _file(place).is_relative_to(folder))
+    return [p for p in near if "site-packages" not in _file(p).relative_to(folder).parts][-1]
+
+
+def _author(places: list[Place]) -> str:
+    """Return the class of the author's that our code works for, and its place; "the game" where none is in sight."""
+    for frame, _ in places:
+        for value in frame.f_locals.values():
+            with contextlib.suppress(Exception):  # of a class without a file
+                source = Path(inspect.getfile(type(value)))
+                if hasattr(value, "action_space") and _is_author(source):
+                    return f"{type(value).__name__} at {_shown(source)}:{inspect.getsourcelines(type(value))[1]}"
+    return "the game"
 
 
 def _home(file: Path) -> Path:
@@ -73,8 +98,8 @@ def _shown(file: Path) -> str:
     return file.name
 
 
-def _file(frame: FrameType) -> str:
-    return frame.f_code.co_filename
+def _file(place: Place) -> Path:
+    return Path(place[0].f_code.co_filename)
 
 
 def _call(frame: FrameType) -> str:

@@ -22,8 +22,9 @@ from wsap_check import (
 )
 from wsap_check.agents import AgentSubject
 from wsap_check.findings import CheckOutcome, Report
+from wsap_check.raised import describe
 from wsap_check.subject import Check, S, Subject
-from wsap_core.errors import UnknownNameError, UsageError
+from wsap_core.errors import PluginError, UnknownNameError, UsageError
 from wsap_core.host import PluginHost
 from wsap_core.references import ConstantFactory, load_adapter_spec, load_agent_spec
 from wsap_core.seams.context import Context
@@ -91,7 +92,14 @@ def run_checks(
     wanted = chosen(CHECKS, only)
     # What can't be made at all, or a misspelt option, is told once and not by every check.
     options = Options(subject.config)
-    World.create(subject.spec, Context.create(seed, config=options))
+    try:
+        World.create(subject.spec, Context.create(seed, config=options))
+    except UsageError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"{subject.spec.title or subject.spec.name} could not be created: {describe(error)}"
+        ) from error
     check_used(f"The game {subject.spec.name!r}", options)
     return Report(subject.spec.name, seed, steps, _run(wanted, subject, progress))
 
