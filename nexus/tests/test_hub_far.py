@@ -181,6 +181,7 @@ def test_a_break_of_the_connection_alone_is_no_failure_of_the_game(game: Process
         wanted, _ = await undisturbed(DEEDS[:3])
         assert await do(seat, DEEDS[:3]) == wanted
         assert (failures, world.rebuilt) == ([], 0)
+        assert all(entry.answer is None for _, entry in world._line.journal.events)  # replies are not kept
         await world.close()
         await client.close()
 

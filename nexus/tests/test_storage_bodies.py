@@ -80,7 +80,7 @@ def test_each_kind_of_each_run_has_a_dictionary_of_its_own_numbered_within_the_r
 
 def test_many_runs_at_once_share_little_memory_and_still_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "_READY", 3)
-    monkeypatch.setattr(bodies, "_STREAMS", 6)
+    monkeypatch.setattr(bodies, "_RUNS", 6)
     encoder = BodyEncoder()
     stored: dict[str, list[Encoded]] = {}
     given: dict[str, list[bytes]] = {}

@@ -117,6 +117,24 @@ def test_runs_are_numbered_each_by_itself(database: Database, repository: Reposi
     assert repository.count_events(other) == 3
 
 
+def test_a_run_that_has_ended_takes_no_memory_and_can_be_continued(database: Database, repository: Repository) -> None:
+    text = [f'{{"seen":"{"the same meadow " * 9}","step":{n}}}' for n in range(24)]
+    runs = [repository.create_run(NewRun(game="crafter", agent="random")).id for _ in range(30)]
+    with LogWriter(database) as log:
+        for run in runs:
+            for body in text[:12]:
+                log.append(run, "step", body)
+            log.set_status(run, RunStatus.FINISHED)
+        log.flush()
+        held = (log._next, log._committed, log._encoder._streams, log._encoder._numbers)
+        assert not any(held), held
+        assert log.committed(runs[0]) == 11
+        assert [log.append(runs[0], "step", body) for body in text[12:]] == list(range(12, 24))
+        log.flush()
+        assert log.committed(runs[0]) == 23
+    assert [event.body.decode() for event in repository.read_events(runs[0])] == text
+
+
 def test_threads_may_append_to_one_run(database: Database, repository: Repository, run_id: str) -> None:
     with LogWriter(database, group=16) as log:
 

@@ -156,6 +156,7 @@ class Lobby:
             begun.set_result(await self._enter_together(ways, self._spec))
         except BaseException as error:
             begun.set_exception(error)
+            begun.exception()  # nobody may be waiting any more
             raise
 
 

@@ -196,12 +196,14 @@ class SessionRunner:
             stay.take_up((last or {}).get(seat))
             stays[seat] = self._context.live.sessions[session.agent_id] = stay
 
-        async def departed(seat: str) -> None:
-            if seat in stays:
-                await self._return_agent(stays[seat], spec, venue, run)
-
         alone = len(plan.seats) == 1
         run_id = next(iter(sessions.values())).run_id
+
+        async def departed(seat: str) -> None:
+            if seat in stays:
+                # Not `run` itself, which has this function: together they would stay in memory.
+                await self._return_agent(stays[seat], spec, venue, self.runs[run_id])
+
         run = Run(
             plan,
             spec,

@@ -120,7 +120,8 @@ class SeatLoop:
         await self._ask(lambda: self.agent.initialize(self.seat.game_description, self.seat.action_space))
 
     async def aclose(self) -> None:
-        """Release the agent's resources, if it has any."""
+        """Release the agent's resources, if it has any, and let go of the run: each would keep the other in memory."""
+        self._after_step = None
         close = getattr(self.agent, "aclose", None)
         if close is not None:
             await self._ask(close)

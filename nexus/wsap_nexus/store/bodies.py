@@ -42,7 +42,8 @@ LARGEST_BODY = 1 << 28
 _READY = 64  # cached compressors, about half a megabyte each; making one takes 0.1 ms
 _TRIED = 4  # dictionaries of other runs that are tried before a run gets its own
 _NEARLY = 1.15  # the size with another run's dictionary, at most, against an own one
-_STREAMS = 10_000  # cached dictionaries, 2 KB each; beyond that the least recently used stream gets a new one
+_RUNS = 10_000  # runs with cached dictionaries, 2 KB each; beyond that the least recently used run gets new ones
+_KINDS = 1_000  # kinds of events of which dictionaries are tried in other runs
 
 
 class Encoded(NamedTuple):
@@ -84,7 +85,7 @@ class BodyEncoder:
 
     def __init__(self) -> None:
         self._plain = zstandard.ZstdCompressor(level=LEVEL)
-        self._streams: OrderedDict[tuple[str, str], _Stream] = OrderedDict()
+        self._streams: OrderedDict[str, dict[str, _Stream]] = OrderedDict()
         self._ready: OrderedDict[bytes, zstandard.ZstdCompressor] = OrderedDict()
         self._made: OrderedDict[str, deque[bytes]] = OrderedDict()
         self._numbers: dict[str, int] = {}
@@ -93,10 +94,14 @@ class BodyEncoder:
         """Set the number of stored dictionaries of a run, before its first body is encoded."""
         self._numbers[run_id] = dictionaries
 
+    def end_run(self, run_id: str) -> None:
+        """Forget a run; `start_run` is called again before another body of it is encoded."""
+        self._numbers.pop(run_id, None)
+        self._streams.pop(run_id, None)
+
     def encode(self, run_id: str, kind: str, bodies: Sequence[bytes]) -> tuple[list[Encoded], NewDictionary | None]:
         """Return the stored bodies, in the same order, and a new dictionary if one was made."""
-        key = (run_id, kind)
-        stream = _take(self._streams, key, _Stream, keep=_STREAMS)
+        stream = _take(self._streams, run_id, dict, keep=_RUNS).setdefault(kind, _Stream())
         made = None
         if stream.number is None and not stream.hopeless:
             stream.samples += bodies[: DICTIONARY_SAMPLES - len(stream.samples)]
@@ -140,7 +145,7 @@ class BodyEncoder:
 
     def _of_its_own(self, kind: str, content: bytes) -> bytes:
         packed = self._plain.compress(content)
-        _take(self._made, kind, lambda: deque(maxlen=_TRIED), keep=_STREAMS).append(packed)
+        _take(self._made, kind, lambda: deque(maxlen=_TRIED), keep=_KINDS).append(packed)
         return packed
 
     def _compressor(self, packed: bytes) -> zstandard.ZstdCompressor:

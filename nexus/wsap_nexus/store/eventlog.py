@@ -196,9 +196,13 @@ class LogWriter:
                 raise self._refusal()
 
     def committed(self, run_id: str) -> int:
-        """Return the number of the last committed event of a run that this writer has appended to, else -1."""
+        """Return the number of the last committed event of a run, else -1."""
         with self._lock:
-            return self._committed.get(run_id, -1)
+            if run_id in self._committed:
+                return self._committed[run_id]
+        with self._database.read() as connection:
+            last = connection.execute(text("SELECT max(seq) FROM event WHERE run_id = :run"), {"run": run_id}).scalar()
+        return -1 if last is None else int(last)
 
     def close(self) -> None:
         """Commit all queued events, sync them to the disk and stop; idempotent.
@@ -329,6 +333,11 @@ class LogWriter:
         with self._lock:
             for row in group.events:
                 self._committed[row[0]] = row[1]
+            for run_id, (status, _) in group.states.items():
+                if status != RunStatus.RUNNING and self._next.get(run_id) == self._committed[run_id] + 1:
+                    # Nothing of it is queued; whoever appends to it again has it looked up.
+                    del self._next[run_id], self._committed[run_id]
+                    self._encoder.end_run(run_id)
             self._done += len(batch)
             if self._waiting:
                 self._progress.notify_all()

@@ -254,6 +254,7 @@ class HttpWorld:
     async def close(self) -> None:
         """Close the world in the game's process, if that can be reached."""
         await self._line.close()
+        self._seats.clear()  # each has this world: together they would stay in memory
 
     # --- for its seats ----------------------------------------------------------------------------------
 

@@ -223,6 +223,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
     from wsap_nexus.cli.nexus.signals import told_to_stop
     from wsap_nexus.dashboard.keys import OneTimeKey
     from wsap_nexus.http.listening import Address
+    from wsap_nexus.runs.gc_tuning import collect_regularly
     from wsap_nexus.server.serve import serve
 
     key = OneTimeKey()
@@ -233,6 +234,7 @@ async def _serve(request: StartRequest, hub: Nexus) -> None:
 
     def ready(url: str) -> None:
         waiting.done()
+        housekeeping.append(asyncio.create_task(collect_regularly(hub.clock)))
         where = hub.store.database.where
         running = state.Running(
             os.getpid(), state.birth(os.getpid()), url, time.time(), where, request.model, request.keep

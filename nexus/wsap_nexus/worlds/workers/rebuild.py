@@ -117,8 +117,6 @@ class RebuildingLine:
         self._begun_with: int = seed
         self._steps = 0
         self._saving = False
-        self._pondering: set[str] = set()
-        self._unsettled: set[str] = set()
         self._generation = 0
         self._link: Line | None = None
         self._coming: asyncio.Task[None] | None = None
@@ -162,7 +160,9 @@ class RebuildingLine:
         deadline = None if waits and self._spec.seats[1] > 1 else self._deadline
         seat = str(values.get("seat", ""))
         entry = journals.JournalEntry(request(op, self.number, **values), what, answer, deadline, seat)
-        self._follow(op, seat, int(values.get("seed", 0)))
+        self.journal.follow(op, seat)
+        if op == "begin":
+            self._begun_with = int(values["seed"])
         if changes:
             self.journal.ask(entry)
         else:
@@ -180,7 +180,7 @@ class RebuildingLine:
     async def save(self) -> bytes:
         """Return the world's whole state, and go back to that from now on."""
         await self._ready()
-        position = self.journal.position if self._is_settled else None
+        position = self.journal.position if self.journal.is_settled else None
         seats, generation = list(self._opened), self._generation
         state = str(await self.ask("snapshot", changes=False))
         if position is not None and generation == self._generation:
@@ -205,26 +205,6 @@ class RebuildingLine:
     def _deadline(self) -> float:
         return max(self._pool.timeouts.deadline, self._spec.deadline or 0.0)
 
-    def _follow(self, op: str, seat: str, seed: int) -> None:
-        # Seats in a state that no saved state contains.
-        if op == "observe":
-            self._pondering.add(seat)
-        elif op in ("resolve", "leave"):
-            self._pondering.discard(seat)
-        if op == "begin":
-            self._begun_with = seed
-        if op == "leave":
-            self._unsettled.discard(seat)
-        elif op in ("begin", "restore"):
-            self._pondering.clear()
-            self._unsettled.clear()
-
-    @property
-    def _is_settled(self) -> bool:
-        # A saved state is not complete while a call is open, while a seat has observed and not acted (many games
-        # remember who has seen a round), or while the effect of a cancelled call is unknown.
-        return not (self.journal.open or self._pondering or self._unsettled)
-
     def _transmit(self, entry: journals.JournalEntry) -> None:
         if self._link is not None:
             entry.number = self._call(self._link, entry.content, partial(self._on_reply, entry), entry.deadline)
@@ -241,10 +221,12 @@ class RebuildingLine:
             self._steps += 1
             if entry.what.startswith("open_seat") and reply[:1] == DONE and entry.seat not in self._opened:
                 self._opened.append(entry.seat)
-        _settle(entry.answer, reply)
+        answer, entry.answer = entry.answer, None
+        if answer is not None:
+            _settle(answer, reply)
         # Each step is observed and resolved.
         due = 0 < 2 * self._every <= self._steps
-        if due and self._is_settled and not self._saving and not self._is_coming:
+        if due and self.journal.is_settled and not self._saving and not self._is_coming:
             self._save()
 
     def _take_back(self, entry: journals.JournalEntry) -> None:
@@ -252,7 +234,6 @@ class RebuildingLine:
             self._reads.remove(entry)
         elif not entry.answered and self._dead is None:
             self.journal.take_back(entry)
-            self._unsettled.add(entry.seat)
         else:
             return
         if self._link is not None and not self._is_coming:
@@ -402,7 +383,7 @@ class RebuildingLine:
     def _give_up(self, error: WorldError) -> None:
         waiting = [entry for kind, entry in self.journal.events if kind == "asked" and not entry.answered]
         for entry in (*waiting, *self._reads):
-            if not entry.answer.done():
+            if entry.answer is not None and not entry.answer.done():
                 entry.answer.set_exception(_again(error))
         self._reads.clear()
 

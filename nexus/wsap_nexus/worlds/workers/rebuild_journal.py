@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class JournalEntry:
     """A call that may change the world."""
 
@@ -24,8 +24,8 @@ class JournalEntry:
     """The request."""
     what: str
     """For people: `step 12 of seat 'row'`."""
-    answer: asyncio.Future[bytes]
-    """The reply, for whoever waits for it."""
+    answer: asyncio.Future[bytes] | None
+    """The reply, for whoever waits for it; None once it is there, so that many kilobytes of it are not kept."""
     deadline: float | None
     seat: str = ""
     """Whose call it is; nobody's for the world's own."""
@@ -57,11 +57,34 @@ class RebuildJournal:
     """How many calls have no reply."""
     forgotten: int = 0
     """How many events came before those that are kept."""
+    _pondering: set[str] = field(default_factory=set)
+    _unsettled: set[str] = field(default_factory=set)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a state that is saved now is complete.
+
+        It is not while a call is open, while a seat has observed and not acted (many games remember who has seen a
+        round), or while the effect of a call that was taken back is unknown.
+        """
+        return not (self.open or self._pondering or self._unsettled)
 
     @property
     def position(self) -> int:
         """How many events there have been."""
         return self.forgotten + len(self.events)
+
+    def follow(self, op: str, seat: str) -> None:
+        """Take in that an operation is asked: by it a seat enters or leaves a state that no saved state contains."""
+        if op == "observe":
+            self._pondering.add(seat)
+        elif op in ("resolve", "leave"):
+            self._pondering.discard(seat)
+        if op == "leave":
+            self._unsettled.discard(seat)
+        elif op in ("begin", "restore"):
+            self._pondering.clear()
+            self._unsettled.clear()
 
     def ask(self, entry: JournalEntry) -> None:
         """Write down that a call was made."""
@@ -77,6 +100,7 @@ class RebuildJournal:
     def take_back(self, entry: JournalEntry) -> None:
         """Write down that a call was taken back, whatever then comes of it."""
         self.events.append(("taken back", entry))
+        self._unsettled.add(entry.seat)
 
     def rebase(self, state: str, seats: list[str], position: int) -> None:
         """Begin with a state that was taken at a position at which no call was open."""

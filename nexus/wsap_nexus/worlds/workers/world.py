@@ -157,6 +157,7 @@ class WorkerWorld:
     async def close(self) -> None:
         """Let go of it; the worker stays for others."""
         await self._line.close()
+        self._seats.clear()  # each has this world: together they would stay in memory
 
     # --- for its seats ----------------------------------------------------------------------------------
 
